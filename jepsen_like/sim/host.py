@@ -181,7 +181,7 @@ class Host:
             self.core = self._start_core(self)
         except ANY_ERROR as error:
             self._blame_core(error)
-        self._watched = _Watched(self.core, self)
+        self._watched = _Watched(self.core, self, self._watch)
         self._take_turn()
 
     def crash(self, *, power_loss: bool) -> None:
@@ -401,9 +401,6 @@ class Host:
         self._storage_failed |= isinstance(event, StorageFailed)
         self._watch.received(self, event)
 
-    def counted(self) -> None:
-        self._watch.counted(self)
-
     def _blame_core(self, error: BaseException) -> NoReturn:
         """What a core raises ends the run: a core never raises for what a peer sent."""
         if isinstance(error, _JUDGEMENTS):
@@ -471,12 +468,12 @@ def _node_at(to: Endpoint) -> int:
 
 
 class _Watched:
-    """A core whose host sees each event and each settlement."""
+    """A core of which its host sees each event, and who watches it each settlement."""
 
-    __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "take_effects")
+    __slots__ = ("_core", "_host", "_watch", "deadline_ms", "ends_batch", "take_effects")
 
-    def __init__(self, core: Core, host: Host) -> None:
-        self._core, self._host = core, host
+    def __init__(self, core: Core, host: Host, watch: Watch) -> None:
+        self._core, self._host, self._watch = core, host, watch
         self.take_effects = core.take_effects
         self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
 
@@ -486,7 +483,7 @@ class _Watched:
 
     def settle(self, now_ms: int) -> None:
         self._core.settle(now_ms)
-        self._host.counted()
+        self._watch.counted(self._host)
 
 
 @dataclass(frozen=True, slots=True)

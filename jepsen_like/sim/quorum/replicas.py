@@ -16,7 +16,7 @@ from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Follower, Leader, name_of
+from quorum.raft.roles import Follower, Leader, Role, name_of
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
 from wire.control_records import VoterEndpoint
@@ -40,11 +40,16 @@ Engine = TypeVar("Engine", bound=RaftNode)
 
 
 class RunningReplica:
-    """A process as invariants look at it: their `Replica`."""
+    """A running process as invariants look at it."""
 
     __slots__ = ()
 
     raft: RaftNode
+
+    @property
+    def role(self) -> Role:
+        """Another object with every change of role."""
+        return self.raft.role
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -60,14 +65,17 @@ class RunningReplica:
 
     @property
     def voters(self) -> Voters:
+        """Those that it goes by."""
         return self.raft.replica.voters.keys
 
     @property
     def leads(self) -> bool:
+        """Is it leader, and not resigned?"""
         return isinstance(self.raft.role, Leader)
 
     @property
     def hears_leader(self) -> bool:
+        """Does it follow, and has it fetched from the leader whom it follows?"""
         return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
 
     @property
