@@ -70,9 +70,7 @@ class Turn(Generic[Asker]):
         """Give `core` what waits and let it settle; returns the effects to carry out, in order."""
         clients_before = self.inbox.clients_length
         events = self.inbox.take(control_max=control_max, clients_max=clients_max)
-        self._had_all_clients = (
-            clients_before > 0 and clients_before - self.inbox.clients_length == clients_max
-        )
+        self._had_all_clients = clients_before - self.inbox.clients_length == clients_max > 0
         for event in events:
             if not isinstance(event, Event):
                 event(now_ms)
