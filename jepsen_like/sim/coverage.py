@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.world import World
 from quorum.core.effects import Effect, Event, Trace
 from quorum.raft.roles import ALLOWED
@@ -52,5 +52,5 @@ class Coverage:
             fields = dict(effect.fields)
             self.transitions[f"{fields['previous']} -> {fields['role']}"] += 1
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, replica: RunningReplica) -> None:
         """The state is looked at by others."""

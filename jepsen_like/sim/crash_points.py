@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.world import World
 from quorum.core.effects import Effect, Event, Told, Trace
@@ -82,5 +82,5 @@ class CrashPoints:
         if not isinstance(effect, Trace):  # a trace changes nothing but logs
             self._pass(host, "tell" if isinstance(effect, Told) else "write", effect)
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, replica: RunningReplica) -> None:
         self._pass(host, "settled")

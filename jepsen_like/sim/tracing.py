@@ -17,7 +17,7 @@ The columns are documented in docs/testing.md.
 from collections.abc import Callable, Sequence
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.traced_messages import describe_body
 from jepsen_like.sim.world import World
 from quorum.core.effects import (
@@ -67,7 +67,7 @@ class Tracer:
         if self._full:
             self._effects.append(_describe_effect(effect))
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, replica: RunningReplica) -> None:
         assert self._world is not None
         leader = replica.leader
         state = (replica.role_name, leader.epoch, leader.leader_id, replica.high_watermark)

@@ -9,12 +9,14 @@ the run.
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.quorum.quorum_view import QuorumView
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world import World
 from quorum.core.effects import (
@@ -32,41 +34,11 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.raft.roles import Role
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
-__all__ = ["Invariants", "Replica", "Watcher"]
-
-
-class Replica(Protocol):
-    """What is looked at of a running core."""
-
-    @property
-    def leader(self) -> LeaderAndEpoch: ...
-
-    @property
-    def high_watermark(self) -> int | None: ...
-
-    @property
-    def end_offset(self) -> int: ...
-
-    @property
-    def voters(self) -> Voters:
-        """Those that it goes by."""
-        ...
-
-    @property
-    def leads(self) -> bool:
-        """Is it leader, and not resigned?"""
-        ...
-
-    @property
-    def hears_leader(self) -> bool:
-        """Does it follow, and has it fetched from the leader whom it follows?"""
-        ...
-
-    @property
-    def role_name(self) -> str: ...
+__all__ = ["Invariants", "Watcher"]
 
 
 class Watcher(Protocol):
@@ -75,7 +47,7 @@ class Watcher(Protocol):
     def attach(self, world: World) -> None: ...
     def received(self, host: Host, event: Event) -> None: ...
     def performing(self, host: Host, effect: Effect) -> None: ...
-    def settled(self, host: Host, replica: Replica) -> None: ...
+    def settled(self, host: Host, replica: RunningReplica) -> None: ...
 
 
 @dataclass(slots=True)
@@ -84,6 +56,7 @@ class _Seen:
 
     leader: LeaderAndEpoch
     follower: Follower  # its application
+    role: Role | None = None
     leads: bool = False
     high_watermark: int = -1  # -1: unknown
     refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
@@ -111,7 +84,7 @@ class Invariants:
         self._world = world
         self._log = LogInvariants(self.view, says_state)
         self._election = ElectionInvariants(self.view, world, check_quorum_us)
-        self._replicas: dict[int, Replica] = {}
+        self._replicas: dict[int, RunningReplica] = {}
         self._seen: dict[int, _Seen] = {}
 
     @property
@@ -124,7 +97,7 @@ class Invariants:
 
     # --- a process begins ---------------------------------------------------------------
 
-    def started(self, host: Host, replica: Replica) -> None:
+    def started(self, host: Host, replica: RunningReplica) -> None:
         """A new process; its core has recovered and emitted nothing yet."""
         node = host.node_id
         self.view.hosts[node] = host
@@ -212,40 +185,43 @@ class Invariants:
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]
-        leader = replica.leader
-        if leader != seen.leader:
-            self._election.changes(host, seen.leader, leader)
-            seen.leader = leader
-        if replica.leads is not seen.leads:
-            self._leadership_changes(host, seen, replica.leads)
+        has_new_role = replica.role is not seen.role
+        if has_new_role:
+            self._role_changes(host, replica, seen)
         if seen.stands:
             seen.stands = False
             if replica.role_name in ("candidate", "leader"):
                 self._election.stands(host)
-        hears = replica.hears_leader or seen.leads
-        self._election.hears_leader(host.node_id, leader.epoch if hears else None)
-        self._election.asks(host.node_id, asks=replica.role_name == "prospective")
+        hears = seen.leads or replica.hears_leader
+        self._election.hears_leader(host.node_id, seen.leader.epoch if hears else None)
+        if has_new_role:
+            self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         seen.in_force = [replica.voters]
-        if host.disk.log(METADATA_LOG).failed:
+        log = host.disk.log(METADATA_LOG)
+        if log.failed:
             return  # the core will hear of it and stop
         self._look_at_the_high_watermark(host, replica, seen)
-        self._look_at_the_log(host, replica, seen)
+        self._look_at_the_log(host, replica, seen, log.written)
 
-    def _look_at_the_high_watermark(self, host: Host, replica: Replica, seen: _Seen) -> None:
+    def _look_at_the_high_watermark(self, host: Host, replica: RunningReplica, seen: _Seen) -> None:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark)
 
-    def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen) -> None:
+    def _look_at_the_log(
+        self, host: Host, replica: RunningReplica, seen: _Seen, written: Content
+    ) -> None:
         seen.follower.check()
         while seen.saves:
             self._log.saves_snapshot(host, seen.saves.pop())
+        last = written.last
         if seen.leads:
-            self._log.appends(host, seen.leader.epoch, seen.last)
-            self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        written = host.disk.log(METADATA_LOG).written
-        if seen.last is not written.last:
-            seen.last = written.last
+            if seen.last is not last:
+                self._log.appends(host, seen.leader.epoch, seen.last)
+            voters = self.view.voters_at(last)
+            self._election.hears_majority(host, seen.leader.epoch, seen.heard, voters)
+        if seen.last is not last:
+            seen.last = last
             self._log.knows_voters(host, replica.voters)
         end_offset = written.end_offset
         if replica.end_offset != end_offset:
@@ -254,6 +230,13 @@ class Invariants:
             )
 
     # --- leaders ------------------------------------------------------------------------
+
+    def _role_changes(self, host: Host, replica: RunningReplica, seen: _Seen) -> None:
+        seen.role = replica.role
+        before, seen.leader = seen.leader, replica.leader
+        self._election.changes(host, before, seen.leader)
+        if replica.leads is not seen.leads:
+            self._leadership_changes(host, seen, replica.leads)
 
     def _leadership_changes(self, host: Host, seen: _Seen, leads: bool) -> None:
         seen.leads = leads
