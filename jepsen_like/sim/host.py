@@ -379,11 +379,10 @@ class Host:
             self._tell(effect)
         for event in self.disk.begin_syncs():
             self._turn.add(event)
+        self._watch.settled(self, [*effects, *told])
         if stop is not None:
             self._stop(stop)
-            return False
-        self._watch.settled(self, [*effects, *told])
-        return True
+        return stop is None
 
     def _tell(self, effect: Effect) -> None:
         match effect:
