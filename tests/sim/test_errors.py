@@ -59,7 +59,7 @@ def sim(*arguments: str) -> int:
 
 UNFORESEEN = OSError("planted")
 ONE_SEED = [
-    ("", LogInvariants, "is_committed_prefix", "ERROR OSError: planted", 1),
+    ("", LogInvariants, "appends", "ERROR OSError: planted", 1),
     ("", World, "after", "ERROR OSError: planted", 1),
     ("", RaftNode, "receive", "CRASH raised: node", 4),
     ("--clients", ElectionInvariants, "hears_majority", "ERROR OSError: planted", 1),

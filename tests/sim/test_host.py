@@ -203,7 +203,7 @@ def test_tick_comes_at_the_deadline_and_not_before() -> None:
     def set_deadline(_now_ms: int) -> None:
         core.due_ms = due_ms
 
-    core.settle = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[method-assign]
+    core.settle = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[assignment,method-assign]
     host.command(set_deadline)
     core.ticks.clear()
     bench.world.run_until(bench.world.now_us + 199_000, events_max=1000)
@@ -257,7 +257,7 @@ def test_last_turn_of_a_process_is_looked_at_before_it_ends() -> None:
     bench = Bench()
     host = bench.hosts[1]
     running: list[bool] = []
-    host._watch.settled = lambda host, _effects: running.append(host.is_up)  # type: ignore[method-assign]
+    host._watch.settled = lambda host, _effects: running.append(host.is_up)  # type: ignore[assignment,method-assign]
     host.command(lambda _now_ms: bench.cores[1].effects.append(Stop(reason="done", exit_code=0)))
     assert running == [True]
     assert not host.is_up

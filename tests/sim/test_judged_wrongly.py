@@ -15,6 +15,7 @@ import pytest
 from broker.isr import Committed
 from broker.partition import LeaderOf
 from controller.metadata.changes import encode_changes
+from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, _Partition
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
@@ -186,6 +187,30 @@ def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enou
         invariants._high_watermark_changed(
             cast(Any, leader), Watched("t-0", None), seen, Content([]), has_led=True
         )
+
+
+def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
+    """Who lets it pass, since clients shall judge, goes on with what has been decided."""
+    invariants = MetadataInvariants(lambda: 0)
+    elected: list[int | None] = []
+
+    def changed(_key: object, _topic: object, _was: object, now: PartitionState | None) -> None:
+        elected.append(now.leader if now else None)
+        raise Violation("M-LI", "planted")
+
+    invariants.changed = changed
+    changes = (
+        level(25),
+        registered(1),
+        TopicRecord(name="t", topic_id=TOPIC),
+        partition(0, (1,)),
+        fenced(1),
+        PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=-1),
+    )
+    encoded = encode_changes(changes, timestamp_ms=0, metadata_version=25)
+    with pytest.raises(Violation, match="M-LI"):
+        invariants.committed(LogTree().extend(None, assign(encoded, base_offset=0, leader_epoch=1)))
+    assert elected == [1, -1]
 
 
 @pytest.mark.parametrize("stops", [False, True])
