@@ -203,7 +203,7 @@ def test_tick_comes_at_the_deadline_and_not_before() -> None:
     def set_deadline(_now_ms: int) -> None:
         core.due_ms = due_ms
 
-    core.settle = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[assignment,method-assign]
+    core.settle = lambda now_ms: core.ticks.append(now_ms)  # type: ignore[method-assign]
     host.command(set_deadline)
     core.ticks.clear()
     bench.world.run_until(bench.world.now_us + 199_000, events_max=1000)
