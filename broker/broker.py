@@ -290,7 +290,7 @@ class Broker:
         self._expire_producers(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(*(part.deadline_ms() for part in self._timed), self._next_expiry_ms)
+        return earliest(*[part.deadline_ms() for part in self._timed], self._next_expiry_ms)
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()

@@ -18,7 +18,7 @@ from uuid import UUID
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.outbox import Answered, Outbox
-from quorum.core.effects import Event, Response
+from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
@@ -212,11 +212,13 @@ class Lifecycle:
     def deadline_ms(self) -> int | None:
         if self.state is BrokerState.SHUTTING_DOWN:
             return None
-        due = [] if self._in_flight else [self._next_send_ms]
-        if not self._is_registered and self.state is not BrokerState.NOT_RUNNING:
-            due.append(self._register_by_ms)
-        due += [at_ms for at_ms in (self._stop_by_ms, self._told_by_ms) if at_ms is not None]
-        return min(due, default=None)
+        awaits_epoch = not self._is_registered and self.state is not BrokerState.NOT_RUNNING
+        return earliest(
+            None if self._in_flight else self._next_send_ms,
+            self._register_by_ms if awaits_epoch else None,
+            self._stop_by_ms,
+            self._told_by_ms,
+        )
 
     def _become(self, state: BrokerState, now_ms: int) -> None:
         assert state in ALLOWED[self.state], (self.state, state)

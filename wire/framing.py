@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from struct import Struct
 
+import numpy as np
+
 __all__ = ["FRAME_BYTES_MAX", "FrameError", "FrameReader", "Traffic", "with_length"]
 
 FRAME_BYTES_MAX = 100 << 20  # Kafka's default of socket.request.max.bytes
@@ -15,6 +17,7 @@ FRAME_BYTES_MAX = 100 << 20  # Kafka's default of socket.request.max.bytes
 _LENGTH = Struct(">i")
 _BUFFER_BYTES_MIN = 1 << 16
 _BUFFER_BYTES_KEPT = 1 << 20  # an empty buffer above this is given back
+_GROWTH = 16  # pages that nothing was written to are no memory yet
 _STRANGERS = (
     (b"\x16\x03", "a TLS handshake (this listener speaks plain text)"),
     (b"GET ", "an HTTP request"),
@@ -42,7 +45,7 @@ class FrameReader:
 
     def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._buffer = bytearray(_BUFFER_BYTES_MIN)
+        self._buffer = _unwritten(_BUFFER_BYTES_MIN)
         self._start = 0  # of what has not been taken
         self._end = 0  # of what has arrived; _start <= _end <= len(_buffer)
 
@@ -51,10 +54,10 @@ class FrameReader:
         if self._start == self._end:
             self._start = self._end = 0
             if len(self._buffer) > _BUFFER_BYTES_KEPT:
-                self._buffer = bytearray(_BUFFER_BYTES_MIN)
+                self._buffer = _unwritten(_BUFFER_BYTES_MIN)
         if self._end == len(self._buffer):
             self._make_room()
-        return memoryview(self._buffer)[self._end :]
+        return self._buffer[self._end :]
 
     def buffer_updated(self, count: int) -> None:
         """`count` bytes were written to the start of what `get_buffer` gave."""
@@ -83,7 +86,7 @@ class FrameReader:
         if end > self._end:
             return None
         self._start = end
-        return bytes(memoryview(self._buffer)[start:end])
+        return bytes(self._buffer[start:end])
 
     @property
     def half_frame_bytes(self) -> int:
@@ -95,8 +98,8 @@ class FrameReader:
         rest = self._buffer[self._start : self._end]
         size = len(self._buffer)
         if 2 * len(rest) >= size:
-            size *= 2
-        self._buffer = bytearray(size)
+            size *= _GROWTH
+        self._buffer = _unwritten(size)
         self._buffer[: len(rest)] = rest
         self._start, self._end = 0, len(rest)
 
@@ -108,6 +111,11 @@ class FrameReader:
         if length < 0:
             return f"a frame has the length {length} (bytes {first.hex(' ')})"
         return f"a frame of {length} bytes, above the limit of {self._frame_bytes_max}"
+
+
+def _unwritten(size: int) -> memoryview:
+    """A bytearray would be filled with zeros, page by page."""
+    return np.empty(size, np.uint8).data
 
 
 def with_length(buffers: Sequence[bytes]) -> list[bytes]:

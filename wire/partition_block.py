@@ -16,7 +16,7 @@ Source: KIP-631 for the records; the columns are ours.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +45,9 @@ from wire.partition_columns import (
     NewPartitions,
     PartitionBlock,
     PartitionChanges,
-    joined,
     take,
 )
-from wire.partition_shapes import as_block, block_of_rows, columns_of, shape_keys, shape_of
+from wire.partition_shapes import as_block, block_of_runs, columns_of, shape_keys, shape_of
 from wire.record_rows import (
     DELTAS_MAX,
     Columns,
@@ -214,9 +213,6 @@ class _Alike:
     def __len__(self) -> int:
         return sum(map(len, self.rows))
 
-    def block(self) -> PartitionBlock:
-        return joined([block_of_rows(rows, self.like) for rows in self.rows])
-
 
 def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ...]:
     """The changes of the one batch that `batch` holds or begins with; none if it is control.
@@ -225,24 +221,17 @@ def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ..
     Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
     """
     changes: list[Change] = []
-    blocks: list[PartitionBlock] = []  # neighbours, of one kind
-
-    def settle() -> None:
-        if blocks:
-            changes.extend(_settled(blocks))
-            blocks.clear()
-
+    runs: list[_Alike] = []  # neighbours, of one kind
     for found in _found(batch, header):
         if not isinstance(found, _Alike):
-            settle()
-            changes.append(found)
+            changes += (*_settled(runs), found)
+            runs = []
             continue
-        block = found.block()
-        if blocks and type(blocks[0]) is not type(block):
-            settle()
-        blocks.append(block)
-    settle()
-    return tuple(changes)
+        if runs and type(found.like) is not type(runs[0].like):
+            changes += _settled(runs)
+            runs = []
+        runs.append(found)
+    return (*changes, *_settled(runs))
 
 
 def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
@@ -328,9 +317,11 @@ def _run_at(
     return None if len(run) < _RUN_MIN else (run, position)
 
 
-def _settled(blocks: list[Any]) -> Sequence[Change]:
-    """Blocks of one kind as one, or as records if a partition is named twice."""
-    block: PartitionBlock = joined(blocks)
+def _settled(runs: Sequence[_Alike]) -> Sequence[Change]:
+    """Runs of one kind as one block, or as records if a partition is named twice."""
+    if not runs:
+        return ()
+    block = block_of_runs([(rows, run.like) for run in runs for rows in run.rows])
     return (block,) if _names_each_once(block) else block.records()
 
 

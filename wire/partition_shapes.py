@@ -7,7 +7,9 @@ layout for `wire.record_rows`, and is read back from the rows of a matching run.
 Source: KIP-631's PartitionRecord and PartitionChangeRecord, versions 0 to 2.
 """
 
-from typing import assert_never
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +25,19 @@ from wire.metadata_records import (
 from wire.partition_columns import (
     ISR_UNCHANGED,
     REPLICAS_MAX,
-    TOPIC_ID,
     NewPartitions,
     PartitionBlock,
     PartitionChanges,
 )
 from wire.record_rows import Column, Columns, Rows, Shape
 
-__all__ = ["as_block", "block_of_rows", "columns_of", "shape_keys", "shape_of"]
+__all__ = ["as_block", "block_of_runs", "columns_of", "shape_keys", "shape_of"]
 
-_PARTITION: Shape = (Column("partition_id", ">i4"), Column("topic_id", "V16"))
+_PARTITION: Shape = (Column("partition_ids", ">i4"), Column("topic_ids", "V16"))
 _LEADER_AND_EPOCHS: Shape = (
-    Column("leader", ">i4"),
-    Column("leader_epoch", ">i4"),
-    Column("partition_epoch", ">i4"),
+    Column("leaders", ">i4"),
+    Column("leader_epochs", ">i4"),
+    Column("partition_epochs", ">i4"),
 )
 _NO_REASSIGNMENT = b"\x01\x01"  # removing and adding replicas: two empty arrays
 _NO_TAGS = b"\x00"
@@ -85,9 +86,9 @@ def _shape_of_change(block: PartitionChanges, row: int, version: int) -> Shape:
     if (count := int(block.isr_counts[row])) != ISR_UNCHANGED:
         tagged.append((bytes((0, 1 + 4 * count)), *_array("isr", ">i4", count)))
     if block.leaders[row] != LEADER_UNCHANGED:
-        tagged.append((bytes((1, 4)), Column("leader", ">i4")))
+        tagged.append((bytes((1, 4)), Column("leaders", ">i4")))
     if block.recovery_states[row] != RECOVERY_UNCHANGED:
-        tagged.append((bytes((5, 1)), Column("recovery_state", "i1")))
+        tagged.append((bytes((5, 1)), Column("recovery_states", "i1")))
     frame = record_frame(PartitionChangeRecord, version)
     pieces: Shape = (frame, *_PARTITION, bytes((len(tagged),)))
     for field in tagged:
@@ -121,93 +122,30 @@ def _array(name: str, item: str, count: int) -> Shape:
 
 
 def columns_of(block: PartitionBlock, rows: slice) -> Columns:
-    """The values of rows of one shape, by the names that `shape_of` uses, and perhaps others."""
-    first = rows.start
-    match block:
-        case PartitionChanges():
-            return {
-                "partition_id": block.partition_ids[rows],
-                "topic_id": block.topic_ids[rows],
-                "isr": block.isr[rows, : max(0, int(block.isr_counts[first]))],
-                "leader": block.leaders[rows],
-                "recovery_state": block.recovery_states[rows],
-            }
-        case NewPartitions():
-            return {
-                "partition_id": block.partition_ids[rows],
-                "topic_id": block.topic_ids[rows],
-                "replicas": block.replicas[rows, : int(block.replica_counts[first])],
-                "isr": block.isr[rows, : int(block.isr_counts[first])],
-                "leader": block.leaders[rows],
-                "leader_epoch": block.leader_epochs[rows],
-                "partition_epoch": block.partition_epochs[rows],
-                "directories": block.directories[rows, : int(block.directory_counts[first])],
-            }
-        case other:
-            assert_never(other)
+    """The values of rows of one shape, by the names that `shape_of` uses, and others."""
+    return {field.name: getattr(block, field.name)[rows] for field in fields(block)}
 
 
-def block_of_rows(rows: Rows, like: PartitionBlock) -> PartitionBlock:
-    """Rows of the wire in columns; `like` is a block of the first of them."""
-    match like:
-        case PartitionChanges():
-            return _changes_of_rows(rows, like)
-        case NewPartitions():
-            return _partitions_of_rows(rows, like)
-        case other:
-            assert_never(other)
+def block_of_runs(runs: Sequence[tuple[Rows, PartitionBlock]]) -> PartitionBlock:
+    """Rows of the wire in columns: runs of one kind, each with a block of its first record.
+
+    What is no column of a run is the same in all its rows.
+    """
+    kind = type(runs[0][1])
+    return kind(**{field.name: _column(field.name, runs) for field in fields(kind)})
 
 
-def _changes_of_rows(rows: Rows, like: PartitionChanges) -> PartitionChanges:
-    count = len(rows)
-    isr_count = int(like.isr_counts[0])
-    return PartitionChanges(
-        topic_ids=rows["topic_id"].copy(),
-        partition_ids=_int32s(rows, "partition_id"),
-        isr=_matrix(rows, "isr", isr_count),
-        isr_counts=np.full(count, isr_count, np.int8),
-        leaders=_int32s(rows, "leader", absent=LEADER_UNCHANGED),
-        recovery_states=(
-            rows["recovery_state"].copy()
-            if like.recovery_states[0] != RECOVERY_UNCHANGED
-            else np.full(count, RECOVERY_UNCHANGED, np.int8)
-        ),
-    )
-
-
-def _partitions_of_rows(rows: Rows, like: NewPartitions) -> NewPartitions:
-    count = len(rows)
-    replica_count, isr_count = int(like.replica_counts[0]), int(like.isr_counts[0])
-    directory_count = int(like.directory_counts[0])
-    directories = np.zeros((count, REPLICAS_MAX), TOPIC_ID)
-    if directory_count:
-        directories[:, :directory_count] = rows["directories"]
-    return NewPartitions(
-        topic_ids=rows["topic_id"].copy(),
-        partition_ids=_int32s(rows, "partition_id"),
-        replicas=_matrix(rows, "replicas", replica_count),
-        replica_counts=np.full(count, replica_count, np.int8),
-        isr=_matrix(rows, "isr", isr_count),
-        isr_counts=np.full(count, isr_count, np.int8),
-        leaders=_int32s(rows, "leader"),
-        leader_epochs=_int32s(rows, "leader_epoch"),
-        partition_epochs=_int32s(rows, "partition_epoch"),
-        directories=directories,
-        directory_counts=np.full(count, directory_count, np.int8),
-    )
-
-
-def _int32s(rows: Rows, name: str, *, absent: int | None = None) -> NDArray[np.int32]:
-    assert rows.dtype.names is not None, rows.dtype
-    if name in rows.dtype.names:
-        column: NDArray[np.int32] = rows[name].astype(np.int32)
-        return column
-    assert absent is not None, name
-    return np.full(len(rows), absent, np.int32)
-
-
-def _matrix(rows: Rows, name: str, count: int) -> NDArray[np.int32]:
-    matrix = np.full((len(rows), REPLICAS_MAX), -1, np.int32)
-    if count > 0:
-        matrix[:, :count] = rows[name]
-    return matrix
+def _column(name: str, runs: Sequence[tuple[Rows, PartitionBlock]]) -> NDArray[Any]:
+    """Written once, whatever the runs: a failure's blocks are larger than the caches."""
+    first = getattr(runs[0][1], name)
+    column = np.zeros((sum(len(rows) for rows, _ in runs), *first.shape[1:]), first.dtype)
+    end = 0
+    for rows, like in runs:
+        start, end = end, end + len(rows)
+        if name not in (rows.dtype.names or ()):
+            column[start:end] = getattr(like, name)
+        elif column.ndim == 1:
+            column[start:end] = rows[name]
+        else:
+            column[start:end, : rows[name].shape[1]] = rows[name]
+    return column

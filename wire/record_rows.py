@@ -136,7 +136,7 @@ def _size(piece: bytes | Column) -> int:
 def write_rows(out: Bytes, template: RowTemplate, *, first_delta: int, columns: Columns) -> None:
     """Fill `out` with rows, as many as fit; their offset deltas count up from `first_delta`.
 
-    `columns` may have more than the shape does.
+    `columns` may have more than the shape does, and more places side by side.
     """
     count, rest = divmod(len(out), template.size)
     assert rest == 0, (len(out), template.size)
@@ -145,7 +145,8 @@ def write_rows(out: Bytes, template: RowTemplate, *, first_delta: int, columns: 
     for index, byte in enumerate(_encoded_deltas(first_delta, count, template.delta_width)):
         rows[_DELTA][:, index] = byte
     for name in template.columns:
-        rows[name] = columns[name]
+        out_column, column = rows[name], columns[name]
+        out_column[...] = column if column.ndim == 1 else column[:, : out_column.shape[1]]
 
 
 def _encoded_deltas(first: int, count: int, width: int) -> Iterator[Bytes]:

@@ -141,13 +141,12 @@ class Chunk:
 
     def widened(self, slots: int) -> "Chunk":
         """With room for `slots` replicas a row."""
-        more = slots - self.replicas.shape[0]
-        assert more > 0, (slots, self.replicas.shape)
-        return replace(
-            self,
-            replicas=np.pad(self.replicas, ((0, more), (0, 0)), constant_values=NOBODY),
-            directories=np.pad(self.directories, ((0, more), (0, 0))),
-        )
+        known = self.replicas.shape[0]
+        assert slots > known, (slots, self.replicas.shape)
+        replicas = np.full((slots, CHUNK_ROWS), NOBODY, np.int32)
+        directories = np.zeros((slots, CHUNK_ROWS), np.uint16)
+        replicas[:known], directories[:known] = self.replicas, self.directories
+        return replace(self, replicas=replicas, directories=directories)
 
     def freeze(self) -> None:
         for column in (self.topic_id, self.partition, self.replicas, self.directories):

@@ -248,8 +248,9 @@ def _describe_sweep(result: SweepResult) -> str:
         f"{result.seeds:,} seeds in {result.seconds:.1f} s ({result.seeds_per_second:.1f} a"
         f" second): {len(result.failures)} failed\n"
         f"{3600 * result.seeds_per_second:,.0f} seeds an hour,"
-        f" {result.simulated_hours_per_hour:.1f} simulated hours an hour\n"
-        f"{result.events:,} events, {result.virtual_ms / 3_600_000:.2f} virtual hours,"
+        f" {result.virtual_seconds_per_second:.1f} virtual seconds a second\n"
+        f"{result.events:,} events ({result.events_per_second:,.0f} a second),"
+        f" {result.virtual_ms / 3_600_000:.2f} virtual hours,"
         f" {result.elections:,} elections, {result.committed:,} records committed\n"
         f"faults that fired:\n{fired}"
     )
@@ -260,7 +261,8 @@ def _as_json(result: SweepResult) -> dict[str, object]:
         "seeds": result.seeds,
         "seconds": round(result.seconds, 3),
         "seeds_per_hour": round(3600 * result.seeds_per_second),
-        "simulated_hours_per_hour": round(result.simulated_hours_per_hour, 1),
+        "events_per_second": round(result.events_per_second),
+        "virtual_seconds_per_second": round(result.virtual_seconds_per_second, 1),
         "events": result.events,
         "virtual_ms": result.virtual_ms,
         "elections": result.elections,

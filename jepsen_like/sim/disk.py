@@ -231,7 +231,8 @@ class Disk:
         return ended
 
     def _begin_syncs(self, tell: Callable[[Event], None]) -> None:
-        for name, stored in tuple(self.logs.items()):
+        wanting = [each for each in self.logs.items() if each[1].wanted is not None]
+        for name, stored in wanting:
             if not stored.syncing and not stored.failed:
                 self._begin_sync(name, stored, tell)
 

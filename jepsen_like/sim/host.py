@@ -10,8 +10,9 @@ called by `jepsen_like.sim.quorum.nemesis`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 from uuid import UUID
 
 from jepsen_like.sim.codec import Codec
@@ -87,8 +88,7 @@ class Watch(Protocol):
         """The core has had a turn, and everything that it asked for is under way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(NamedTuple):
     """An incoming request that waits for its reply."""
 
     message: Message
@@ -117,6 +117,7 @@ class Host:
         self.disk = disk
         self.clock = clock
         self.core: Core | None = None
+        self._watched: _Watched | None = None  # the same core
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
         self.stopped = ""  # why the process ended by itself; empty if it did not
@@ -176,14 +177,17 @@ class Host:
         self.stopped = ""
         self._storage_failed = False
         self.disk.attach(self.hear)
-        with _core_errors(self.node_id):
+        try:
             self.core = self._start_core(self)
+        except ANY_ERROR as error:
+            self._blame_core(error)
+        self._watched = _Watched(self.core, self, self._watch)
         self._take_turn()
 
     def crash(self, *, power_loss: bool) -> None:
         """End the process as it stands; what the disk keeps is the disk's business."""
         assert self.core is not None, self.node_id
-        self.core = None
+        self.core = self._watched = None
         self._is_paused = False
         self._has_turn = False
         self._tick_generation += 1
@@ -284,8 +288,10 @@ class Host:
         self._world.after(effect.timeout_ms * 1000, give_up)
 
     def _reply(self, effect: Reply) -> None:
-        with _core_errors(self.node_id):
+        try:
             asked = self._turn.answered(effect.token)
+        except ANY_ERROR as error:
+            self._blame_core(error)
         if effect.body is None:
             return
         self._watch.replying(self, effect.token, asked.message.body, effect.body)
@@ -343,15 +349,15 @@ class Host:
 
     def _take_turn(self) -> None:
         """Take a turn, and another as long as something waits."""
-        core = self.core
-        assert core is not None, self.node_id
+        watched = self._watched
+        assert watched is not None, self.node_id
         control_max = self._pace.control_max()
         while True:
-            with _core_errors(self.node_id):
-                effects = self._turn.take(
-                    _Watched(core, self), self.now_ms, control_max=control_max
-                )
-            if not self._carry_out(effects) or self.core is not core:
+            try:
+                effects = self._turn.take(watched, self.now_ms, control_max=control_max)
+            except ANY_ERROR as error:
+                self._blame_core(error)
+            if not self._carry_out(effects) or self._watched is not watched:
                 return
             if not self._turn.inbox:
                 break
@@ -359,23 +365,24 @@ class Host:
 
     def _carry_out(self, effects: list[Effect]) -> bool:
         """Returns whether the process goes on."""
-        stop = next((effect for effect in effects if isinstance(effect, Stop)), None)
+        stop: Stop | None = None
         for effect in effects:
-            if not isinstance(effect, Stop):
-                self._watch.performing(self, effect)
-                if not isinstance(effect, Trace):
-                    self._performers.get(type(effect), self.disk.perform)(effect)
+            if isinstance(effect, Stop):
+                stop = stop or effect
+                continue
+            self._watch.performing(self, effect)
+            if not isinstance(effect, Trace):
+                self._performers.get(type(effect), self.disk.perform)(effect)
         told = self._turn.leaving(self.disk.take_failures())
         for effect in told:
             self._watch.performing(self, effect)
             self._tell(effect)
         for event in self.disk.begin_syncs():
             self._turn.add(event)
+        self._watch.settled(self, [*effects, *told])
         if stop is not None:
             self._stop(stop)
-            return False
-        self._watch.settled(self, [*effects, *told])
-        return True
+        return stop is None
 
     def _tell(self, effect: Effect) -> None:
         match effect:
@@ -393,8 +400,12 @@ class Host:
         self._storage_failed |= isinstance(event, StorageFailed)
         self._watch.received(self, event)
 
-    def counted(self) -> None:
-        self._watch.counted(self)
+    def _blame_core(self, error: BaseException) -> NoReturn:
+        """What a core raises ends the run: a core never raises for what a peer sent."""
+        if isinstance(error, _JUDGEMENTS):
+            raise error
+        detail = f"node {self.node_id}: {type(error).__name__}: {described(error)}"
+        raise Crash("raised", detail) from error
 
     def _stop(self, stop: Stop) -> None:
         self._watch.performing(self, stop)
@@ -412,7 +423,10 @@ class Host:
         """Have one timer that is not later than the deadline; an early one looks again."""
         if self.core is None or self._is_paused:
             return
-        deadline_ms = self._due_ms = self._deadline_ms()
+        try:
+            deadline_ms = self._due_ms = self.core.deadline_ms()
+        except ANY_ERROR as error:
+            self._blame_core(error)
         if deadline_ms is None:
             return
         now_us = self._world.now_us
@@ -423,7 +437,7 @@ class Host:
         self._tick_at_us = due_us
         self._tick_generation += 1
         generation = self._tick_generation
-        self._world.at(due_us, lambda: self._timer(generation))
+        self._world.at(due_us, partial(self._timer, generation))
 
     def _timer(self, generation: int) -> None:
         if generation != self._tick_generation:
@@ -440,10 +454,6 @@ class Host:
     def _is_due(self) -> bool:
         return self._due_ms is not None and self._due_ms <= self.now_ms
 
-    def _deadline_ms(self) -> int | None:
-        with _core_errors(self.node_id):
-            return None if self.core is None else self.core.deadline_ms()
-
     def _check_progress(self) -> None:
         """A core whose deadline stays in the past would keep a real process busy for nothing."""
         self._ticks_idle = self._ticks_idle + 1 if self._is_due() else 0
@@ -457,12 +467,12 @@ def _node_at(to: Endpoint) -> int:
 
 
 class _Watched:
-    """A core whose host sees each event and each settlement."""
+    """A core of which its host sees each event, and who watches it each settlement."""
 
-    __slots__ = ("_core", "_host", "deadline_ms", "ends_batch", "take_effects")
+    __slots__ = ("_core", "_host", "_watch", "deadline_ms", "ends_batch", "take_effects")
 
-    def __init__(self, core: Core, host: Host) -> None:
-        self._core, self._host = core, host
+    def __init__(self, core: Core, host: Host, watch: Watch) -> None:
+        self._core, self._host, self._watch = core, host, watch
         self.take_effects = core.take_effects
         self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
 
@@ -472,24 +482,7 @@ class _Watched:
 
     def settle(self, now_ms: int) -> None:
         self._core.settle(now_ms)
-        self._host.counted()
-
-
-class _core_errors:
-    """What a core raises ends the run: a core never raises for what a peer sent."""
-
-    __slots__ = ("_node_id",)
-
-    def __init__(self, node_id: int) -> None:
-        self._node_id = node_id
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, ANY_ERROR) and not isinstance(error, _JUDGEMENTS):
-            detail = f"node {self._node_id}: {type(error).__name__}: {described(error)}"
-            raise Crash("raised", detail) from error
+        self._watch.counted(self._host)
 
 
 @dataclass(frozen=True, slots=True)

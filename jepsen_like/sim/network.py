@@ -11,7 +11,9 @@ every message that gets through to `deliver`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.virtual_time import VirtualTime
@@ -32,8 +34,7 @@ class LinkFaults:
     slow_us: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """One request or response on its way."""
 
     source: int
@@ -130,7 +131,7 @@ class Network:
 
     def schedule(self, message: Message, delay_us: int) -> None:
         """Let it arrive then, unless the link is cut by that time."""
-        self._world.after(delay_us, lambda: self._arrive(message))
+        self._world.after(delay_us, partial(self._arrive, message))
 
     def _arrive(self, message: Message) -> None:
         link = (message.source, message.target)

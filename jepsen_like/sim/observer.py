@@ -5,52 +5,21 @@ raises. A world asks its observers in the order in which they were added.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Voters
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.tolerance import Tolerance
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Effect, Event
-from quorum.core.types import ElectionState, LeaderAndEpoch
+from quorum.core.types import ElectionState
 
-__all__ = ["Observer", "Observers", "Replica", "ReplicaOf", "tolerated"]
+__all__ = ["Observer", "Observers", "ReplicaOf", "tolerated"]
 
 _MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
 
 
-class Replica(Protocol):
-    """What is looked at of a running core."""
-
-    @property
-    def leader(self) -> LeaderAndEpoch: ...
-
-    @property
-    def high_watermark(self) -> int | None: ...
-
-    @property
-    def end_offset(self) -> int: ...
-
-    @property
-    def voters(self) -> Voters:
-        """Those that it goes by."""
-        ...
-
-    @property
-    def leads(self) -> bool:
-        """Is it leader, and not resigned?"""
-        ...
-
-    @property
-    def hears_leader(self) -> bool:
-        """Does it follow, and has it fetched from the leader whom it follows?"""
-        ...
-
-    @property
-    def role_name(self) -> str: ...
-
-
-ReplicaOf = Callable[[Host], Replica]
+ReplicaOf = Callable[[Host], RunningReplica]
 
 
 class Observer:

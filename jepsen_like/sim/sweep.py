@@ -80,7 +80,11 @@ class SweepResult:
         return self.seeds / self.seconds if self.seconds else 0.0
 
     @property
-    def simulated_hours_per_hour(self) -> float:
+    def events_per_second(self) -> float:
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def virtual_seconds_per_second(self) -> float:
         return self.virtual_ms / 1000 / self.seconds if self.seconds else 0.0
 
     def never_fired(self, kinds: Iterable[str]) -> tuple[str, ...]:

@@ -40,7 +40,8 @@ class VirtualTime:
 
     def after(self, delay_us: int, action: Action) -> None:
         assert delay_us >= 0, delay_us
-        self.at(self.now_us + delay_us, action)
+        self._sequence += 1
+        heappush(self._heap, (self.now_us + delay_us, self._sequence, action))
 
     def at(self, time_us: int, action: Action) -> None:
         assert time_us >= self.now_us, (time_us, self.now_us)

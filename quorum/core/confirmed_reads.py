@@ -73,6 +73,8 @@ class ConfirmedReads:
 
     def deadline_ms(self, applied_offset: int) -> int | None:
         """0 where something is ready: it is due at once."""
+        if not self._parking.waiting:
+            return None
         if any(self._is_ready(waiting, applied_offset) for _, waiting in self._parking.waiting):
             return 0
         return self._parking.due_ms

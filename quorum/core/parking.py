@@ -45,6 +45,8 @@ class Parking(Generic[T]):
 
     def release(self, is_ready: Callable[[T], bool]) -> list[T]:
         """Take out, in order, all that are ready."""
+        if not self.waiting:
+            return []
         ready: list[T] = []
         kept: list[tuple[int, T]] = []
         for entry in self.waiting:

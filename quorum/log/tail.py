@@ -79,6 +79,21 @@ class Tail:
         self._joined = asked, b"".join(found)
         return self._joined[1]
 
+    def whole_batches(self, offset: int) -> int:
+        """Where the last batch ends that ends at `offset` or before it.
+
+        It is `offset` itself where the batch that holds it is not here (any more).
+        """
+        place = bisect_right(self._starts, offset - 1) - 1
+        if place < 0 or self._ends[place] <= offset:
+            return offset
+        end = self._starts[place]
+        for _, header in headers(self._runs[place]):
+            if header.next_offset > offset:
+                break
+            end = header.next_offset
+        return end
+
     def _forget(self) -> None:
         """Enough of the oldest runs, so that this is seldom done."""
         count = 0

@@ -161,7 +161,12 @@ class Member:
         return effects
 
     def shut_down(self, now_ms: int) -> None:
-        """Leave the quorum and stop. A broker's controlled shutdown comes before this."""
+        """Leave the quorum and stop. A broker's controlled shutdown comes before this.
+
+        So does what came in before: a leader resigns, which ends the batch.
+        """
+        if self._is_unsettled:
+            self.settle(now_ms)
         self.engine.shut_down(now_ms)
         self._tell_changes(now_ms)
         self._collect(now_ms)

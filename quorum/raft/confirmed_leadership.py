@@ -91,10 +91,10 @@ class ConfirmingRaftNode(RaftNode):
 
     def _open_questions(self) -> Questions | None:
         """The questions, if one of them has no answer yet."""
-        questions = self._questions_of_epoch()
+        questions = self._questions
         if questions is None or questions.confirmed == questions.asked or self._has_stopped:
             return None
-        return questions
+        return self._questions_of_epoch()
 
     def _questions_of_epoch(self) -> Questions | None:
         """The questions of the epoch that this replica leads, if it leads one and was asked."""

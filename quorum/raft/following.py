@@ -273,7 +273,8 @@ def is_committed(log: ReplicaLog, offset: int) -> bool:
 def _learn_high_watermark(log: ReplicaLog, leaders: int) -> None:
     """Ours is what the leader has committed, as far as we hold it. -1: it does not know yet."""
     if leaders >= 0:
-        log.advance_high_watermark(max(log.start_offset, min(leaders, log.end_offset)))
+        known = log.tail.whole_batches(min(leaders, log.end_offset))
+        log.advance_high_watermark(max(log.start_offset, known))
 
 
 def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_ms: int) -> int:

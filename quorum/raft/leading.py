@@ -179,11 +179,12 @@ def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
 def advance_high_watermark(replica: Replica, role: Leader) -> bool:
     """Count, once a turn, what our syncs and the voters' fetches have brought; has it advanced?
 
-    It never goes back.
+    It never goes back, and is the end of a batch, whatever offset a voter has asked for.
     """
     if role.high_watermark == replica.log.end_offset:
         return False  # all there is
-    offset = voters.majority_offset(progress_of_voters(replica, role))
+    counted = voters.majority_offset(progress_of_voters(replica, role))
+    offset = replica.log.tail.whole_batches(counted)
     if not may_commit(offset, role.epoch_start_offset):
         return False
     if role.high_watermark is not None and offset <= role.high_watermark:

@@ -70,7 +70,7 @@ from quorum.raft.roles import (
 )
 from quorum.raft.snapshot_serving import refuse_snapshots, snapshot_read
 from quorum.raft.starting import initial_role, prepare_log
-from quorum.raft.view import RaftView
+from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
@@ -244,6 +244,7 @@ class RaftNode(RaftView):
     def _entered(self, previous: str, now_ms: int) -> None:
         """Save the election first: all messages from now on speak of its epoch, vote or leader."""
         role = self.role
+        self.leader = leader_and_epoch(role, self.node_id)
         self.leading_since = role.since if isinstance(role, Leader) else None
         self.replica.outbox.trace(
             "role",

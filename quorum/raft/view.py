@@ -15,7 +15,13 @@ from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from wire.messages.voters import DescribeQuorumRequest
 
-__all__ = ["RaftView"]
+__all__ = ["RaftView", "leader_and_epoch"]
+
+
+def leader_and_epoch(role: Role, node_id: int) -> LeaderAndEpoch:
+    """Who leads, for whoever has this role. A resigned leader does not any more."""
+    leader_id = None if isinstance(role, Resigned) else leader_of(role, node_id)
+    return LeaderAndEpoch(leader_id, role.epoch)
 
 
 class RaftView:
@@ -23,16 +29,12 @@ class RaftView:
 
     replica: Replica
     role: Role
+    leader: LeaderAndEpoch  # as the role has it
     leading_since: EpochStart | None  # the epoch that this replica leads, and where it began
 
     @property
     def node_id(self) -> int:
         return self.replica.node_id
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        leader_id = None if isinstance(self.role, Resigned) else leader_of(self.role, self.node_id)
-        return LeaderAndEpoch(leader_id, self.role.epoch)
 
     @property
     def high_watermark(self) -> int | None:

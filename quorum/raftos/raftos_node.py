@@ -36,7 +36,7 @@ from quorum.raft.messages import fetch_response
 from quorum.raft.raft_outbox import Outbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Progress, Role, Unattached, leader_of, name_of
-from quorum.raft.view import RaftView
+from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from quorum.raftos.commands import ANYWHERE, Command, Joining
 from quorum.raftos.proposals import Proposals
@@ -75,6 +75,7 @@ class RaftosNode(RaftView):
         if log_state.end_offset > 0:
             self.replica.truncate(0)
         self.role: Role = Unattached(epoch=0, election_deadline_ms=None)
+        self.leader = leader_and_epoch(self.role, self.node_id)
         self.leading_since = None
         self._life = random.getrandbits(31)
         self._joining = Joining()
@@ -218,6 +219,7 @@ class RaftosNode(RaftView):
     def _become(self, role: Role, *, stands: bool = False) -> None:
         """`stands`: raftos asks for votes, and tells nothing that our `Candidate` has to know."""
         previous, self.role = self.role, role
+        self.leader = leader_and_epoch(role, self.node_id)
         self.leading_since = role.since if isinstance(role, Leader) else None
         if isinstance(previous, Leader):
             for token in serving.refuse_all(previous):

@@ -3,15 +3,23 @@
 import pytest
 
 from controller.accumulator import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Accumulator
+from controller.config import KRAFT_VERSION
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes, record_count
 from controller.metadata.describe import fingerprint
 from quorum.core.effects import Reply, Request
-from tests.controller.clusters import TOPIC, partition
+from tests.controller.clusters import TOPIC, partition, registration
 from tests.controller.fake_log import NOW_MS, Quorum
 from tests.controller.test_controller import CONTROLLERS, create, quorum, start_broker
+from tests.controller.test_features import UPGRADE, active_controllers
+from tests.controller.test_features import request as update_features
 from tests.controller.test_heads import newcomer
 from wire.batch import read_header
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from wire.metadata_records import ConfigRecord, NoOpRecord, PartitionChangeRecord, TopicRecord
 from wire.partition_columns import PartitionChanges
 
@@ -20,6 +28,13 @@ def block(rows: int) -> PartitionChanges:
     return PartitionChanges.from_records(
         [PartitionChangeRecord(partition_id=row, topic_id=TOPIC, leader=2) for row in range(rows)]
     )
+
+
+def configured(client_id: str) -> IncrementalAlterConfigsRequest:
+    """A change of one record."""
+    interval = AlterableConfig(name="interval.ms", config_operation=0, value="5000")
+    resource = AlterConfigsResource(resource_type=16, resource_name=client_id, configs=(interval,))
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
 def leading() -> tuple[Quorum, Accumulator]:
@@ -68,6 +83,57 @@ def test_a_decision_rests_on_those_before_it_in_the_turn() -> None:
     made.commit()
     codes = [made.replies[token].topics[0].error_code.name for token in (0, 1)]  # type: ignore[attr-defined]
     assert codes == ["NONE", "TOPIC_ALREADY_EXISTS"]
+
+
+def test_a_refusal_waits_for_the_decision_of_its_turn_that_it_rests_on() -> None:
+    """And not only for what the log held before the turn."""
+    made = quorum()
+    start_broker(made, 1)
+    made.ask(create("x"))
+    ask_together(made, [create("a"), create("a")])
+    made.replies.clear()
+    made.commit(1)
+    assert not set(made.replies) & {0, 1}, "only x is committed"
+    made.commit()
+    assert set(made.replies) >= {0, 1}
+
+
+def test_brokers_that_register_in_one_turn_have_the_offsets_of_their_records_as_epochs() -> None:
+    made = quorum()
+    start = made.last_offset + 1
+    tokens = [1001, 1002]
+    for token, broker_id in zip(tokens, (1, 2), strict=True):
+        request = Request(token=token, body=registration(broker_id))
+        made.active.receive(request, made.now_ms)
+    made.collect()
+    made.commit()
+    epochs = [made.replies[token].broker_epoch for token in tokens]  # type: ignore[attr-defined]
+    assert epochs == [start, start + 1]
+
+
+def test_what_was_decided_before_a_kraft_version_is_raised_comes_before_it() -> None:
+    """The engine appends that by itself, at the end of the log."""
+    made = active_controllers()
+    before = len(made.batches)
+    raised = update_features((KRAFT_VERSION, 1, UPGRADE))
+    assert ask_together(made, [configured("a"), raised, configured("b")]) == {}
+    written = [read_header(batch) for batch in made.batches[before:]]
+    assert [header.is_control for header in written] == [False, True, False]
+    made.commit(1)
+    assert set(made.replies) & {0, 1, 2} == {0}
+    made.commit(1)
+    assert set(made.replies) & {0, 1, 2} == {0, 1}
+
+
+def test_a_batch_bears_the_time_of_its_last_decision() -> None:
+    made, accumulator = leading()
+    before = len(made.batches)
+    for times_ms in ((NOW_MS, NOW_MS + 1), (NOW_MS + 7,)):
+        for now_ms in times_ms:
+            accumulator.add([NoOpRecord()], metadata_version=25, now_ms=now_ms)
+        accumulator.write()
+    times = [read_header(batch).max_timestamp_ms for batch in made.batches[before:]]
+    assert times == [NOW_MS + 1, NOW_MS + 7]
 
 
 def test_offsets_are_those_that_the_log_gives() -> None:

@@ -289,6 +289,13 @@ def test_requests_are_committed_one_by_one_and_answered_in_order() -> None:
     assert all(number in made.replies for number in numbers)
 
 
+def test_answer_waits_although_its_only_record_is_the_next_to_be_committed() -> None:
+    made = quorum()
+    first, second = made.ask(registration(1)), made.ask(registration(2))
+    made.commit(1)
+    assert [number in made.replies for number in (first, second)] == [True, False]
+
+
 def test_standbys_follow_to_the_same_image() -> None:
     made = quorum()
     for broker_id in (1, 2, 3):

@@ -6,7 +6,7 @@ from controller.metadata.changes import Change
 from controller.milestones import partition_count
 from quorum.core.effects import Trace
 from quorum.core.milestones import MILESTONE
-from tests.controller.clusters import heartbeat, partition
+from tests.controller.clusters import heartbeat, partition, registration
 from tests.controller.fake_log import Quorum
 from tests.controller.test_controller import config, create, quorum, start_broker
 from wire.messages.partitions import AlterPartitionRequest, BrokerState, IsrPartition, IsrTopic
@@ -141,6 +141,18 @@ def test_deposed_controller_does_not_say_what_becomes_of_its_decisions() -> None
     reached(made)
     made.elect(3001)
     made.commit()
+    assert {step for step, _, _ in reached(made)} == {"ready"}
+
+
+def test_controller_that_leads_again_does_not_say_what_became_of_its_former_decisions() -> None:
+    made = quorum()
+    start_broker(made, 1)
+    made.ask(create("t", partitions=3))
+    reached(made)
+    lost_offset = made.last_offset
+    made.elect(3000)
+    while made.last_offset <= lost_offset:
+        made.answer(registration(2))
     assert {step for step, _, _ in reached(made)} == {"ready"}
 
 

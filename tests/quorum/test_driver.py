@@ -4,8 +4,10 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -429,6 +431,80 @@ def test_clients_come_into_the_first_round_of_a_turn_only(tmp_path: Path) -> Non
             await running
         kinds = [(turn, kinds) for turn, kinds in zip(turns, rounds, strict=True) if kinds]
         assert kinds == [(0, {Request}), (0, {ReadDone}), (1, {Request})]
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("slow", "clients"),
+    [
+        pytest.param("core", [CLIENTS_MAX, CLIENTS_MAX // 2, CLIENTS_MAX // 2], id="core"),
+        pytest.param("disk", [CLIENTS_MAX, CLIENTS_MAX], id="disk"),
+    ],
+)
+def test_turn_after_one_in_which_the_core_took_long_has_fewer_clients(
+    slow: str, clients: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow disk is no reason: the core has only to be given less of what it is slow with."""
+    seconds = 0.0
+    clock = SimpleNamespace(
+        perf_counter=lambda: seconds, monotonic_ns=time.monotonic_ns, time_ns=time.time_ns
+    )
+    monkeypatch.setattr("quorum.node.driver.time", clock)
+
+    async def work() -> None:
+        core = ToyCore()
+        taken: list[int] = []
+
+        def take_long() -> None:
+            nonlocal seconds
+            seconds += 0.02
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if not taken and len(core.events) == 1:
+                core.effects.append(append(0))
+                if slow == "core":
+                    take_long()
+
+        def on_settle() -> None:
+            taken.append(sum(isinstance(event, Request) for event in core.events))
+            core.events.clear()
+
+        core.on_event, core.on_settle = on_event, on_settle
+        async with make_driver(tmp_path) as driver, asyncio.TaskGroup() as tasks:
+            if slow == "disk":
+                driver.perform_with(Append, lambda _append: take_long())
+            asked = [
+                tasks.create_task(driver.ask(DescribeClusterRequest())) for _ in range(sum(clients))
+            ]
+            await asyncio.sleep(0)
+            running = tasks.create_task(driver.run(core))
+            await asyncio.gather(*asked)
+            driver.stop("asked enough")
+            await running
+        assert [count for count in taken if count] == clients
+
+    run(work())
+
+
+def test_inline_sync_is_told_within_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SyncPace, "is_inline", True)
+
+    async def work() -> None:
+        core = ToyCore()
+        turns: list[int] = []
+
+        def on_event(event: Event, now_ms: int) -> None:
+            turns.append(driver.counts.turns)
+            core.effects.append(Stop(reason="stored", exit_code=0))
+
+        core.on_event = on_event
+        async with make_driver(tmp_path) as driver:
+            core.effects.append(append(0))
+            await driver.run(core)
+        assert turns == [0], "in the second round of the first turn"
 
     run(work())
 

@@ -7,6 +7,7 @@ import pytest
 
 from quorum.core.application import State
 from quorum.core.effects import (
+    Append,
     Effect,
     Event,
     ReadDone,
@@ -16,15 +17,21 @@ from quorum.core.effects import (
     Send,
     Stop,
     StorageFailed,
+    Stored,
     Token,
+    Trace,
 )
 from quorum.core.storage import METADATA_LOG
+from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch
 from quorum.node.delivery import OWNER
 from quorum.node.member import Member
+from quorum.raft import following
+from quorum.raft.messages import fetch_request
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Resigned
-from tests.quorum.replicas import Replicas, endpoint
+from quorum.raft.roles import Leader, Resigned
+from tests.quorum.raft.test_membership import removal
+from tests.quorum.replicas import Replicas, config, endpoint
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
@@ -127,6 +134,33 @@ def test_nobody_reads_from_its_disk_what_it_has_just_appended() -> None:
     cluster.run(500)
     assert {journal.next_offset for journal in journals.of.values()} == {leader.end_offset}
     assert [each for each in cluster.reads if each[1].token.owner == OWNER] == []
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_offset_within_a_batch_commits_none_of_it(role: str) -> None:
+    """Neither a voter that asks from there nor a leader that says so takes a node down."""
+    journals = Journals()
+    cluster = Replicas(build=journals.build)
+    leader = cluster.elect()
+    cluster.run(50)
+    before = leader.high_watermark
+    cluster.disks[leader.node_id % 3 + 1].is_held = True
+    cluster.disks[(leader.node_id + 1) % 3 + 1].is_held = True
+    leader.append(data_batch([b"1", b"2", b"3"], timestamp_ms=0), cluster.now_ms)
+    cluster.cores[leader.node_id].settle(cluster.now_ms)  # type: ignore[attr-defined]
+    cluster.settle(leader.node_id)
+    cluster.run(20)
+    asker = leader.node_id % 3 + 1
+    if role == "leader":
+        end = OffsetAndEpoch(leader.end_offset - 1, leader.role.epoch)
+        ask = fetch_request(config(asker), epoch=end.epoch, end=end, high_watermark=0)
+        cluster.deliver(leader.node_id, Request(token=9, body=ask))
+        assert leader.high_watermark == before
+    else:
+        follower = cluster.nodes[asker]
+        following._learn_high_watermark(follower.replica.log, leader.end_offset - 1)
+        cluster.cores[asker].settle(cluster.now_ms)  # type: ignore[attr-defined]
+        assert follower.high_watermark == before
 
 
 def test_next_process_reads_what_was_committed_before_it() -> None:
@@ -362,12 +396,41 @@ class Timed(Journal):
         return self.due_ms
 
 
-def timed() -> tuple[Timed, Member, Replicas]:
+@dataclass
+class Deciding(Timed):
+    """Decides something with every request and at its deadline, as a controller does."""
+
+    decided: list[bytes] = field(default_factory=list)
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        super().receive(event, now_ms)
+        self._decide()
+
+    def tick(self, now_ms: int) -> None:
+        super().tick(now_ms)
+        self._decide()
+
+    def _decide(self) -> None:
+        self.decided.append(data_batch([b"decided"], timestamp_ms=0))
+        self.effects.append(Trace(event="decided"))
+
+    def resign(self, now_ms: int) -> None:
+        super().resign(now_ms)
+        self.decided.clear()
+
+    def take_effects(self) -> list[Effect]:
+        for batch in self.decided:
+            self.log.append(batch, 0)
+        self.decided.clear()
+        return super().take_effects()
+
+
+def timed(kind: type[Timed] = Timed) -> tuple[Timed, Member, Replicas]:
     """The only voter, as leader at rest."""
     timed: list[Timed] = []
 
     def build(node: RaftNode) -> Member:
-        timed.append(Timed(node, served=(str,)))
+        timed.append(kind(node, served=(str,)))
         return Member(node, {"controller": timed[0]})
 
     cluster = Replicas([1], build=build)
@@ -408,12 +471,71 @@ def test_deadline_that_an_application_has_set_is_kept(what: str) -> None:
     assert ("tick", due_ms) in application.told
 
 
+def test_deadline_that_an_event_has_set_is_kept_though_the_disk_answers_in_the_same_turn() -> None:
+    application, member, cluster = timed()
+    application.what = "receive"
+    member.receive(Request(token=1, body="asked"), cluster.now_ms)
+    member.receive(Stored(log=METADATA_LOG, token=Token("raft", 0)), cluster.now_ms)
+    member.settle(cluster.now_ms)
+    assert application.due_ms == cluster.now_ms + 5 == member._applications_due_ms
+
+
 def test_leadership_that_is_given_up_at_a_deadline_is_told_at_once() -> None:
     application, member, cluster = timed()
     application.at_its_deadline = cluster.nodes[1].resign
     application.due_ms = cluster.now_ms
     give(member, Request(token=1, body="asked"), cluster.now_ms)
     assert application.told[-2:] == [("tick", cluster.now_ms), ("resign",)]
+
+
+def test_what_is_decided_at_a_deadline_is_written_at_once_and_before_what_rests_on_it() -> None:
+    application, member, cluster = timed(Deciding)
+    application.due_ms = cluster.now_ms
+    give(member, Request(token=1, body="asked"), cluster.now_ms)
+    assert ("tick", cluster.now_ms) in application.told
+    kinds = [type(each) for each in member.take_effects()]
+    assert kinds == [Append, Append, Trace, Trace]
+
+
+def test_what_was_decided_in_a_turn_is_appended_though_leadership_ends_with_it() -> None:
+    """It precedes what the engine does by itself, as if every event had a turn of its own."""
+    applications: dict[int, Deciding] = {}
+
+    def build(node: RaftNode) -> Member:
+        applications[node.node_id] = Deciding(node, served=(str,))
+        return Member(node, {"controller": applications[node.node_id]})
+
+    cluster = Replicas(build=build)
+    leader = cluster.elect()
+    cluster.run(50)
+    assert isinstance(leader.role, Leader)
+    leader.role.check_quorum_deadline_ms = cluster.now_ms
+    before = leader.end_offset
+    cluster.deliver(leader.node_id, Request(token=1, body="asked"))
+    assert isinstance(leader.role, Resigned)
+    assert applications[leader.node_id].told[-1] == ("resign",)
+    assert leader.end_offset == before + 1
+
+
+def test_what_was_decided_before_a_voter_is_removed_has_the_offset_it_was_promised() -> None:
+    """The removal is a record too, which the engine appends as soon as it hears of it."""
+    applications: dict[int, Deciding] = {}
+
+    def build(node: RaftNode) -> Member:
+        applications[node.node_id] = Deciding(node, served=(str,))
+        return Member(node, {"controller": applications[node.node_id]})
+
+    cluster = Replicas(initial=(1, 2, 3), build=build)
+    leader = cluster.elect()
+    cluster.run(50)
+    before = leader.end_offset
+    turn: Turn[None] = Turn(prioritises=False)
+    other = 1 + leader.node_id % 3
+    for token, body in enumerate(["asked", removal(other)]):
+        turn.add_request(Request(token=token, body=body, listener="CONTROLLER"), None)
+    turn.take(cluster.cores[leader.node_id], cluster.now_ms)  # type: ignore[arg-type]
+    assert leader.end_offset == before + 2
+    assert leader.replica.history.latest.voters_offset == before + 1
 
 
 def test_nothing_is_settled_before_the_first_event_of_a_turn() -> None:
@@ -433,3 +555,7 @@ def test_who_has_stopped_hears_nothing() -> None:
     give(member, Request(token=1, body="asked"), cluster.now_ms)
     assert ("event", Request(token=1, body="asked")) not in application.told
     assert member.deadline_ms() is None
+    assert [type(each) for each in member.take_effects()] == [Stop]
+    application.effects.append(Trace(event="afterwards"))
+    member.settle(cluster.now_ms)
+    assert member.take_effects() == []

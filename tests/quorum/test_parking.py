@@ -16,6 +16,14 @@ def test_ready_ones_leave_in_the_order_of_their_arrival() -> None:
     assert [item for _, item in lot.waiting] == [1]
 
 
+def test_nobody_is_woken_for_those_that_left() -> None:
+    lot = parked(30, 10, 20)
+    lot.release(lambda item: item == 1)
+    assert lot.due_ms == 20
+    lot.release(lambda item: True)
+    assert lot.due_ms is None
+
+
 def test_expired_ones_leave_at_their_deadline() -> None:
     lot = parked(30, 10, 20)
     assert lot.due_ms == 10

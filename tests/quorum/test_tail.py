@@ -61,6 +61,12 @@ def test_at_least_one_batch_and_no_more_than_the_limit(tail: Tail) -> None:
     assert read(tail, 10, 16, bytes_max=two - 1) == [(10, 12)]
 
 
+def test_last_whole_batch_below_an_offset(tail: Tail) -> None:
+    ends = {offset: tail.whole_batches(offset) for offset in range(10, 17)}
+    assert ends == {10: 10, 11: 10, 12: 12, 13: 13, 14: 13, 15: 15, 16: 16}
+    assert tail.whole_batches(9) == 9, "its batch is not here"
+
+
 def test_truncation_drops_everything(tail: Tail) -> None:
     tail.clear()
     assert read(tail, 15, 16) is None

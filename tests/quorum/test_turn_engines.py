@@ -21,6 +21,7 @@ from quorum.core.effects import (
     Stored,
     Token,
 )
+from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
 from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
@@ -33,10 +34,11 @@ from quorum.raft.roles import Leader
 from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, Standing
 from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.benches import BENCHES, Ask, Bench
-from tests.quorum.raft.test_membership import addition
+from tests.quorum.raft.test_membership import addition, removal
 from tests.quorum.replicas import Replicas, config, endpoint, replica_key
 from wire.batch import data_batch
 from wire.messages.features import ApiVersionsRequest
+from wire.messages.voters import RemoveRaftVoterResponse
 
 PUT = RegisterRequest(f="write", key="k", value=1)
 NOW_MS = 1_000
@@ -52,7 +54,7 @@ class Led:
         self._turn: Turn[int] = Turn()
         self._now_ms = now_ms
 
-    def given(self, *events: Event) -> list[Any]:
+    def given(self, *events: Event | Action) -> list[Any]:
         """Give all in one turn; returns the outcomes of the requests that it answers."""
         for event in events:
             if isinstance(event, Request):
@@ -131,6 +133,19 @@ def test_nobody_is_told_of_a_commit_after_a_leadership_has_ended(engine: str) ->
     assert led.given(deposes, commits) == ["info"]
 
 
+def test_what_was_committed_before_a_shut_down_is_told_so() -> None:
+    led, commits, _deposes = raft()
+    assert isinstance(led.core, Member)
+    assert led.given(commits, led.core.shut_down) == ["ok"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_who_asks_after_a_leadership_has_ended_is_refused(engine: str) -> None:
+    """In the same turn, before which the application knows of nothing."""
+    led, _commits, deposes = LED[engine]()
+    assert led.given(deposes, Request(token=903, body=PUT)) == ["info", "fail"]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_settling_after_a_change_of_role_is_found(engine: str) -> None:
     with planted("settles_after_a_change_of_role"):
@@ -187,6 +202,27 @@ def test_what_came_before_a_change_of_voters_is_counted_with_those_of_before() -
 def test_counting_with_the_voters_of_the_end_is_found() -> None:
     with planted("counts_with_the_voters_of_the_end"):
         assert not commits_with_a_voter_more()
+
+
+def test_change_of_voters_is_answered_in_the_turn_that_commits_it() -> None:
+    """What is committed is counted before the leader does what is due."""
+    replicas = Replicas(initial=(1, 2, 3))
+    leader = replicas.elect()
+    replicas.run(50)
+    assert isinstance(leader.role, Leader)
+    epoch, gone, other = leader.role.epoch, *(n for n in (1, 2, 3) if n != leader.node_id)
+    led = Led(leader, replicas.now_ms)
+    led.given(Request(token=900, body=removal(gone), listener="CONTROLLER"))
+    led.given(Stored(log=METADATA_LOG, token=led.append().token))
+    fetch = fetch_request(
+        config(other, directory_id=replica_key(other).directory_id),
+        epoch=epoch,
+        end=OffsetAndEpoch(leader.end_offset, epoch),
+        high_watermark=0,
+    )
+    led.given(Request(token=901, body=fetch))
+    assert leader.high_watermark == leader.end_offset
+    assert Reply(token=900, body=RemoveRaftVoterResponse()) in led.effects
 
 
 # --- run by the driver and by the host ------------------------------------------------------------

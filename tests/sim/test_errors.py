@@ -192,6 +192,19 @@ def test_exit_code_of_a_sweep(
     assert f"repro:   quorumlab chaos sim --seed {DIES} --trace full" in text
 
 
+def test_sweep_says_how_fast_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    def swept(*_: object, **__: object) -> SweepResult:
+        return SweepResult(seeds=4, seconds=2.0, events=5_000, virtual_ms=6_000)
+
+    parser = ArgumentParser()
+    add_sim_arguments(parser)
+    assert run_sim(parser.parse_args(["--sweep", "4"]), swept) == 0
+    text = capsys.readouterr().out
+    assert "(2.0 a second)" in text
+    assert "5,000 events (2,500 a second)" in text
+    assert "3.0 virtual seconds a second" in text
+
+
 def replaced(simulated: command.Simulated) -> command.Simulated:
     plants = {"votes_twice": simulated.plants["votes_twice"]}
     return command.Simulated(flag="", run=run_some, plants=plants, others={}, kinds=())

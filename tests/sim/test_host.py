@@ -237,3 +237,14 @@ def test_clock_finds_the_first_moment_of_a_local_time(drift_ppm: int, local_ms: 
     world_us = clock.world_us(local_ms)
     assert clock.local_ms(world_us) == local_ms
     assert clock.local_ms(world_us - 3) < local_ms
+
+
+def test_last_turn_of_a_process_is_looked_at_before_it_ends() -> None:
+    """What it has said and saved in that turn outlives it."""
+    bench = Bench()
+    host = bench.hosts[1]
+    running: list[bool] = []
+    host._watch.settled = lambda host, _effects: running.append(host.is_up)  # type: ignore[assignment,method-assign]
+    host.command(lambda _now_ms: bench.cores[1].effects.append(Stop(reason="done", exit_code=0)))
+    assert running == [True]
+    assert not host.is_up

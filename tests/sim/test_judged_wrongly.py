@@ -15,6 +15,7 @@ import pytest
 from broker.isr import Committed
 from broker.partition import LeaderOf
 from controller.metadata.changes import encode_changes
+from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, _Partition
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
@@ -31,6 +32,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
+from tests.sim.watching import in_place_of
 from wire.batch import assign
 from wire.messages.producing import (
     PartitionProduceResponse,
@@ -188,6 +190,30 @@ def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enou
         )
 
 
+def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
+    """Who lets it pass, since clients shall judge, goes on with what has been decided."""
+    invariants = MetadataInvariants(lambda: 0)
+    elected: list[int | None] = []
+
+    def changed(_key: object, _topic: object, _was: object, now: PartitionState | None) -> None:
+        elected.append(now.leader if now else None)
+        raise Violation("M-LI", "planted")
+
+    invariants.changed = changed
+    changes = (
+        level(25),
+        registered(1),
+        TopicRecord(name="t", topic_id=TOPIC),
+        partition(0, (1,)),
+        fenced(1),
+        PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=-1),
+    )
+    encoded = encode_changes(changes, timestamp_ms=0, metadata_version=25)
+    with pytest.raises(Violation, match="M-LI"):
+        invariants.committed(LogTree().extend(None, assign(encoded, base_offset=0, leader_epoch=1)))
+    assert elected == [1, -1]
+
+
 @pytest.mark.parametrize("stops", [False, True])
 def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_turn(
     monkeypatch: pytest.MonkeyPatch, stops: bool
@@ -215,7 +241,8 @@ def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_tur
         else:
             settled(host, effects)
 
-    monkeypatch.setattr(invariants, "settled", settled_unless_it_fails)
+    simulation.world.ignore(invariants)
+    simulation.world.observe(in_place_of(invariants, settled_unless_it_fails))
     simulation._converges(EVENTS)
     assert failing
 

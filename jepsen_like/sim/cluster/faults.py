@@ -62,10 +62,11 @@ class ClusterFaults(Observer):
         own = self._cluster.metadata.image.brokers.get(host.node_id)
         if broker is None or own is None:
             return
-        process = (host.node_id, host.incarnation)
-        if 0 <= broker.broker_epoch < own.epoch and process not in self._superseded:
-            self._superseded.add(process)
-            incarnation = host.incarnation
+        if not 0 <= broker.broker_epoch < own.epoch:
+            return
+        incarnation = host.incarnation
+        if (host.node_id, incarnation) not in self._superseded:
+            self._superseded.add((host.node_id, incarnation))
             self._world.after(0, lambda: self._replace(host, incarnation))
 
     def _replace(self, host: Host, incarnation: int) -> None:

@@ -55,9 +55,11 @@ class MetadataInvariants:
         while self._replayed < len(history):
             entry = history[self._replayed]
             self._replayed += 1
-            for batch in decode_changes(entry.records):
-                self._replay(batch)
-            self._images[entry.next_offset] = self.image
+            try:
+                for batch in decode_changes(entry.records):
+                    self._replay(batch)
+            finally:
+                self._images[entry.next_offset] = self.image
 
     def _replay(self, batch: CommittedBatch) -> None:
         """Change by change: decisions share batches, and each of them has made its own state."""
@@ -68,14 +70,19 @@ class MetadataInvariants:
             single = batch._replace(changes=(change,), base_offset=offset, next_offset=end)
             image, delta = apply_with_delta(image, single)
             steps.append((image, delta))
-        try:
-            changed = {key for after, delta in steps for key in self._step(after, delta)}
-            for topic_id, index in sorted(changed):
-                self._is_sound(topic_id, index)
-            if any(delta.brokers_changed for _, delta in steps):
-                self._are_fit()
-        finally:
-            self.image = image  # all of the batch, whatever it has violated
+        changed: set[Key] = set()
+        violations: list[Violation] = []
+        for after, delta in steps:  # all of the batch, whatever it has violated
+            try:
+                changed.update(self._step(after, delta))
+            except Violation as violation:
+                violations.append(violation)
+        if violations:
+            raise violations[0]
+        for topic_id, index in sorted(changed):
+            self._is_sound(topic_id, index)
+        if any(delta.brokers_changed for _, delta in steps):
+            self._are_fit()
 
     def _step(self, after: MetadataImage, delta: MetadataDelta) -> list[Key]:
         """Returns the partitions that have changed."""

@@ -17,15 +17,12 @@ from controller.controller import Controller
 from controller.metadata.image import METADATA_VERSION
 from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Voters
-from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.quorum.replicas import CLUSTER_ID, RunningReplica, start_raft
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
-from quorum.core.types import LeaderAndEpoch
 from quorum.node.member import Member
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Follower, Leader, name_of
 from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid
@@ -40,41 +37,13 @@ _ELR_OF_BROKERS = Feature(name=_ELR, min_supported_version=0, max_supported_vers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterNode:
-    """A running process as `jepsen_like.sim.quorum.invariants` looks at it: its `Replica`."""
+class ClusterNode(RunningReplica):
+    """A running process of a controller or a broker."""
 
     raft: RaftNode
     member: Member
     controller: Controller | None = None
     broker: Broker | None = None
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        return self.raft.leader
-
-    @property
-    def high_watermark(self) -> int | None:
-        return self.raft.high_watermark
-
-    @property
-    def end_offset(self) -> int:
-        return self.raft.end_offset
-
-    @property
-    def voters(self) -> Voters:
-        return self.raft.replica.voters.keys
-
-    @property
-    def leads(self) -> bool:
-        return isinstance(self.raft.role, Leader)
-
-    @property
-    def hears_leader(self) -> bool:
-        return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
-
-    @property
-    def role_name(self) -> str:
-        return name_of(self.raft.role)
 
     @property
     def applied_offset(self) -> int:

@@ -187,8 +187,8 @@ class PartitionInvariants:
             seen = self._seen[(host.node_id, key)] = _Seen(last=written.last)
         role = partition.role
         led_epoch = role.leader_epoch if isinstance(role, LeaderOf) else None
-        self._held[(host.node_id, key)] = written.last
         if is_new or written.last is not seen.last:
+            self._held[(host.node_id, key)] = written.last
             self._log_changed(host, partition, watched, seen, is_new=is_new)
         has_led = seen.leader_epoch is not None  # when the turn began
         if led_epoch != seen.leader_epoch:

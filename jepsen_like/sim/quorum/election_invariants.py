@@ -147,9 +147,8 @@ class ElectionInvariants:
 
     # --- hearing ------------------------------------------------------------------------
 
-    def hears_majority(self, host: Host, epoch: int, heard: Heard) -> None:
-        """R-CQ: a leader that heard no majority for long enough resigns."""
-        voters = self._view.voters_of(host)
+    def hears_majority(self, host: Host, epoch: int, heard: Heard, voters: Voters) -> None:
+        """R-CQ: a leader that heard no majority of its voters for long enough resigns."""
         if voters is not heard.voters:
             heard.voters, heard.since_us = voters, self._world.now_us
         since_us = max(heard.since_us, host.resumed_us)

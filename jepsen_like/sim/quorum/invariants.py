@@ -8,13 +8,15 @@ the run.
 
 from dataclasses import dataclass, field
 
+from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
-from jepsen_like.sim.observer import Observer, Replica, ReplicaOf
+from jepsen_like.sim.observer import Observer, ReplicaOf
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.quorum.quorum_view import QuorumView
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
@@ -32,6 +34,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.raft.roles import Role
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
@@ -44,6 +47,7 @@ class _Seen:
 
     leader: LeaderAndEpoch
     follower: Follower  # its application
+    role: Role | None = None
     leads: bool = False
     high_watermark: int = -1  # -1: unknown
     refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
@@ -73,7 +77,7 @@ class Invariants(Observer):
         self._log = LogInvariants(self.view, says_state)
         self._election = ElectionInvariants(self.view, world, check_quorum_us)
         self._replica_of = replica_of
-        self._replicas: dict[int, Replica] = {}
+        self._replicas: dict[int, RunningReplica] = {}
         self._seen: dict[int, _Seen] = {}
 
     @property
@@ -170,40 +174,43 @@ class Invariants(Observer):
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]
-        leader = replica.leader
-        if leader != seen.leader:
-            self._election.changes(host, seen.leader, leader)
-            seen.leader = leader
-        if replica.leads is not seen.leads:
-            self._leadership_changes(host, seen, replica.leads)
+        has_new_role = replica.role is not seen.role
+        if has_new_role:
+            self._role_changes(host, replica, seen)
         if seen.stands:
             seen.stands = False
             if replica.role_name in ("candidate", "leader"):
                 self._election.stands(host)
-        hears = replica.hears_leader or seen.leads
-        self._election.hears_leader(host.node_id, leader.epoch if hears else None)
-        self._election.asks(host.node_id, asks=replica.role_name == "prospective")
+        hears = seen.leads or replica.hears_leader
+        self._election.hears_leader(host.node_id, seen.leader.epoch if hears else None)
+        if has_new_role:
+            self._election.asks(host.node_id, asks=replica.role_name == "prospective")
         seen.in_force = [replica.voters]
-        if host.disk.log(METADATA_LOG).failed:
+        log = host.disk.log(METADATA_LOG)
+        if log.failed:
             return  # the core will hear of it and stop
         self._look_at_the_high_watermark(host, replica, seen)
-        self._look_at_the_log(host, replica, seen)
+        self._look_at_the_log(host, replica, seen, log.written)
 
-    def _look_at_the_high_watermark(self, host: Host, replica: Replica, seen: _Seen) -> None:
+    def _look_at_the_high_watermark(self, host: Host, replica: RunningReplica, seen: _Seen) -> None:
         high_watermark = replica.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark)
 
-    def _look_at_the_log(self, host: Host, replica: Replica, seen: _Seen) -> None:
+    def _look_at_the_log(
+        self, host: Host, replica: RunningReplica, seen: _Seen, written: Content
+    ) -> None:
         seen.follower.check()
         while seen.saves:
             self._log.saves_snapshot(host, seen.saves.pop())
+        last = written.last
         if seen.leads:
-            self._log.appends(host, seen.leader.epoch, seen.last)
-            self._election.hears_majority(host, seen.leader.epoch, seen.heard)
-        written = host.disk.log(METADATA_LOG).written
-        if seen.last is not written.last:
-            seen.last = written.last
+            if seen.last is not last:
+                self._log.appends(host, seen.leader.epoch, seen.last)
+            voters = self.view.voters_at(last)
+            self._election.hears_majority(host, seen.leader.epoch, seen.heard, voters)
+        if seen.last is not last:
+            seen.last = last
             self._log.knows_voters(host, replica.voters)
         end_offset = written.end_offset
         if replica.end_offset != end_offset:
@@ -212,6 +219,13 @@ class Invariants(Observer):
             )
 
     # --- leaders ------------------------------------------------------------------------
+
+    def _role_changes(self, host: Host, replica: RunningReplica, seen: _Seen) -> None:
+        seen.role = replica.role
+        before, seen.leader = seen.leader, replica.leader
+        self._election.changes(host, before, seen.leader)
+        if replica.leads is not seen.leads:
+            self._leadership_changes(host, seen, replica.leads)
 
     def _leadership_changes(self, host: Host, seen: _Seen, leads: bool) -> None:
         seen.leads = leads

@@ -23,6 +23,7 @@ from wire.batch import read_header
 __all__ = ["Nemesis"]
 
 Link = tuple[int, int]
+_WRITES = (SaveElection, Append, Truncate)
 _JUMP_MS_MAX = 30 * 24 * 3_600_000
 _HAND_OVER = 0.3  # chance that the end of a partition costs the leader
 _HAND_OVER_ISOLATED = 0.6  # and that the next leader is isolated as the last one comes back
@@ -93,7 +94,7 @@ class Nemesis(Observer):
         """Perhaps cut the power of a node that has just asked its disk for something."""
         if self._is_over or not effects:
             return
-        written = [e for e in effects if isinstance(e, SaveElection | Append | Truncate)]
+        written = [e for e in effects if isinstance(e, _WRITES)]
         if not written:
             return
         if self._options.ambush and self._ambush_random.random() < self._options.ambush:

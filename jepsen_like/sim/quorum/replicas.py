@@ -16,7 +16,7 @@ from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Follower, Leader, name_of
+from quorum.raft.roles import Follower, Leader, Role, name_of
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
 from wire.control_records import VoterEndpoint
@@ -24,6 +24,7 @@ from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = [
     "CLUSTER_ID",
+    "RunningReplica",
     "SimulatedReplica",
     "format_disk",
     "listener_of",
@@ -38,13 +39,17 @@ _PORT = 9093
 Engine = TypeVar("Engine", bound=RaftNode)
 
 
-class SimulatedReplica:
-    """A running process, as the simulation looks at it."""
+class RunningReplica:
+    """A running process as invariants look at it."""
 
-    def __init__(self, raft: RaftNode, member: Member, application: CountingApplication) -> None:
-        self.raft = raft
-        self.member = member
-        self.application = application
+    __slots__ = ()
+
+    raft: RaftNode
+
+    @property
+    def role(self) -> Role:
+        """Another object with every change of role."""
+        return self.raft.role
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -60,19 +65,31 @@ class SimulatedReplica:
 
     @property
     def voters(self) -> Voters:
+        """Those that it goes by."""
         return self.raft.replica.voters.keys
 
     @property
     def leads(self) -> bool:
+        """Is it leader, and not resigned?"""
         return isinstance(self.raft.role, Leader)
 
     @property
     def hears_leader(self) -> bool:
+        """Does it follow, and has it fetched from the leader whom it follows?"""
         return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
 
     @property
     def role_name(self) -> str:
         return name_of(self.raft.role)
+
+
+class SimulatedReplica(RunningReplica):
+    """A running process, as the simulation looks at it."""
+
+    def __init__(self, raft: RaftNode, member: Member, application: CountingApplication) -> None:
+        self.raft = raft
+        self.member = member
+        self.application = application
 
     def resign(self, now_ms: int) -> None:
         self.raft.resign(now_ms)

@@ -10,12 +10,13 @@ from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.node_clock import Clock
-from jepsen_like.sim.observer import Observer, Replica
+from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written
 from jepsen_like.sim.quorum.reader import Answer
 from jepsen_like.sim.quorum.replicas import (
+    RunningReplica,
     SimulatedReplica,
     format_disk,
     start_replica,
@@ -198,7 +199,7 @@ class SimulatedQuorum:
         )
 
 
-def state_of(replica: Replica) -> tuple[int, ...]:
+def state_of(replica: RunningReplica) -> tuple[int, ...]:
     """What a digest takes in of it; -1: unknown."""
     leader, high_watermark = replica.leader, replica.high_watermark
     return (

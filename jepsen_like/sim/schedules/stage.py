@@ -8,7 +8,6 @@ production's account.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 from broker.broker import Broker
@@ -261,7 +260,7 @@ class Stage:
             is_between = (message.source, message.target) == (source, target)
             if not is_between or not isinstance(message.body, body):
                 return False
-            self.cluster.hosts[to].deliver(replace(message, target=to))
+            self.cluster.hosts[to].deliver(message._replace(target=to))
             return True
 
         return self.messages.hold(matches, times=1)

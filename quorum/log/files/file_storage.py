@@ -347,14 +347,17 @@ class FileStorage:
             self.syncs.add(seconds, tokens=count)
             return seconds
 
-        finish = partial(self._finish_sync, queue, token)
-        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
+        is_inline = token is not None and queue.pace.is_inline and not self._jobs.are_running
+        finish = partial(self._finish_sync, queue, token, is_inline)
+        if is_inline:
             self.syncs.inline += 1
             self._jobs.at_once(job, finish)
         else:
             self._jobs.submit(pool, job, finish)
 
-    def _finish_sync(self, queue: LogQueue, token: Token | None, outcome: Outcome) -> None:
+    def _finish_sync(
+        self, queue: LogQueue, token: Token | None, is_inline: bool, outcome: Outcome
+    ) -> None:
         queue.is_syncing = False
         if queue.has_failed:
             return
@@ -363,7 +366,7 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, token or queue.last_token, error)
             return
-        if queue.pace.took(seconds):
+        if queue.pace.took(seconds) and is_inline:
             self.syncs.too_slow += 1
             self._say(
                 f"storage: a sync of {queue.log} stopped this node for {seconds * 1000:.0f} ms;"
@@ -403,12 +406,13 @@ class FileStorage:
     # --- alone ------------------------------------------------------------------------------
 
     def _begin_alone(self, queue: LogQueue, effect: Alone) -> None:
-        """Earlier tokens that wait for a sync are served by the same job."""
+        """Whatever waits for a sync by now is served by the same job."""
         queue.alone = effect
         self._last_read = None
+        is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
         pool = self._syncers if _is_waited_for(effect) else self._background
-        job = partial(self._do_alone, effect, queue.segments, is_sync_due=token is not None)
+        job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
     def _do_alone(

@@ -62,10 +62,13 @@ class LogQueue:
         self.sync_token = token
         self.sync_tokens += 1
 
+    @property
+    def is_sync_wanted(self) -> bool:
+        return self.sync_token is not None or self.has_rolled
+
     def may_sync(self) -> bool:
-        is_wanted = self.sync_token is not None or self.has_rolled
         is_free = not self.is_syncing and self.alone is None and not self.has_failed
-        return is_wanted and is_free
+        return self.is_sync_wanted and is_free
 
     def take_sync(self) -> tuple[Token | None, int]:
         """The token that the sync that begins now makes durable, and how many it covers.
@@ -78,7 +81,8 @@ class LogQueue:
 
     def may_remove(self) -> bool:
         is_wanted = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
-        is_free = not self.is_removing and not self.is_syncing and not self.has_failed
+        is_syncing = self.is_syncing or self.alone is not None
+        is_free = not self.is_removing and not is_syncing and not self.has_failed
         return is_wanted and is_free and not self.has_rolled
 
     def take_doomed(self) -> tuple[list[Segment], list[OffsetAndEpoch]]:

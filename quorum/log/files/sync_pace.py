@@ -31,7 +31,7 @@ class SyncPace:
         return self._fast_in_a_row >= self._needed
 
     def took(self, seconds: float) -> bool:
-        """A sync has ended, wherever it ran. Was it inline, and did it take too long?"""
+        """A sync has ended, wherever it ran. Must the next ones run in a thread because of it?"""
         if self.is_inline:
             if seconds <= self._bound_seconds:
                 return False

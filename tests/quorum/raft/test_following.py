@@ -32,9 +32,9 @@ def kinds(effects: list[Effect]) -> list[str]:
 def test_records_at_the_end_are_appended_and_the_leader_was_there() -> None:
     node, role = replica(), builders.following()
     role.has_fetched = False
-    assert obey(node, role, records=records(10, 5), high_watermark=11) is None
+    assert obey(node, role, records=records(10, 5), high_watermark=12) is None
     assert kinds(node.outbox.take()) == [Append.__name__]
-    assert (node.log.end_offset, node.log.last_epoch, node.log.high_watermark) == (12, 5, 11)
+    assert (node.log.end_offset, node.log.last_epoch, node.log.high_watermark) == (12, 5, 12)
     assert role.has_fetched
     assert role.fetch_deadline_ms >= 3000
 

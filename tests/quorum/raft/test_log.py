@@ -306,6 +306,16 @@ def test_reset_log_holds_nothing_and_all_of_it_is_safe() -> None:
     assert log.end == third.id, "the epoch of the snapshot, although the cache is empty"
 
 
+def test_sync_of_what_a_reset_has_removed_makes_nothing_safe() -> None:
+    """The log was longer than the snapshot that replaces it, and its sync is still on its way."""
+    log = compacted()
+    log.append(b"", [header(250, 7, count=200)], syncing=3)
+    log.reset(snapshot(400, 8)[1], syncing=9)
+    log.append(b"", [header(400, 9, count=90)], syncing=10)
+    log.stored(9)
+    assert log.synced_offset == 400
+
+
 def test_log_is_not_reset_below_what_is_committed() -> None:
     with pytest.raises(AssertionError):
         compacted().reset(FIRST, syncing=1)

@@ -6,22 +6,30 @@ import pytest
 
 from quorum.core.effects import (
     Append,
+    Event,
+    Failure,
     LogState,
+    ReadDone,
     Reply,
     Request,
+    RequestFailed,
+    Response,
     SaveElection,
     Send,
+    SnapshotRead,
     Stop,
     StorageFailed,
     Stored,
     Token,
 )
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint, ReplicaKey
-from quorum.raft.messages import begin_request
+from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.raft.messages import begin_request, end_request, vote_request
 from quorum.raft.raft_node import RaftNode
+from quorum.raft.raft_outbox import OWNER
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from tests.quorum.disks import Written
+from tests.quorum.raft.test_membership import addition, removal, update
 from tests.quorum.replicas import Replicas, config, endpoint
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
@@ -677,3 +685,39 @@ def test_one_request_at_a_time_is_in_flight_to_a_node() -> None:
     sends = [effect for effect in follower.take_effects() if isinstance(effect, Send)]
     follower.settle(cluster.now_ms)
     assert [effect for effect in follower.take_effects() if isinstance(effect, Send)] == sends == []
+
+
+# --- turns -----------------------------------------------------------------------------------
+
+
+NOBODY = Endpoint(9, "nobody", 9)
+DECISIVE: dict[str, Event] = {
+    "vote": Request(
+        token=1,
+        body=vote_request(
+            config(2), ReplicaKey(1), epoch=2, last=OffsetAndEpoch(0, 0), pre_vote=False
+        ),
+    ),
+    "begin": Request(token=1, body=begin_request(config(2), ReplicaKey(1), epoch=2, leader=NOBODY)),
+    "end": Request(token=1, body=end_request(config(2), epoch=2, preferred=(), leader=NOBODY)),
+    "add": Request(token=1, body=addition(4)),
+    "remove": Request(token=1, body=removal(2)),
+    "update": Request(token=1, body=update(2, 1)),
+    "response": Response(token=Token(OWNER, 1), body=FetchResponse(responses=())),
+    "no response": RequestFailed(token=Token(OWNER, 1), failure=Failure.TIMED_OUT),
+    "failure": StorageFailed(token=Token(OWNER, 1), log=METADATA_LOG, reason="gone"),
+    "snapshot": SnapshotRead(token=Token(OWNER, 1), log=METADATA_LOG, size_bytes=-1, records=b""),
+}
+
+
+@pytest.mark.parametrize("event", DECISIVE.values(), ids=DECISIVE)
+def test_what_may_change_role_epoch_or_voters_has_those_before_it_settled(event: Event) -> None:
+    assert Replicas([1]).nodes[1].ends_batch(event)
+
+
+@pytest.mark.parametrize("owner", [OWNER, "controller"])
+def test_what_the_disk_and_other_owners_are_told_ends_no_batch(owner: str) -> None:
+    node = Replicas([1]).nodes[1]
+    assert not node.ends_batch(Stored(token=Token(owner, 1), log=METADATA_LOG))
+    assert not node.ends_batch(ReadDone(token=Token(owner, 1), log=METADATA_LOG, records=b""))
+    assert not node.ends_batch(Response(token=Token("controller", 1), body="x"))

@@ -116,6 +116,8 @@ def test_voter_that_knows_less_committed_is_told_a_moment_later(leader: RaftNode
     assert answers(leader, None, now_ms=2000 + WATERMARK_LINGER_MS - 1) == []
     (answer,) = answers(leader, None, now_ms=2000 + WATERMARK_LINGER_MS)
     assert answer.high_watermark == 1
+    assert isinstance(leader.role, Leader)
+    assert leader.role.watermark_due_ms is None, "the next one waits for as long"
 
 
 def test_voter_that_knows_less_hears_of_it_with_records_at_once(leader: RaftNode) -> None:

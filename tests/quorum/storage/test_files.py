@@ -29,6 +29,7 @@ from quorum.core.effects import (
     Stored,
     TimestampFound,
     Token,
+    Trim,
     Truncate,
 )
 from quorum.core.storage import METADATA_LOG, StorageError
@@ -36,7 +37,9 @@ from quorum.core.types import ElectionState, ReplicaKey
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS, RECOVERY_POINTS
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
+from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.recovery import CorruptLog
+from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import LOG, SETTINGS, TOPIC, Storage
 from wire.primitives import METADATA_TOPIC_ID
@@ -82,7 +85,7 @@ def test_appends_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
     leave.set()
     tokens = [event.token for event in storage.settle() if isinstance(event, Stored)]
     assert tokens == [first.token, later[-1].token]
-    assert storage.files.syncs.count == 2
+    assert (storage.files.syncs.count, storage.files.syncs.tokens) == (2, 30)
 
 
 def test_written_append_is_readable_and_gets_no_stored(storage: Storage) -> None:
@@ -152,6 +155,28 @@ def test_effects_behind_an_election_wait_for_it(tmp_path: Path) -> None:
     tokens = [event.token for event in storage.settle() if isinstance(event, Stored)]
     assert tokens[-2:] == [election.token, after.token]
     assert first.read_bytes().count(b"x" * 10) == 2
+
+
+def test_cut_off_segments_go_after_a_sync_although_an_election_is_saved_at_once(
+    tmp_path: Path,
+) -> None:
+    """The epochs go to the medium before the records, and so does the name of a new segment."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(*(storage.append(offset) for offset in range(3)))
+    gone = storage.log_path() / f"{0:020}.log"
+    epochs: list[str] = []
+
+    def watch(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "unlink" and arguments == (str(gone),):
+            epochs.append((storage.log_path() / EPOCHS).read_text())
+
+    system.fails = watch
+    trim = Trim(log=METADATA_LOG, token=storage.token(), start_offset=3)
+    save = SaveElection(log=METADATA_LOG, token=storage.token(), election=ElectionState(epoch=2))
+    assert Stored(log=METADATA_LOG, token=save.token) in storage.do(trim, save)
+    assert epochs == ["0\n1\n1 3\n"]
 
 
 def test_truncation_is_stored_and_lowers_the_recovery_point(
@@ -392,6 +417,66 @@ def test_what_a_failed_sync_left_is_written_again_after_the_restart(tmp_path: Pa
     assert again.files.load(METADATA_LOG, METADATA_TOPIC_ID).state.end_offset == 4
     assert done == [batch(2) + batch(3), b"synced"]
     again.close()
+
+
+def test_write_that_fails_during_a_sync_is_the_last_that_is_heard_of_the_log(
+    tmp_path: Path,
+) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    entered, leave = Signal(), Signal()
+
+    def fails(name: str, arguments: tuple[Any, ...]) -> OSError | None:
+        if name == "fdatasync":
+            entered.set()
+            assert leave.wait(10)
+        is_write = name == "pwrite" and entered.is_set() and not leave.is_set()
+        return OSError(errno.ENOSPC, "no space") if is_write else None
+
+    system.fails = fails
+    storage.files.perform(storage.append(0))
+    assert storage.files.take_events() == []
+    assert entered.wait(10)
+    second = storage.append(1)
+    storage.files.perform(second)
+    (failed,) = storage.files.take_answers()
+    assert isinstance(failed, StorageFailed)
+    assert failed.token == second.token
+    leave.set()
+    assert storage.settle() == []
+
+
+def test_what_was_written_in_the_turn_of_an_election_is_synced_with_it(tmp_path: Path) -> None:
+    """`Stored` of the election says that it is durable, too."""
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    system.calls.clear()
+    token = storage.token()
+    save = SaveElection(log=METADATA_LOG, token=token, election=ElectionState(epoch=2))
+    assert Stored(log=METADATA_LOG, token=token) in storage.do(storage.append(0), save)
+    assert "fdatasync" in system.calls
+
+
+def test_election_is_not_saved_beside_a_sync_of_what_came_before_it() -> None:
+    """That it is stored says that they are, too."""
+    queue = LogQueue(log=METADATA_LOG, pace=SyncPace(0.0), is_syncing=True)
+    token = Token("raft", 1)
+    save = SaveElection(log=METADATA_LOG, token=token, election=ElectionState(epoch=2))
+    queue.waiting.append(save)
+    assert queue.next_effect() is None
+    queue.is_syncing = False
+    assert queue.next_effect() is save
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_sync_begins_beside_what_has_the_log_for_itself(alone: bool) -> None:
+    token = Token("raft", 1)
+    truncate = Truncate(log=METADATA_LOG, token=token, end_offset=3)
+    queue = LogQueue(log=METADATA_LOG, pace=SyncPace(0.0), alone=truncate if alone else None)
+    queue.want_sync(token)
+    assert queue.may_sync() is not alone
 
 
 def test_failed_election_is_not_acknowledged(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ class Bench:
         self.storage = Storage(path, system=self.medium, settings=settings)
         self.storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
         self.storage.settle()
-        self._offset = 0
+        self.offset = 0
 
     def sync(self, takes_seconds: float = FAST) -> bool:
         """One append; was its sync inline?"""
         self.medium.takes_seconds = takes_seconds
-        append = self.storage.append(self._offset)
-        self._offset += 1
+        append = self.storage.append(self.offset)
+        self.offset += 1
         assert self.storage.do(append) == [Stored(log=METADATA_LOG, token=append.token)]
         assert self.medium.is_inline is not None
         return self.medium.is_inline
@@ -114,6 +114,24 @@ def test_no_sync_is_inline_while_something_else_is_under_way(bench: Bench) -> No
     bench.medium.may_end.set()
     tokens = {event.token for event in bench.storage.settle() if isinstance(event, Stored)}
     assert tokens == {other.token, append.token}
+
+
+def test_slow_sync_in_a_thread_has_stopped_nobody(bench: Bench) -> None:
+    """Though the next would have been inline. The disk is slow, so that it is not."""
+    bench.sync_until_inline()
+    bench.storage.open()
+    bench.medium.may_end.clear()
+    bench.storage.files.perform(bench.storage.append(0, LOG))
+    assert bench.storage.files.take_events() == []
+    bench.medium.takes_seconds = SLOW
+    bench.storage.files.perform(bench.storage.append(bench.offset))
+    assert bench.storage.files.take_events() == []
+    bench.medium.may_end.set()
+    bench.storage.settle()
+    assert bench.storage.files.syncs.too_slow == 0
+    assert not [line for line in bench.storage.said if "stopped this node" in line]
+    bench.offset += 1
+    assert not bench.sync()
 
 
 def test_without_a_bound_every_sync_has_a_thread(
