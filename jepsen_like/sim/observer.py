@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.replicas import RunningReplica
+from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.tolerance import Tolerance
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Effect, Event
 from quorum.core.types import ElectionState
 
-__all__ = ["Observer", "Observers", "ReplicaOf", "tolerated"]
+__all__ = ["MOMENTS", "Observer", "Observers", "ReplicaOf", "tolerated"]
 
-_MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
+MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
 
 
 ReplicaOf = Callable[[Host], RunningReplica]
@@ -55,7 +55,7 @@ class Observers(Observer):
 
     def __init__(self) -> None:
         self._all: list[Observer] = []
-        self._looks: dict[str, tuple[Callable[..., None], ...]] = dict.fromkeys(_MOMENTS, ())
+        self._looks: dict[str, tuple[Callable[..., None], ...]] = dict.fromkeys(MOMENTS, ())
 
     def add(self, observer: Observer) -> None:
         self._all.append(observer)
@@ -67,7 +67,7 @@ class Observers(Observer):
         self._list()
 
     def _list(self) -> None:
-        for moment in _MOMENTS:
+        for moment in MOMENTS:
             self._looks[moment] = tuple(
                 getattr(each, moment) for each in self._all if _looks_at(each, moment)
             )
@@ -104,7 +104,7 @@ class Observers(Observer):
 def tolerated(observer: Observer, tolerance: Tolerance) -> Observer:
     """The same, but what it objects to is dropped."""
     found = Observer()
-    for moment in _MOMENTS:
+    for moment in MOMENTS:
         if _looks_at(observer, moment):
             setattr(found, moment, _within(tolerance, getattr(observer, moment)))
     return found

@@ -23,7 +23,7 @@ from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from quorum.core.effects import Effect, Trace
 from quorum.core.storage import METADATA_LOG
-from tests.sim.watching import WhenSettled
+from tests.sim.watching import looking
 from wire.batch import headers, records_of
 
 EVENTS_MAX = 100_000
@@ -87,7 +87,7 @@ class Commit:
         self.quorum = quorum = SimulatedQuorum(setting.seed, OPTIONS, self.points, is_judged=judged)
         quorum.proposed = self._has_proposed
         quorum.applied = self._has_applied
-        quorum.world.observe(WhenSettled(self._settled))
+        quorum.world.observe(looking(settled=self._settled))
         quorum.start()
         self.leader = self._commit_one()
         self.others = [host for host in quorum.hosts if host is not self.leader]

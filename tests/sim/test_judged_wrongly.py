@@ -242,7 +242,7 @@ def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_tur
             settled(host, effects)
 
     simulation.world.ignore(invariants)
-    simulation.world.observe(in_place_of(invariants, settled_unless_it_fails))
+    simulation.world.observe(in_place_of(invariants, settled=settled_unless_it_fails))
     simulation._converges(EVENTS)
     assert failing
 

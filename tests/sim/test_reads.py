@@ -17,7 +17,7 @@ from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation
-from tests.sim.watching import WhenSettled
+from tests.sim.watching import looking
 
 each_seed = pytest.mark.parametrize("seed", range(3))
 
@@ -44,7 +44,7 @@ def asks_a_leader_that_was_replaced_in_its_sleep(production: Production) -> int:
             woken.append(host.now_ms)
             reader.ask(host.now_ms)
 
-    scenario.quorum.world.observe(WhenSettled(ask_between_two_fetches))
+    scenario.quorum.world.observe(looking(settled=ask_between_two_fetches))
     host.resume()
     scenario.run(5)
     assert woken

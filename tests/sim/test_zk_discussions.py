@@ -8,6 +8,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_cluster import ZkCluster
 from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
+from tests.sim.watching import looking
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -161,18 +162,17 @@ def test_client_that_asks_for_one_topic_has_the_broker_read_that_one(design: Des
     def reads(*names: str) -> tuple[int, MetadataResponse]:
         """How many nodes of partitions a broker reads for the answer, and the answer."""
         read: list[str] = []
-        performing = cluster.performing
 
-        def look(host: Host, effect: Effect) -> None:
-            performing(host, effect)
+        def look(_host: Host, effect: Effect) -> None:
             if isinstance(effect, ZkRequest) and isinstance(effect.operation, GetData):
                 read.append(effect.operation.path)
 
-        cluster.performing = look  # type: ignore[method-assign]
+        observer = looking(performing=look)
+        cluster.world.observe(observer)
         topics = tuple(MetadataRequestTopic(name=name) for name in names)
         answers = client.ask(1, MetadataRequest(topics=topics or None))
         cluster.run_until(lambda: bool(answers))
-        cluster.performing = performing  # type: ignore[method-assign]
+        cluster.world.ignore(observer)
         answer = answers[0]
         assert isinstance(answer, MetadataResponse)
         of_partitions = [path for path in read if paths.partition_of(path) is not None]

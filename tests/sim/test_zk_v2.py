@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster
-from tests.sim.watching import WhenSettled
+from tests.sim.watching import looking
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -399,7 +399,7 @@ def test_old_and_new_replicas_are_in_sync_before_the_new_ones_are_assigned(
         if not seen or seen[-1] != both:
             seen.append(both)
 
-    cluster.world.observe(WhenSettled(look))
+    cluster.world.observe(looking(settled=look))
     move(admin, (2, 3))
     cluster.run_until(lambda: leaders(cluster, T) == [2])
     assert seen == [

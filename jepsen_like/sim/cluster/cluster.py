@@ -28,7 +28,6 @@ from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
-from jepsen_like.sim.quorum.simulated_quorum import state_of
 from jepsen_like.sim.world import Digest, World
 from quorum.core.effects import Core, Effect
 from quorum.core.storage import METADATA_LOG
@@ -69,7 +68,7 @@ class Cluster(Observer):
         self.judge: Judge = self.partitions
         if world.tolerance is not None:
             self.judge = UnjudgedClients(self.partitions, world.tolerance)
-        self._digest = Digest(world, lambda host: state_of(self._node_of(host)))
+        self._digest = Digest(world, lambda host: self._node_of(host).state)
         world.observe(self._digest)
         if tracer is not None:
             tracer.attach(world, self._node_of)

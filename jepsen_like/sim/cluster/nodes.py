@@ -17,7 +17,8 @@ from controller.controller import Controller
 from controller.metadata.image import METADATA_VERSION
 from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.replicas import CLUSTER_ID, RunningReplica, start_raft
+from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
 from quorum.node.member import Member

@@ -16,7 +16,7 @@ from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.quorum.quorum_view import QuorumView
-from jepsen_like.sim.quorum.replicas import RunningReplica
+from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (

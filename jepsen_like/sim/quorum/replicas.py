@@ -4,19 +4,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from jepsen_like.sim.host import Host, directory_of
-from jepsen_like.sim.logtree import Voters
 from jepsen_like.sim.quorum.counting import CountingApplication
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.reader import Answer, Reader
+from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Follower, Leader, Role, name_of
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
 from wire.control_records import VoterEndpoint
@@ -24,7 +23,6 @@ from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = [
     "CLUSTER_ID",
-    "RunningReplica",
     "SimulatedReplica",
     "format_disk",
     "listener_of",
@@ -37,50 +35,6 @@ CLUSTER_ID = "simulated-cluster-0000"
 _PORT = 9093
 
 Engine = TypeVar("Engine", bound=RaftNode)
-
-
-class RunningReplica:
-    """A running process as invariants look at it."""
-
-    __slots__ = ()
-
-    raft: RaftNode
-
-    @property
-    def role(self) -> Role:
-        """Another object with every change of role."""
-        return self.raft.role
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        return self.raft.leader
-
-    @property
-    def high_watermark(self) -> int | None:
-        return self.raft.high_watermark
-
-    @property
-    def end_offset(self) -> int:
-        return self.raft.end_offset
-
-    @property
-    def voters(self) -> Voters:
-        """Those that it goes by."""
-        return self.raft.replica.voters.keys
-
-    @property
-    def leads(self) -> bool:
-        """Is it leader, and not resigned?"""
-        return isinstance(self.raft.role, Leader)
-
-    @property
-    def hears_leader(self) -> bool:
-        """Does it follow, and has it fetched from the leader whom it follows?"""
-        return isinstance(self.raft.role, Follower) and self.raft.role.has_fetched
-
-    @property
-    def role_name(self) -> str:
-        return name_of(self.raft.role)
 
 
 class SimulatedReplica(RunningReplica):

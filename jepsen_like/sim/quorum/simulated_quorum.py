@@ -16,7 +16,6 @@ from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.quorum_view import written
 from jepsen_like.sim.quorum.reader import Answer
 from jepsen_like.sim.quorum.replicas import (
-    RunningReplica,
     SimulatedReplica,
     format_disk,
     start_replica,
@@ -27,7 +26,7 @@ from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
 
-__all__ = ["SimulatedQuorum", "state_of"]
+__all__ = ["SimulatedQuorum"]
 
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
@@ -65,7 +64,7 @@ class SimulatedQuorum:
             check_quorum_us=_unheard_us(options),
             replica_of=self._replica_of,
         )
-        self._digest = Digest(world, lambda host: state_of(self._replica_of(host)))
+        self._digest = Digest(world, lambda host: self._replica_of(host).state)
         world.observe(self._digest)
         if tracer is not None:
             tracer.attach(world, self._replica_of)
@@ -197,17 +196,6 @@ class SimulatedQuorum:
             f" end={replica.end_offset}"
             for node, replica in sorted(self.replicas.items())
         )
-
-
-def state_of(replica: RunningReplica) -> tuple[int, ...]:
-    """What a digest takes in of it; -1: unknown."""
-    leader, high_watermark = replica.leader, replica.high_watermark
-    return (
-        leader.epoch,
-        -1 if leader.leader_id is None else leader.leader_id,
-        -1 if high_watermark is None else high_watermark,
-        replica.end_offset,
-    )
 
 
 def _snapshot_pieces(options: Options) -> int:
