@@ -36,6 +36,7 @@ FOUND_AT = {
     "takes_repetitions": 7,
     "tells_no_epoch": 6,
     "truncates_to_the_high_watermark": 0,
+    "writes_in_the_epoch_before": 0,
 }
 
 

@@ -47,6 +47,29 @@ def test_promises_of_each_design_hold_under_faults(design: str, faults: tuple[st
     assert any(each.proof.bit for each in outcome.struck)
 
 
+@pytest.mark.parametrize(
+    ("plant", "rule"),
+    [
+        ("tells_no_epoch", "D-DIV"),
+        ("truncates_to_the_high_watermark", "D-THW"),
+        ("writes_in_the_epoch_before", "D-ONE"),
+    ],
+)
+def test_logs_of_all_brokers_are_compared(plant: str, rule: str) -> None:
+    outcome = run_plan(
+        Plan(
+            seed=1,
+            design="zk-kip497",
+            faults=("kill", "pause", "partition", "cut-zookeeper"),
+            seconds=8,
+            warm_up_seconds=1,
+            judges_invariants=True,
+            plants=plant,
+        )
+    )
+    assert outcome.broken.startswith(f"{rule}: ")
+
+
 @pytest.mark.extra
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("design", sorted(DESIGNS))

@@ -3,11 +3,13 @@
 The names in brackets are those of the museum: Apache Kafka had each of these bugs.
 """
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from broker import following, isr, leading, partition, producing, reads
 from broker.alterations import Alteration, Alterations
+from broker.following import last_fetched_epoch
 from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.isr import Committed, IsrState, PendingShrink
 from broker.leading import Peers
@@ -35,6 +37,7 @@ PARTITION_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
+_append = leading.append
 _follow = Replication.follow
 _answered = Alterations._answered
 _conclude = Alterations._conclude
@@ -229,6 +232,24 @@ def finds_whatever_has_the_name(
     if topic_id in names:
         return _find(self, names[topic_id], ZERO_UUID, index)
     return _find(self, topic, topic_id, index)
+
+
+# --- epochs of records ------------------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a leader writes in its own leader epoch (KIP-101)",
+    holder=leading,
+    name="append",
+    seeds_max=40,
+)
+def writes_in_the_epoch_before(
+    partition: Partition, role: LeaderOf, batch: bytes, header: BatchHeader
+) -> int:
+    before = last_fetched_epoch(partition.open_log)
+    epoch = role.leader_epoch if before == NO_EPOCH else before
+    return _append(partition, replace(role, leader_epoch=epoch), batch, header)
 
 
 # --- truncation and fencing -----------------------------------------------------------------
