@@ -11,13 +11,13 @@ import json
 from pathlib import Path
 
 from jepsen_like.advice import command
+from jepsen_like.fault_outcomes import fault_outcome_as_json
 from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.sweep import commit_of_code
-from jepsen_like.struck import struck_as_json
 from jepsen_like.timeline import around, timeline
 from jepsen_like.verdict import as_json
 from quorumlab.overwriting import refuse_other_directory
@@ -98,7 +98,7 @@ def _told(outcome: ChaosOutcome) -> dict[str, object]:
         **as_json(outcome.verdict),
         "broken": outcome.broken,
         "void": list(outcome.void),
-        "faults": [struck_as_json(each) for each in outcome.struck],
+        "faults": [fault_outcome_as_json(each) for each in outcome.fault_outcomes],
     }
 
 

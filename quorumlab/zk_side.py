@@ -19,7 +19,7 @@ from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import Authorizer
 from controller.zk.controller import OWNER, ZkController
-from controller.zk.desk import ZkControllerConfig
+from controller.zk.controller_context import ZkControllerConfig
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.node.driver import Driver

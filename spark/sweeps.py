@@ -52,7 +52,9 @@ class PlanResult:
             is_error=run.is_error,
             void=run.void,
             findings=run.verdict.findings[:_FINDINGS_KEPT],
-            bitten=Counter(each.scheduled.fault.kind for each in run.struck if each.proof.bit),
+            bitten=Counter(
+                each.scheduled.fault.kind for each in run.fault_outcomes if each.proof.bit
+            ),
             digest=run.digest,
         )
 

@@ -25,7 +25,7 @@ from controller.metadata.znode_reading import Assignments, calls, read_states
 from controller.writes import WRITES
 from controller.zk.concerned import concerned
 from controller.zk.config_nodes import config_operations, configs_for
-from controller.zk.desk import Move
+from controller.zk.controller_context import Move
 from controller.zk.elect_leaders import elect_leaders
 from controller.zk.placement import placed_partitions, placed_topics
 from controller.zk.producer_ids import allocate_producer_ids
@@ -169,29 +169,31 @@ class Admin:
         )
         self._outbox.emit(Reply(token=request.token, body=refused))
 
-    def serve(self, desk: Known, request: Request) -> Procedure[None]:
+    def serve(self, context: Known, request: Request) -> Procedure[None]:
         body = request.body
         if isinstance(body, AllocateProducerIdsRequest):
             answer = yield from allocate_producer_ids(body)
             self._outbox.emit(Reply(token=request.token, body=answer))
-        elif isinstance(body, ElectLeadersRequest) and desk.design.has_preferred_leaders:
-            image = yield from self._image(desk, body)
-            elected = yield from elect_leaders(desk.design, image, body, self._rules.config)
+        elif isinstance(body, ElectLeadersRequest) and context.design.has_preferred_leaders:
+            image = yield from self._image(context, body)
+            elected = yield from elect_leaders(context.design, image, body, self._rules.config)
             self._outbox.emit(Reply(token=request.token, body=elected))
-        elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(desk, body):
-            message = f"{desk.design.name} has no way to redirect or to cancel what is under way."
+        elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(context, body):
+            message = (
+                f"{context.design.name} has no way to redirect or to cancel what is under way."
+            )
             self.refuse(request, ErrorCode.REASSIGNMENT_IN_PROGRESS, message)
         elif isinstance(body, _DECIDED):
-            yield from self._decide(desk, request)
+            yield from self._decide(context, request)
         else:
-            message = f"{desk.design.name} has no such request."
+            message = f"{context.design.name} has no such request."
             self.refuse(request, ErrorCode.UNSUPPORTED_VERSION, message)
 
-    def _decide(self, desk: Known, request: Request) -> Procedure[None]:
-        image = yield from self._image(desk, request.body)
+    def _decide(self, context: Known, request: Request) -> Procedure[None]:
+        image = yield from self._image(context, request.body)
         decision = self._rules.decide(image, request.body)
         operations = list(self._operations(image, decision, request.body))
-        results = yield from calls(desk.design, operations)
+        results = yield from calls(context.design, operations)
         failure = _failure(operations, results, request.body)
         if failure is None and not (yield from self._write_over(image, decision, request.body)):
             failure = ErrorCode.UNKNOWN_SERVER_ERROR, "ZooKeeper: others were always faster."
@@ -200,19 +202,21 @@ class Admin:
         else:
             self.refuse(request, *failure)
 
-    def _image(self, desk: Known, body: object) -> Procedure[MetadataImage]:
+    def _image(self, context: Known, body: object) -> Procedure[MetadataImage]:
         """What a rule looks at: all topics, the partitions of those that the request is about, and
         the configs that it may change.
         """
-        moving = {of.topic for of in desk.moves}
-        names = concerned(body, desk.assignments, moving)
-        assignments = {name: desk.assignments[name] for name in names}
-        read = yield from _states_for(desk, body, assignments)
+        moving = {of.topic for of in context.moves}
+        names = concerned(body, context.assignments, moving)
+        assignments = {name: context.assignments[name] for name in names}
+        read = yield from _states_for(context, body, assignments)
         states = {of: read.get(of) or _unled(replicas) for of, replicas in _each_of(assignments)}
-        states |= {of: move.shown_in(states[of]) for of, move in desk.moves.items() if of in states}
-        found = yield from configs_for(desk.design, body)
-        told = Told(brokers=desk.live, partitions=states, configs=found)
-        return after(_topics_alone(desk.assignments), told)[0]
+        states |= {
+            of: move.shown_in(states[of]) for of, move in context.moves.items() if of in states
+        }
+        found = yield from configs_for(context.design, body)
+        told = Told(brokers=context.live, partitions=states, configs=found)
+        return after(_topics_alone(context.assignments), told)[0]
 
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
@@ -255,12 +259,12 @@ class Admin:
         return is_done
 
 
-def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bool:
+def _is_too_soon(context: Known, request: AlterPartitionReassignmentsRequest) -> bool:
     """Seed 000 only knows reassignments that begin and end."""
-    if desk.design.layout is not Layout.V3:
+    if context.design.layout is not Layout.V3:
         return False
     return any(
-        TopicPartition(topic.name, each.partition_index) in desk.moves
+        TopicPartition(topic.name, each.partition_index) in context.moves
         for topic in request.topics
         for each in topic.partitions
     )
@@ -270,14 +274,14 @@ def _is_too_soon(desk: Known, request: AlterPartitionReassignmentsRequest) -> bo
 
 
 def _states_for(
-    desk: Known, body: object, assignments: Assignments
+    context: Known, body: object, assignments: Assignments
 ) -> Procedure[Mapping[TopicPartition, PartitionState]]:
     """Where leaders write ISRs, news of them comes late: who decides on an ISR reads it."""
-    is_known = desk.design.isr_writer is IsrWriter.CONTROLLER
+    is_known = context.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
-        return desk.states
+        return context.states
     every = [of for of, _ in _each_of(assignments)]
-    return (yield from read_states(desk.design, assignments, every))
+    return (yield from read_states(context.design, assignments, every))
 
 
 def _each_of(assignments: Assignments) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:

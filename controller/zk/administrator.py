@@ -2,8 +2,8 @@
 
 A core beside the broker. It reads the cluster for each request and writes what the request means
 where an administrator of the design would write it (`controller.zk.requests_v2`); the brokers hear
-of it by their watches. It holds no office: two of them may decide at the same time, and what one of
-them could undo of the other's lies in one node.
+of it by their watches. It is no controller: two of them may decide at the same time, and what one
+of them could undo of the other's lies in one node.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.admin import Admin
-from controller.zk.desk import Move
+from controller.zk.controller_context import Move
 from controller.zk.requests_v2 import V2Writes
 from quorum.core.effects import Effect, Event, Request
 from quorum.core.outbox import Outbox

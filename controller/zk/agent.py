@@ -16,7 +16,7 @@ from enum import Enum
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded, read_states
 from controller.zk import electing, v3_paths
-from controller.zk.desk import Desk, Move
+from controller.zk.controller_context import Context, Move
 from controller.zk.notify import Batch
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -41,8 +41,8 @@ class Reassigned:
 
 
 class ReassignmentAgent:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._reassigned: dict[TopicPartition, Reassigned] = {}
         self._next_wake_ms: int | None = None
 
@@ -52,7 +52,7 @@ class ReassignmentAgent:
 
     def read(self) -> Procedure[None]:
         """add_reassigned_partitions() of all that the path names."""
-        found = yield from v3_paths.read_replicas(self._desk.design, paths.PARTITIONS_REASSIGNED)
+        found = yield from v3_paths.read_replicas(self._context.design, paths.PARTITIONS_REASSIGNED)
         for of, listed in found.items():
             new = Reassigned(target=listed.replicas, version=listed.version)
             self._reassigned.setdefault(of, new)
@@ -61,15 +61,15 @@ class ReassignmentAgent:
     def on_partitions_reassigned(self) -> Procedure[None]:
         yield from self.read()
         for of in list(self._reassigned)[:1]:
-            self._desk.milestones.begin(
+            self._context.milestones.begin(
                 Cause(Occasion.REASSIGNMENT, of.topic), heard=paths.PARTITIONS_REASSIGNED
             )
         yield from self.on_wakeup()
 
     def on_wakeup(self) -> Procedure[None]:
         for of, reassigned in sorted(self._reassigned.items(), key=lambda item: item[0]):
-            self._desk.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
-            if of.partition not in self._desk.assignments.get(of.topic, {}):
+            self._context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
+            if of.partition not in self._context.assignments.get(of.topic, {}):
                 yield from self._forget(of)
             elif reassigned.stage is Stage.INIT:
                 yield from self._begin(of, reassigned)
@@ -78,45 +78,45 @@ class ReassignmentAgent:
 
     def _begin(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
         """The brokers of RAR start to fetch, as any follower does."""
-        desk = self._desk
-        states = yield from read_states(desk.design, desk.assignments, [of])
+        context = self._context
+        states = yield from read_states(context.design, context.assignments, [of])
         if of not in states:
             return
         batch = Batch()
         batch.tell(reassigned.target, of, states[of])
-        desk.tell(batch)
+        context.tell(batch)
         reassigned.stage = Stage.IN_PROGRESS
 
     def _end_if_caught_up(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
-        desk, target = self._desk, reassigned.target
-        old = desk.replicas(of)
+        context, target = self._context, reassigned.target
+        old = context.replicas(of)
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is None or set(state.isr) != {*old, *target}:
                 return None
-            return electing.reassigned(state, target, desk.live)
+            return electing.reassigned(state, target, context.live)
 
-        written = yield from desk.store.change([of], desk.assignments, decide)
+        written = yield from context.store.change([of], context.assignments, decide)
         if of not in written:
             return
-        desk.states[of] = written[of]
+        context.states[of] = written[of]
         batch = Batch()
         batch.tell((*target, written[of].leader), of, written[of])
         for broker_id in old:
             if broker_id not in target:
                 batch.stop(broker_id, of, delete=True)
-        desk.tell(batch)
-        desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: target}
-        yield from v3_paths.write_assignment(of.topic, desk.assignments[of.topic])
+        context.tell(batch)
+        context.assignments[of.topic] = {**context.assignments[of.topic], of.partition: target}
+        yield from v3_paths.write_assignment(of.topic, context.assignments[of.topic])
         yield from self._forget(of)
 
     def _show(self) -> None:
         """For administrators who ask what is under way."""
-        desk = self._desk
-        desk.moves = {
-            of: Move(original=desk.replicas(of), target=each.target)
+        context = self._context
+        context.moves = {
+            of: Move(original=context.replicas(of), target=each.target)
             for of, each in self._reassigned.items()
-            if desk.replicas(of)
+            if context.replicas(of)
         }
 
     def _forget(self, of: TopicPartition) -> Procedure[None]:
@@ -128,7 +128,9 @@ class ReassignmentAgent:
         listed = decoded(found, ReplicaList.decode)
         is_another = listed is not None and listed.replicas != ended.target
         if is_another or not (yield from v3_paths.remove(root, of, ended.version)):
-            self._desk.procedures.submit("on_partitions_reassigned", self.on_partitions_reassigned)
+            self._context.procedures.submit(
+                "on_partitions_reassigned", self.on_partitions_reassigned
+            )
 
     # --- time
 
@@ -136,12 +138,12 @@ class ReassignmentAgent:
         if not self._reassigned:
             self._next_wake_ms = None
         elif self._next_wake_ms is None:
-            self._next_wake_ms = now_ms + self._desk.config.agent_wake_ms
+            self._next_wake_ms = now_ms + self._context.config.agent_wake_ms
         elif now_ms >= self._next_wake_ms:
-            self._next_wake_ms = now_ms + self._desk.config.agent_wake_ms
-            self._desk.procedures.submit("agent wakes", self.on_wakeup)
+            self._next_wake_ms = now_ms + self._context.config.agent_wake_ms
+            self._context.procedures.submit("agent wakes", self.on_wakeup)
 
     def deadline_ms(self) -> int | None:
         if self._reassigned and self._next_wake_ms is None:
-            return self._desk.now_ms
+            return self._context.now_ms
         return self._next_wake_ms

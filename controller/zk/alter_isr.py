@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_states
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from controller.zk.stage import Stage
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
@@ -40,9 +40,13 @@ _OUT_OF_DATE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
 
 class IsrChanges:
     def __init__(
-        self, desk: Desk, stage: Stage, *, is_deleted: Callable[[TopicPartition], bool]
+        self,
+        context: Context,
+        stage: Stage,
+        *,
+        is_deleted: Callable[[TopicPartition], bool],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._stage = stage
         self._is_deleted = is_deleted  # its replicas must not hear of it any more
         self._untold: dict[TopicPartition, None] = {}
@@ -50,62 +54,62 @@ class IsrChanges:
 
     def asked(self, request: Request) -> None:
         """Answer at once; what is accepted waits for its turn."""
-        desk, body = self._desk, request.body
+        context, body = self._context, request.body
         assert isinstance(body, AlterIsrRequest), body
         error = self._refusal_of_all(body)
         if error is not ErrorCode.NONE:
-            desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
+            context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
             return
         errors = {
-            told.of: refusal(self._state(told.of), told, body.broker_id, desk.live)
+            told.of: refusal(self._state(told.of), told, body.broker_id, context.live)
             for told in body.partitions
         }
         results = tuple(
             PartitionError(topic=of.topic, partition=of.partition, error_code=error)
             for of, error in errors.items()
         )
-        desk.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
+        context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
         self._stage.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:
-            desk.milestones.detected(Cause(Occasion.ISR, body.broker_id))
-            desk.procedures.submit(
+            context.milestones.detected(Cause(Occasion.ISR, body.broker_id))
+            context.procedures.submit(
                 f"alter isr {request.token}", lambda: self._write(wanted, body.broker_id)
             )
 
     def _state(self, of: TopicPartition) -> PartitionState | None:
-        return None if self._is_deleted(of) else self._desk.states.get(of)
+        return None if self._is_deleted(of) else self._context.states.get(of)
 
     def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
-        desk = self._desk
-        if not desk.config.authorizer.allows_cluster_action():
+        context = self._context
+        if not context.config.authorizer.allows_cluster_action():
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        asker = desk.live.get(body.broker_id)
+        asker = context.live.get(body.broker_id)
         if asker is None or asker.generation != body.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         return ErrorCode.NONE
 
     def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr], asker: int) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             told = wanted[of]  # what held when it was asked may hold no more
             if state is None or self._is_deleted(of):
                 return None
-            if refusal(state, told, asker, desk.live) is not ErrorCode.NONE:
+            if refusal(state, told, asker, context.live) is not ErrorCode.NONE:
                 return None
             return replace(state, isr=told.isr)
 
-        desk.milestones.go_on(Cause(Occasion.ISR, asker))
+        context.milestones.go_on(Cause(Occasion.ISR, asker))
         written = yield from self._stage.write(wanted, decide)
         missed = [of for of in wanted if of not in written]
         if missed:
-            desk.states |= yield from read_states(desk.design, desk.assignments, missed)
+            context.states |= yield from read_states(context.design, context.assignments, missed)
         self._untold |= dict.fromkeys(wanted)
-        if not desk.config.propagation_delay_ms:
+        if not context.config.propagation_delay_ms:
             self._propagate()
         elif self._tell_ms is None:
-            self._tell_ms = desk.now_ms + desk.config.propagation_delay_ms
+            self._tell_ms = context.now_ms + context.config.propagation_delay_ms
 
     def _propagate(self) -> None:
         untold, self._untold, self._tell_ms = self._untold, {}, None

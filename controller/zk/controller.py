@@ -1,14 +1,14 @@
 """ZkController: every broker's chance to be the controller, as a core beside the broker.
 
-Decides when to run for the office, and what becomes of it with the session; what is done in it are
+Decides when to stand for it, and what becomes of it with the session; what is done in it are
 the design's `Duties`. All of it runs in procedures, one after another.
 
 How the session is heard (`Design.hears_session_at_once`):
 
-- at once: while the session is cut off nothing is begun or sent; when it has expired the office is
-  over at that moment, and with it all that was to be done in it (seed 001).
-- behind what is queued: the office ends when its turn comes. What came before it is still written,
-  in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
+- at once: while the session is cut off nothing is begun or sent; when it has expired the
+  controllership is over at that moment, and with it all that was to be done in it (seed 001).
+- behind what is queued: the controllership ends when its turn comes. What came before it is still
+  written, in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,17 @@ from random import Random
 from controller.config import ControllerConfig
 from controller.metadata.znode_reading import ensure_roots
 from controller.zk.admin import Admin, Writes
-from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.controller_context import Context, ZkControllerConfig
+from controller.zk.controller_election import (
+    NO_CONTROLLER,
+    Controllership,
+    Lost,
+    run_for_controller,
+)
 from controller.zk.duties import Duties
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from controller.zk.notify import Request as Command
-from controller.zk.office import NO_CONTROLLER, Lost, Office, run_for_controller
 from controller.zk.redesign import RedesignDuties
 from controller.zk.requests_kafka import KafkaWrites
 from controller.zk.requests_v3 import V3Writes
@@ -58,7 +63,7 @@ __all__ = ["OWNER", "ZkController"]
 OWNER = "controller"
 # Asked by nodes, which may still take us for the controller: they are refused, at least.
 _OF_NODES = (ControlledShutdownRequest, AlterIsrRequest, AllocateProducerIdsRequest)
-_DUTIES: Mapping[Layout, Callable[[Desk], Duties]] = {
+_DUTIES: Mapping[Layout, Callable[[Context], Duties]] = {
     Layout.V3: V3Duties,
     Layout.KAFKA: RedesignDuties,
 }
@@ -85,7 +90,7 @@ class ZkController:
         self._procedures = Procedures(self._outbox, session, resumes=not at_once)
         self._admin = Admin(rules, self._outbox, random, _WRITES[config.design.layout]())
         self._milestones = ProcedureMilestones(self._outbox)
-        self._desk: Desk | None = None
+        self._context: Context | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
         self._asked: dict[int, Request] = {}  # without an answer, by token
@@ -93,16 +98,16 @@ class ZkController:
 
     @property
     def is_active(self) -> bool:
-        return self._desk is not None
+        return self._context is not None
 
     @property
-    def desk(self) -> Desk | None:
-        """For those who look on; None out of office."""
-        return self._desk
+    def context(self) -> Context | None:
+        """For those who look on; None while another is the controller."""
+        return self._context
 
     @property
     def epoch(self) -> int:
-        return -1 if self._desk is None else self._desk.office.epoch
+        return -1 if self._context is None else self._context.controllership.epoch
 
     # --- Core ---------------------------------------------------------------------------------
 
@@ -128,27 +133,27 @@ class ZkController:
 
     def tick(self, now_ms: int) -> None:
         self._at(now_ms)
-        if self._desk is None or not self._session.is_connected:
+        if self._context is None or not self._session.is_connected:
             return  # cut off: another may have taken over
-        self._desk.commands.tick(now_ms)
+        self._context.commands.tick(now_ms)
         if self._duties is not None:
             self._duties.tick(now_ms)
         self._notice_loss()
 
     def deadline_ms(self) -> int | None:
-        if self._desk is None or self._duties is None or not self._session.is_connected:
+        if self._context is None or self._duties is None or not self._session.is_connected:
             return None
-        return earliest(self._desk.commands.deadline_ms(), self._duties.deadline_ms())
+        return earliest(self._context.commands.deadline_ms(), self._duties.deadline_ms())
 
     def take_effects(self) -> list[Effect]:
         return self._outbox.take()
 
     def _at(self, now_ms: int) -> None:
         self._now_ms = now_ms
-        if self._desk is not None:
-            self._desk.now_ms = now_ms
+        if self._context is not None:
+            self._context.now_ms = now_ms
 
-    # --- the office ---------------------------------------------------------------------------
+    # --- the controllership -------------------------------------------------------------------
 
     def _session_changed(self) -> None:
         session = self._session
@@ -178,10 +183,10 @@ class ZkController:
             case Lost(controller_id=controller_id):
                 self.controller_id = controller_id
                 self._outbox.trace("controller", state="standby", active=controller_id)
-            case Office():
-                yield from self._take_office(outcome)
+            case Controllership():
+                yield from self._begin_controllership(outcome)
 
-    def _take_office(self, office: Office) -> Procedure[None]:
+    def _begin_controllership(self, controllership: Controllership) -> Procedure[None]:
         self.controller_id = self.config.node_id
         commands = Commands(
             design=self.config.design,
@@ -192,33 +197,33 @@ class ZkController:
             retry_backoff_ms=self.config.retry_backoff_ms,
             obeyed=self._obeyed,
         )
-        self._desk = Desk(
+        self._context = Context(
             config=self.config,
             outbox=self._outbox,
             procedures=self._procedures,
             commands=commands,
-            office=office,
-            store=StateStore(self.config.design, office, self._milestones),
+            controllership=controllership,
+            store=StateStore(self.config.design, controllership, self._milestones),
             milestones=self._milestones,
             now_ms=self._now_ms,
         )
-        self._outbox.trace("controller", state="active", epoch=office.epoch)
-        self._milestones.elected(office.epoch)
-        self._duties = _DUTIES[self.config.design.layout](self._desk)
+        self._outbox.trace("controller", state="active", epoch=controllership.epoch)
+        self._milestones.elected(controllership.epoch)
+        self._duties = _DUTIES[self.config.design.layout](self._context)
         yield from self._duties.take_over()
-        self._milestones.ready(office.epoch)
+        self._milestones.ready(controllership.epoch)
 
     def _resign(self) -> None:
-        if self._desk is None:
+        if self._context is None:
             return
-        self._outbox.trace("controller", state="resigned", epoch=self._desk.office.epoch)
-        self._desk.commands.clear()
-        self._desk = None
+        self._outbox.trace("controller", state="resigned", epoch=self._context.controllership.epoch)
+        self._context.commands.clear()
+        self._context = None
         self._duties = None
 
     def _notice_loss(self) -> None:
         """A guarded write has failed: another controller has raised the epoch."""
-        if self._desk is not None and self._desk.office.is_lost:
+        if self._context is not None and self._context.controllership.is_lost:
             self._resign()
             self._procedures.clear()
             self._refuse_asked()
@@ -231,7 +236,7 @@ class ZkController:
     # --- requests -----------------------------------------------------------------------------
 
     def _serve(self, request: Request) -> None:
-        body, desk, duties = request.body, self._desk, self._duties
+        body, context, duties = request.body, self._context, self._duties
         if isinstance(body, ControlledShutdownRequest):
             if duties is None:
                 self._refuse(request)
@@ -239,10 +244,10 @@ class ZkController:
             self._submit(request, lambda: duties.controlled_shutdown(request))
         elif isinstance(body, AlterIsrRequest):
             self._alter_isr(request)
-        elif desk is None:
+        elif context is None:
             self._refuse(request)
         else:
-            self._submit(request, lambda: self._admin.serve(desk, request))
+            self._submit(request, lambda: self._admin.serve(context, request))
 
     def _alter_isr(self, request: Request) -> None:
         writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
@@ -261,7 +266,7 @@ class ZkController:
         self._procedures.submit(f"request {request.token}", run)
 
     def _refuse_asked(self) -> None:
-        """What was dropped with the office: who asks again finds the next controller."""
+        """What was dropped with the controllership: who asks again finds the next controller."""
         asked, self._asked = self._asked, {}
         for request in asked.values():
             self._refuse(request)

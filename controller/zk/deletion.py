@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import calls, children, state_path
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import PartitionStage, ReplicaStage
@@ -32,8 +32,8 @@ _ENDED = (ReplicaStage.DELETION_SUCCESSFUL, ReplicaStage.NON_EXISTENT)
 
 
 class Deletions:
-    def __init__(self, desk: Desk, stage: Stage) -> None:
-        self._desk = desk
+    def __init__(self, context: Context, stage: Stage) -> None:
+        self._context = context
         self._stage = stage
         self._pending: dict[str, None] = {}
         self._waiting: dict[str, None] = {}  # until their partitions have moved
@@ -48,45 +48,47 @@ class Deletions:
 
     def shown(self, of: TopicPartition) -> PartitionState:
         """As metadata tells of it: who comes while it is deleted must not take it for there."""
-        state = self._desk.states[of]
+        state = self._context.states[of]
         return replace(state, leader=LEADER_DURING_DELETION) if self.concerns(of) else state
 
     def asked(self) -> Procedure[None]:
         """What /admin/delete_topics names; what is no topic is taken off the list."""
-        desk = self._desk
+        context = self._context
         names = yield from children(paths.DELETE_TOPICS, watch=True)
-        unknown = [name for name in names if name not in desk.assignments]
-        found = yield from calls(desk.design, (Exists(path=paths.topic(each)) for each in unknown))
+        unknown = [name for name in names if name not in context.assignments]
+        found = yield from calls(
+            context.design, (Exists(path=paths.topic(each)) for each in unknown)
+        )
         self.awaited = {
             name for name, each in zip(unknown, found, strict=True) if isinstance(each, Found)
         }
         gone = [name for name in unknown if name not in self.awaited]
         yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in gone)
-        wanted = [name for name in names if name in desk.assignments]
+        wanted = [name for name in names if name in context.assignments]
         self._waiting |= dict.fromkeys(name for name in wanted if name not in self._pending)
         yield from self.go_on()
 
     def _begin_waiting(self) -> None:
         """The topics of which nothing moves."""
-        moving = {of.topic for of in self._desk.moves}
+        moving = {of.topic for of in self._context.moves}
         for topic in [each for each in self._waiting if each not in moving]:
             del self._waiting[topic]
-            if topic in self._desk.assignments:
+            if topic in self._context.assignments:
                 self._pending[topic] = None
                 self._begin(topic)
 
     def _begin(self, topic: str) -> None:
         """Nobody leads it any more, and everybody knows."""
-        desk, batch = self._desk, Batch()
-        for of in desk.partitions([topic]):
-            if of in desk.states:
+        context, batch = self._context, Batch()
+        for of in context.partitions([topic]):
+            if of in context.states:
                 batch.metadata[of] = self.shown(of)
             self._stage.partitions.become(of, PartitionStage.OFFLINE)
-            for broker_id in desk.replicas(of):
+            for broker_id in context.replicas(of):
                 self._stage.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
                 batch.stop(broker_id, of, delete=False)
-        batch.update(desk.live)
-        desk.tell(batch)
+        batch.update(context.live)
+        context.tell(batch)
 
     def go_on(self) -> Procedure[None]:
         """Start what can be started, end what is done."""
@@ -98,25 +100,25 @@ class Deletions:
                 yield from self._end(topic)
 
     def _start(self, topic: str) -> None:
-        desk, stages = self._desk, self._stage.replicas
+        context, stages = self._context, self._stage.replicas
         for replica in stages.among(self._replicas(topic), ReplicaStage.DELETION_INELIGIBLE):
             stages.become(replica, ReplicaStage.OFFLINE)
         batch = Batch()
         for of, broker_id in stages.among(self._replicas(topic), ReplicaStage.OFFLINE):
             stages.become((of, broker_id), ReplicaStage.DELETION_STARTED)
-            if broker_id in desk.live:
+            if broker_id in context.live:
                 batch.stop(broker_id, of, delete=True)
             else:
                 stages.become((of, broker_id), ReplicaStage.DELETION_INELIGIBLE)
-        desk.tell(batch)
+        context.tell(batch)
 
     def _replicas(self, topic: str) -> list[tuple[TopicPartition, int]]:
-        desk = self._desk
-        return [(of, each) for of in desk.partitions([topic]) for each in desk.replicas(of)]
+        context = self._context
+        return [(of, each) for of in context.partitions([topic]) for each in context.replicas(of)]
 
     def _end(self, topic: str) -> Procedure[None]:
-        desk = self._desk
-        below = [state_path(desk.design, of) for of in desk.partitions([topic])]
+        context = self._context
+        below = [state_path(context.design, of) for of in context.partitions([topic])]
         for level in (
             below,
             [paths.parent(path) for path in below],
@@ -125,10 +127,10 @@ class Deletions:
             [paths.config("topics", topic)],
             [f"{paths.DELETE_TOPICS}/{topic}"],
         ):
-            yield from calls(desk.design, (Delete(path=path) for path in level))
+            yield from calls(context.design, (Delete(path=path) for path in level))
         del self._pending[topic]
         self._stage.forget(topic)
-        desk.outbox.trace("topic-deleted", topic=topic)
+        context.outbox.trace("topic-deleted", topic=topic)
 
     # --- events -------------------------------------------------------------------------------
 
@@ -152,21 +154,21 @@ class Deletions:
             )
             stages.become(replica, ending)
         if refused is not None:
-            self._desk.procedures.submit("deletions", self.go_on)
+            self._context.procedures.submit("deletions", self.go_on)
 
     def tick(self, now_ms: int) -> None:
-        interval_ms = self._desk.config.delete_retry_ms
+        interval_ms = self._context.config.delete_retry_ms
         if not self._pending and not self._waiting:
             self._next_retry_ms = None
         elif self._next_retry_ms is None:
             self._next_retry_ms = now_ms + interval_ms
         elif now_ms >= self._next_retry_ms:
             self._next_retry_ms = now_ms + interval_ms
-            self._desk.procedures.submit("deletions", self.go_on)
+            self._context.procedures.submit("deletions", self.go_on)
 
     def deadline_ms(self) -> int | None:
         if (self._pending or self._waiting) and self._next_retry_ms is None:
-            return self._desk.now_ms
+            return self._context.now_ms
         return self._next_retry_ms
 
 

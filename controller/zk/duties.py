@@ -1,4 +1,4 @@
-"""What a controller in office has to do, whatever the design: the seam under `controller.py`."""
+"""What an active controller has to do, whatever the design: the seam under `controller.py`."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ __all__ = ["Duties"]
 
 class Duties(Protocol):
     def take_over(self) -> Procedure[None]:
-        """The first thing in office: read what there is, and tell the brokers."""
+        """The first thing of a new controller: read what there is, and tell the brokers."""
         ...
 
     def watch_fired(self, path: str) -> None: ...

@@ -1,4 +1,4 @@
-"""Milestones of a controller in office: what it is dealing with, and how far it has come.
+"""Milestones of an active controller: what it is dealing with, and how far it has come.
 
 Decides nothing. Procedures run one after another: what is decided and written belongs to the cause
 that was noticed last. Where partitions are dealt with one after another, they are decided when the

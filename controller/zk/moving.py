@@ -19,7 +19,7 @@ from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded, read_states, state_path
 from controller.zk import electing
 from controller.zk.asked_nodes import readable, write_over
-from controller.zk.desk import Desk, Move
+from controller.zk.controller_context import Context, Move
 from controller.zk.notify import Batch
 from controller.zk.stage import Stage
 from controller.zk.states import ReplicaStage
@@ -37,9 +37,13 @@ _NO_NODE = -2  # the version of none; -1 would be that of any
 
 class Moving:
     def __init__(
-        self, desk: Desk, stage: Stage, *, is_deleted: Callable[[TopicPartition], bool]
+        self,
+        context: Context,
+        stage: Stage,
+        *,
+        is_deleted: Callable[[TopicPartition], bool],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._stage = stage
         self._is_deleted = is_deleted
         # An event begins anew when the connection has gone meanwhile; how far it came is kept.
@@ -50,7 +54,7 @@ class Moving:
 
     def asked(self) -> Procedure[None]:
         """What the administrator's node says now."""
-        desk = self._desk
+        context = self._context
         yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
         found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
         listed = decoded(found, Reassignments.decode)
@@ -59,18 +63,18 @@ class Moving:
             return
         self._listed, self._node_version = listed.replicas, found.stat.version
         for topic, _ in list(listed.replicas)[:1]:
-            desk.milestones.begin(
+            context.milestones.begin(
                 Cause(Occasion.REASSIGNMENT, topic), heard=paths.REASSIGN_PARTITIONS
             )
         for (topic, partition), target in listed.replicas.items():
             of = TopicPartition(topic, partition)
-            if not target or not desk.replicas(of) or self._is_deleted(of):
+            if not target or not context.replicas(of) or self._is_deleted(of):
                 continue
-            if of in desk.moves:
+            if of in context.moves:
                 yield from self._redirect(of, target)
             else:
                 original = yield from self._original(of)
-                if not target == original == desk.replicas(of):
+                if not target == original == context.replicas(of):
                     yield from self._expand(of, Move(original=original, target=target))
         yield from self.look()
         yield from self._write_what_is_left()
@@ -80,12 +84,12 @@ class Moving:
         found = yield from one(GetData(path=paths.topic(of.topic)))
         assignment = decoded(found, TopicAssignment.decode)
         adding = () if assignment is None else assignment.adding.get(of.partition, ())
-        return tuple(each for each in self._desk.replicas(of) if each not in adding)
+        return tuple(each for each in self._context.replicas(of) if each not in adding)
 
     def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
         """What was added for the earlier target, and has no place in this one, goes first; unless
         it alone is in sync: then it goes with the old replicas."""
-        desk, move = self._desk, self._desk.moves[of]
+        context, move = self._context, self._context.moves[of]
         if target == move.target:
             if of not in self._told:
                 yield from self._expand(of, move)
@@ -94,18 +98,18 @@ class Moving:
             return
         after = replace(move, target=target)
         staying = tuple(
-            each for each in desk.replicas(of) if each in target or each in move.original
+            each for each in context.replicas(of) if each in target or each in move.original
         )
-        if staying != desk.replicas(of):
+        if staying != context.replicas(of):
             yield from self._contract(of, staying)
         yield from self._expand(of, after)
 
     def _expand(self, of: TopicPartition, move: Move) -> Procedure[None]:
-        known, stages = self._desk.replicas(of), self._stage.replicas
+        known, stages = self._context.replicas(of), self._stage.replicas
         new = [(of, each) for each in move.target if each not in known]
         for replica in stages.among(new, ReplicaStage.NON_EXISTENT):  # none, if we begin anew
             stages.become(replica, ReplicaStage.NEW)
-        self._desk.moves[of] = move
+        self._context.moves[of] = move
         self._told.discard(of)
         yield from self._assign(of, tuple(dict.fromkeys((*move.target, *known))))
         yield from self._stage.change([of], _told_anew)
@@ -113,21 +117,25 @@ class Moving:
 
     def look(self) -> Procedure[None]:
         """Which of those that are being moved are in sync by now?"""
-        desk = self._desk
-        if not desk.moves and not self._is_node_old:
+        context = self._context
+        if not context.moves and not self._is_node_old:
             return
-        asked = sorted(desk.moves)
+        asked = sorted(context.moves)
         for of in asked[:1]:
-            desk.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
-        yield from all_at_once(Exists(path=state_path(desk.design, of), watch=True) for of in asked)
-        states = yield from read_states(desk.design, desk.assignments, asked)
-        desk.states |= states
-        done = [of for of, state in states.items() if set(desk.moves[of].target) <= set(state.isr)]
+            context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
+        yield from all_at_once(
+            Exists(path=state_path(context.design, of), watch=True) for of in asked
+        )
+        states = yield from read_states(context.design, context.assignments, asked)
+        context.states |= states
+        done = [
+            of for of, state in states.items() if set(context.moves[of].target) <= set(state.isr)
+        ]
         for of in done:
-            yield from self._contract(of, desk.moves[of].target)
+            yield from self._contract(of, context.moves[of].target)
         for of in asked:
-            if of.topic not in desk.assignments:
-                desk.moves.pop(of, None)
+            if of.topic not in context.assignments:
+                context.moves.pop(of, None)
         if done or self._is_node_old:
             yield from self._write_what_is_left()
 
@@ -136,13 +144,13 @@ class Moving:
 
         False: none of `target` is in sync.
         """
-        desk, stages = self._desk, self._stage.replicas
-        old = [each for each in desk.replicas(of) if each not in target]
+        context, stages = self._context, self._stage.replicas
+        old = [each for each in context.replicas(of) if each not in target]
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is None or set(target).isdisjoint(state.isr):
                 return None
-            return electing.reassigned(state, target, desk.live)
+            return electing.reassigned(state, target, context.live)
 
         if not (yield from self._stage.change([of], decide)):
             return False
@@ -152,10 +160,10 @@ class Moving:
         batch = Batch()
         for broker_id in old:
             batch.stop(broker_id, of, delete=True)
-        desk.tell(batch)
+        context.tell(batch)
         self._is_node_old = True
         yield from self._assign(of, target, ended=True)
-        desk.moves.pop(of, None)
+        context.moves.pop(of, None)
         for broker_id in old:
             stages.become(
                 (of, broker_id),
@@ -170,13 +178,13 @@ class Moving:
         self, of: TopicPartition, replicas: tuple[int, ...], *, ended: bool = False
     ) -> Procedure[None]:
         """Written, then known: an event that begins anew must find what it has not written yet."""
-        desk = self._desk
+        context = self._context
         moves = {
             each.partition: move
-            for each, move in desk.moves.items()
+            for each, move in context.moves.items()
             if each.topic == of.topic and not (ended and each == of)
         }
-        known: Mapping[int, tuple[int, ...]] = desk.assignments[of.topic]
+        known: Mapping[int, tuple[int, ...]] = context.assignments[of.topic]
 
         def after(data: bytes | None) -> bytes | None:
             listed = readable(data, TopicAssignment.decode)  # it may have grown
@@ -191,11 +199,11 @@ class Moving:
             return assignment.encode()
 
         yield from write_over(paths.topic(of.topic), after)
-        desk.assignments[of.topic] = {**known, of.partition: replicas}
+        context.assignments[of.topic] = {**known, of.partition: replicas}
 
     def _write_what_is_left(self) -> Procedure[None]:
         """At the version that was read: what somebody has written since is the next event."""
-        path, moves = paths.REASSIGN_PARTITIONS, self._desk.moves
+        path, moves = paths.REASSIGN_PARTITIONS, self._context.moves
         left = {(of.topic, of.partition): move.target for of, move in moves.items()}
         if self._node_version != _NO_NODE and left != self._listed:
             data = Reassignments(replicas=left).encode()

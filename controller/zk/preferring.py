@@ -12,7 +12,7 @@ from controller.metadata.election import Election
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded
 from controller.zk import electing
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from controller.zk.stage import Stage
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -26,9 +26,13 @@ __all__ = ["Preferring"]
 
 class Preferring:
     def __init__(
-        self, desk: Desk, stage: Stage, *, is_deleted: Callable[[TopicPartition], bool]
+        self,
+        context: Context,
+        stage: Stage,
+        *,
+        is_deleted: Callable[[TopicPartition], bool],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._stage = stage
         self._is_deleted = is_deleted
         self._next_balance_ms: int | None = None
@@ -47,32 +51,32 @@ class Preferring:
 
     def balance(self) -> Procedure[None]:
         """auto.leader.rebalance.enable."""
-        yield from self._prefer(self._desk.partitions())
+        yield from self._prefer(self._context.partitions())
 
     def _prefer(self, asked: Iterable[TopicPartition]) -> Procedure[None]:
         wanted = [of for of in asked if not self._is_deleted(of)]
-        self._desk.milestones.go_on(Cause(Occasion.ELECTION))
+        self._context.milestones.go_on(Cause(Occasion.ELECTION))
         yield from self._stage.change(wanted, self._preferred)
 
     def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-        replicas = self._desk.replicas(of)
+        replicas = self._context.replicas(of)
         if state is None or not replicas or state.leader == replicas[0]:
             return None
-        after = electing.elected(state, self._desk.live, Election.PREFERRED)
+        after = electing.elected(state, self._context.live, Election.PREFERRED)
         return after if after is not None and after.leader == replicas[0] else None
 
     # --- time ---------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
-        interval_ms = self._desk.config.balance_interval_ms
+        interval_ms = self._context.config.balance_interval_ms
         if not interval_ms:
             return
         if self._next_balance_ms is None:
             self._next_balance_ms = now_ms + interval_ms
         elif now_ms >= self._next_balance_ms:
             self._next_balance_ms = now_ms + interval_ms
-            self._desk.procedures.submit("balance", self.balance)
+            self._context.procedures.submit("balance", self.balance)
 
     def deadline_ms(self) -> int | None:
-        is_due = self._next_balance_ms is None and self._desk.config.balance_interval_ms
-        return self._desk.now_ms if is_due else self._next_balance_ms
+        is_due = self._next_balance_ms is None and self._context.config.balance_interval_ms
+        return self._context.now_ms if is_due else self._next_balance_ms

@@ -18,8 +18,8 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.alter_isr import IsrChanges
+from controller.zk.controller_context import Context
 from controller.zk.deletion import Deletions
-from controller.zk.desk import Desk
 from controller.zk.moving import Moving
 from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
@@ -44,13 +44,13 @@ __all__ = ["RedesignDuties"]
 
 
 class RedesignDuties:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._stage = Stage(desk)
-        self._deletions = Deletions(desk, self._stage)
-        self._moving = Moving(desk, self._stage, is_deleted=self._deletions.concerns)
-        self._isr_changes = IsrChanges(desk, self._stage, is_deleted=self._deletions.concerns)
-        self._preferring = Preferring(desk, self._stage, is_deleted=self._deletions.concerns)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stage = Stage(context)
+        self._deletions = Deletions(context, self._stage)
+        self._moving = Moving(context, self._stage, is_deleted=self._deletions.concerns)
+        self._isr_changes = IsrChanges(context, self._stage, is_deleted=self._deletions.concerns)
+        self._preferring = Preferring(context, self._stage, is_deleted=self._deletions.concerns)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._dealt_with: dict[int, int] = {}  # generations of brokers
         self._unborn: dict[TopicPartition, None] = {}
@@ -59,17 +59,17 @@ class RedesignDuties:
 
     def take_over(self) -> Procedure[None]:
         """Register watches, load what there is, go on with what was under way, tell everybody."""
-        desk = self._desk
-        yield from desk.read_live_brokers()
+        context = self._context
+        yield from context.read_live_brokers()
         self._dealt_with = self._lives()
         names = yield from children(paths.TOPICS, watch=True)
-        desk.assignments = yield from read_assignments(desk.design, names, watch=True)
-        desk.states = yield from read_states(desk.design, desk.assignments)
+        context.assignments = yield from read_assignments(context.design, names, watch=True)
+        context.states = yield from read_states(context.design, context.assignments)
         self._stage.begin()
-        self._tell_everything(desk.live)
+        self._tell_everything(context.live)
         yield from self._stage.elect_offline(but=self._deletions.concerns)
         yield from self._stage.elect(self._with_dead_members())
-        if desk.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
+        if context.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
         yield from self._moving.asked()
@@ -77,30 +77,30 @@ class RedesignDuties:
 
     def _with_dead_members(self) -> list[TopicPartition]:
         """Finds the brokers that died while there was no controller: mostly the one before us."""
-        desk = self._desk
-        return [of for of in desk.partitions() if self._has_dead_member(of)]
+        context = self._context
+        return [of for of in context.partitions() if self._has_dead_member(of)]
 
     def _has_dead_member(self, of: TopicPartition) -> bool:
-        state = self._desk.states.get(of)
+        state = self._context.states.get(of)
         return (
             state is not None
             and not self._deletions.concerns(of)
-            and not self._desk.live.keys() >= set(state.isr)
+            and not self._context.live.keys() >= set(state.isr)
         )
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
         """What they have to hold, and nothing else: who was away while a partition moved from it,
         or a move to it was cancelled, has the log still."""
-        desk, batch = self._desk, Batch(is_full=True, is_init=True)
+        context, batch = self._context, Batch(is_full=True, is_init=True)
         asked = set(broker_ids)
         for broker_id in asked:
             batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
-        for of, state in desk.states.items():
+        for of, state in context.states.items():
             if not self._deletions.concerns(of):  # who has deleted it must not begin anew
-                batch.tell(asked.intersection(desk.replicas(of)), of, state)
-        batch.metadata |= {of: self._deletions.shown(of) for of in desk.states}
+                batch.tell(asked.intersection(context.replicas(of)), of, state)
+        batch.metadata |= {of: self._deletions.shown(of) for of in context.states}
         batch.update(asked)
-        desk.tell(batch)
+        context.tell(batch)
 
     # --- broker join, broker failure ----------------------------------------------------------
 
@@ -108,11 +108,11 @@ class RedesignDuties:
         """A broker that left and came back between two looks is both, by its generation; where the
         design knows none, it was never away."""
         before = self._dealt_with
-        yield from self._desk.read_live_brokers()
+        yield from self._context.read_live_brokers()
         after = self._lives()
         dead = sorted(each for each in before if after.get(each) != before[each])
         new = sorted(each for each in after if before.get(each) != after[each])
-        self._desk.notices_brokers(gone=dead, new=new)
+        self._context.notices_brokers(gone=dead, new=new)
         if dead:
             yield from self._broker_failed(dead)
         if new:
@@ -120,30 +120,30 @@ class RedesignDuties:
         self._dealt_with = after
 
     def _lives(self) -> dict[int, int]:
-        desk = self._desk
-        knows = desk.design.checks_generation
-        return {each.id: each.generation if knows else 0 for each in desk.live.values()}
+        context = self._context
+        knows = context.design.checks_generation
+        return {each.id: each.generation if knows else 0 for each in context.live.values()}
 
     def _broker_failed(self, dead: list[int]) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         concerned = [
             of
-            for of in desk.partitions()
-            if not set(dead).isdisjoint(desk.replicas(of)) and not self._deletions.concerns(of)
+            for of in context.partitions()
+            if not set(dead).isdisjoint(context.replicas(of)) and not self._deletions.concerns(of)
         ]
         self._stage.brokers_down(dead)
         yield from self._stage.elect(concerned, without=dead)
         self._deletions.brokers_down(dead)
         batch = Batch()
-        batch.update(desk.live)
-        desk.tell(batch)
+        batch.update(context.live)
+        context.tell(batch)
 
     def _broker_joined(self, new: list[int]) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         self._stage.brokers_up(new)
         others = Batch()
-        others.update(desk.live.keys() - set(new))
-        desk.tell(others)
+        others.update(context.live.keys() - set(new))
+        context.tell(others)
         self._tell_everything(new)
         yield from self._stage.elect_offline(but=self._deletions.concerns)
         yield from self._moving.look()
@@ -152,17 +152,17 @@ class RedesignDuties:
     # --- topics -------------------------------------------------------------------------------
 
     def topics_changed(self) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         names = set((yield from children(paths.TOPICS, watch=True)))
-        gone = desk.assignments.keys() - names
+        gone = context.assignments.keys() - names
         for topic in sorted(gone):
             self._stage.forget(topic)
-        new = sorted(names - desk.assignments.keys())
+        new = sorted(names - context.assignments.keys())
         for topic in new[:1]:
-            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
-        found = yield from read_assignments(desk.design, new, watch=True)
-        desk.assignments |= found
-        yield from self._create(desk.partitions(found))
+            context.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
+        found = yield from read_assignments(context.design, new, watch=True)
+        context.assignments |= found
+        yield from self._create(context.partitions(found))
         if not self._deletions.awaited.isdisjoint(found):
             yield from self._deletions.asked()
 
@@ -173,15 +173,15 @@ class RedesignDuties:
 
     def assignment_changed(self, topic: str) -> Procedure[None]:
         """Partition expansion; what the controller has written itself is known already."""
-        desk = self._desk
-        found = yield from read_assignments(desk.design, [topic], watch=True)
-        if topic not in found or topic not in desk.assignments or self._deletions.ends(topic):
+        context = self._context
+        found = yield from read_assignments(context.design, [topic], watch=True)
+        if topic not in found or topic not in context.assignments or self._deletions.ends(topic):
             return
-        known = desk.assignments[topic]
+        known = context.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}
         if added:
-            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.topic(topic))
-        desk.assignments[topic] = {**known, **added}
+            context.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.topic(topic))
+        context.assignments[topic] = {**known, **added}
         yield from self._create(TopicPartition(topic, number) for number in sorted(added))
 
     def topics_to_delete(self) -> Procedure[None]:
@@ -191,59 +191,66 @@ class RedesignDuties:
 
     def isr_changed(self) -> Procedure[None]:
         """/isr_change_notification: read again what leaders have written, and tell everybody."""
-        desk = self._desk
+        context = self._context
         names = yield from children(paths.ISR_CHANGES, watch=True)
         notes = [f"{paths.ISR_CHANGES}/{name}" for name in names]
-        found = yield from calls(desk.design, (GetData(path=path) for path in notes))
+        found = yield from calls(context.design, (GetData(path=path) for path in notes))
         listed = [each for result in found if (each := decoded(result, PartitionList.decode))]
         if listed:
-            desk.milestones.begin(Cause(Occasion.ISR), heard=paths.ISR_CHANGES)
+            context.milestones.begin(Cause(Occasion.ISR), heard=paths.ISR_CHANGES)
         asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
-        known = sorted(of for of in asked if desk.replicas(of) and not self._deletions.concerns(of))
-        states = yield from read_states(desk.design, desk.assignments, known)
-        desk.states |= states
+        known = sorted(
+            of for of in asked if context.replicas(of) and not self._deletions.concerns(of)
+        )
+        states = yield from read_states(context.design, context.assignments, known)
+        context.states |= states
         batch = Batch(metadata=dict(states))
         if states:
-            batch.update(desk.live)
-        desk.tell(batch)
-        yield from calls(desk.design, (Delete(path=path) for path in notes))
+            batch.update(context.live)
+        context.tell(batch)
+        yield from calls(context.design, (Delete(path=path) for path in notes))
         yield from self._moving.look()
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
-        if desk.design.checks_generation and self._lives().get(leaving) != body.broker_generation:
+        if (
+            context.design.checks_generation
+            and self._lives().get(leaving) != body.broker_generation
+        ):
             refused = ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-            desk.outbox.emit(Reply(token=request.token, body=refused))
+            context.outbox.emit(Reply(token=request.token, body=refused))
             return
-        desk.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
+        context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         concerned = [
             of
-            for of in desk.partitions()
-            if leaving in desk.replicas(of) and not self._deletions.concerns(of)
+            for of in context.partitions()
+            if leaving in context.replicas(of) and not self._deletions.concerns(of)
         ]
         yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)
         led = [
             of
             for of in concerned
-            if (state := desk.states.get(of)) is not None and state.leader == leaving
+            if (state := context.states.get(of)) is not None and state.leader == leaving
         ]
         batch = Batch()
         for of in concerned:
             if of not in led:
                 batch.stop(leaving, of, delete=False)
-        desk.tell(batch)
-        if not desk.design.batches_commands:
-            desk.tell(batch)  # KafkaController and ReplicaStateMachine: each has a batch of its own
+        context.tell(batch)
+        if not context.design.batches_commands:
+            context.tell(
+                batch
+            )  # KafkaController and ReplicaStateMachine: each has a batch of its own
         answer = ControlledShutdownResponse(remaining=tuple(led))
-        desk.outbox.emit(Reply(token=request.token, body=answer))
+        context.outbox.emit(Reply(token=request.token, body=answer))
 
     # --- events -------------------------------------------------------------------------------
 
     def watch_fired(self, path: str) -> None:
-        submit = self._desk.procedures.submit
+        submit = self._context.procedures.submit
         events: dict[str, Callable[[], Procedure[None]]] = {
             paths.BROKER_IDS: self.brokers_changed,
             paths.TOPICS: self.topics_changed,

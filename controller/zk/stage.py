@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.zk import electing
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from controller.zk.notify import Batch
 from controller.zk.states import (
     PARTITION_TRANSITIONS,
@@ -30,8 +30,8 @@ Replica = tuple[TopicPartition, int]  # the partition, and the broker
 
 
 class Stage:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self.partitions: Stages[TopicPartition, PartitionStage] = Stages(
             PartitionStage.NON_EXISTENT, PARTITION_TRANSITIONS
         )
@@ -41,17 +41,17 @@ class Stage:
 
     def begin(self) -> None:
         """As a new controller finds things."""
-        desk = self._desk
-        for of in desk.partitions():
-            state = desk.states.get(of)
+        context = self._context
+        for of in context.partitions():
+            state = context.states.get(of)
             if state is None:
                 self.partitions.begin(of, PartitionStage.NEW)
             else:
-                is_led = state.leader in desk.live
+                is_led = state.leader in context.live
                 stage = PartitionStage.ONLINE if is_led else PartitionStage.OFFLINE
                 self.partitions.begin(of, stage)
-            for broker_id in desk.replicas(of):
-                is_up = broker_id in desk.live
+            for broker_id in context.replicas(of):
+                is_up = broker_id in context.live
                 self.replicas.begin(
                     (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
                 )
@@ -60,8 +60,8 @@ class Stage:
         wanted = set(broker_ids)
         return [
             (of, broker_id)
-            for of in self._desk.partitions()
-            for broker_id in self._desk.replicas(of)
+            for of in self._context.partitions()
+            for broker_id in self._context.replicas(of)
             if broker_id in wanted
         ]
 
@@ -69,8 +69,8 @@ class Stage:
 
     def brokers_down(self, dead: Iterable[int]) -> None:
         gone = set(dead)
-        for of in self._desk.partitions():
-            state = self._desk.states.get(of)
+        for of in self._context.partitions():
+            state = self._context.states.get(of)
             if state is not None and state.leader in gone:
                 self.partitions.become(of, PartitionStage.OFFLINE)
         alive = (ReplicaStage.NEW, ReplicaStage.ONLINE, ReplicaStage.OFFLINE)
@@ -88,30 +88,30 @@ class Stage:
         """New ones, whatever made them: a leader and an ISR, and their brokers hear of them."""
         for of in self.partitions.among(partitions, PartitionStage.NON_EXISTENT):
             self.partitions.become(of, PartitionStage.NEW)
-            for broker_id in self._desk.replicas(of):
+            for broker_id in self._context.replicas(of):
                 self.replicas.become((of, broker_id), ReplicaStage.NEW)
         yield from self._initialise(partitions)
 
     def _initialise(self, partitions: list[TopicPartition]) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is not None:
                 return None
-            return electing.initial(desk.replicas(of), desk.live)
+            return electing.initial(context.replicas(of), context.live)
 
         new = self.partitions.among(partitions, PartitionStage.NEW)
         written = yield from self.change(new, decide)
         for of in written:
-            for broker_id in desk.replicas(of):
-                is_up = broker_id in desk.live
+            for broker_id in context.replicas(of):
+                is_up = broker_id in context.live
                 self.replicas.become(
                     (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
                 )
 
     def elect_offline(self, *, but: Callable[[TopicPartition], bool]) -> Procedure[None]:
         """Partitions that have no leader may get one by now; none of those that are deleted."""
-        every = [of for of in self._desk.partitions() if not but(of)]
+        every = [of for of in self._context.partitions() if not but(of)]
         yield from self._initialise(every)
         yield from self.elect(self.partitions.among(every, PartitionStage.OFFLINE))
 
@@ -126,9 +126,9 @@ class Stage:
 
         An orderly shutdown leaves with its broker what nobody else can lead.
         """
-        desk = self._desk
-        live = desk.live.keys() - set(without)
-        unclean = desk.is_unclean_allowed and not is_orderly
+        context = self._context
+        live = context.live.keys() - set(without)
+        unclean = context.is_unclean_allowed and not is_orderly
         how = Election.UNCLEAN if unclean else Election.ONLINE
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -151,11 +151,11 @@ class Stage:
         self, partitions: Iterable[TopicPartition], decide: Decide
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
         """Write and keep."""
-        desk = self._desk
-        written = yield from desk.store.change(
-            partitions, desk.assignments, decide, known=desk.states
+        context = self._context
+        written = yield from context.store.change(
+            partitions, context.assignments, decide, known=context.states
         )
-        desk.states |= written
+        context.states |= written
         for of, state in written.items():
             is_led = state.leader != NO_LEADER
             self.partitions.become(of, PartitionStage.ONLINE if is_led else PartitionStage.OFFLINE)
@@ -163,23 +163,23 @@ class Stage:
 
     def tell(self, partitions: Iterable[TopicPartition]) -> None:
         """Their replicas, and everybody as metadata, how they stand."""
-        desk = self._desk
-        states = {of: desk.states[of] for of in partitions if of in desk.states}
+        context = self._context
+        states = {of: context.states[of] for of in partitions if of in context.states}
         batch = Batch(metadata=states)
         for of, state in states.items():
             batch.tell(state.replicas, of, state)
         if states:
-            batch.update(desk.live)
-        desk.tell(batch)
+            batch.update(context.live)
+        context.tell(batch)
 
     def forget(self, topic: str) -> None:
         """It is gone, and with it what is known of it."""
-        desk = self._desk
-        for of in list(desk.partitions([topic])):
-            desk.states.pop(of, None)
-            for broker_id in desk.replicas(of):
+        context = self._context
+        for of in list(context.partitions([topic])):
+            context.states.pop(of, None)
+            for broker_id in context.replicas(of):
                 self.replicas.begin((of, broker_id), ReplicaStage.DELETION_SUCCESSFUL)
                 self.replicas.become((of, broker_id), ReplicaStage.NON_EXISTENT)
             self.partitions.begin(of, PartitionStage.OFFLINE)
             self.partitions.become(of, PartitionStage.NON_EXISTENT)
-        desk.assignments.pop(topic, None)
+        context.assignments.pop(topic, None)

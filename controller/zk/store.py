@@ -27,8 +27,8 @@ from controller.metadata.znode_reading import (
     read_states,
     state_path,
 )
+from controller.zk.controller_election import Controllership
 from controller.zk.milestones import ProcedureMilestones
-from controller.zk.office import Office
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
@@ -58,11 +58,13 @@ _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write 
 
 
 class StateStore:
-    """What one controller writes, while it is in `office`."""
+    """What one controller writes, while it is in `controllership`."""
 
-    def __init__(self, design: Design, office: Office, milestones: ProcedureMilestones) -> None:
+    def __init__(
+        self, design: Design, controllership: Controllership, milestones: ProcedureMilestones
+    ) -> None:
         self._design = design
-        self._office = office
+        self._controllership = controllership
         self._milestones = milestones
         self._tried: dict[TopicPartition, PartitionState] = {}  # and not known to be written
 
@@ -84,7 +86,7 @@ class StateStore:
         for group in self._groups(asked):
             missing = list(group)
             for is_again in range(_ROUNDS_MAX):
-                if not missing or self._office.is_lost:
+                if not missing or self._controllership.is_lost:
                     break
                 if known is None or is_again or not self._knows(missing):
                     found = yield from read_states(self._design, assignments, missing)
@@ -160,7 +162,7 @@ class StateStore:
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             isr=state.isr,
-            controller_epoch=self._office.epoch,
+            controller_epoch=self._controllership.epoch,
         ).encode()
         if exists:
             return SetData(path=path, data=data, version=state.partition_epoch)
@@ -176,7 +178,7 @@ class StateStore:
         for group, result in zip(groups, (yield from self._committed(groups)), strict=True):
             if isinstance(result, Committed):
                 results += result.results[-len(group) :]
-            elif len(group) == 1 or self._office.is_lost:
+            elif len(group) == 1 or self._controllership.is_lost:
                 results += [result] * len(group)
             else:
                 for alone in (yield from self._committed([(write,) for write in group])):
@@ -186,7 +188,7 @@ class StateStore:
     def _committed(self, groups: Iterable[tuple[Write, ...]]) -> Procedure[list[Result]]:
         """With the guard, they are done only as long as nobody else has become the controller."""
         guards = self._design.guards_writes
-        guard = Check(path=paths.CONTROLLER_EPOCH, version=self._office.epoch_zk_version)
+        guard = Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
         results = yield from calls(
             self._design,
             (
@@ -198,7 +200,7 @@ class StateStore:
         )
         for result in results:
             if guards and isinstance(result, Failed) and result.index == 0:
-                self._office.is_lost |= result.error is Error.BAD_VERSION
+                self._controllership.is_lost |= result.error is Error.BAD_VERSION
         return results
 
 

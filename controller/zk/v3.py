@@ -20,7 +20,7 @@ from controller.metadata.znode_reading import (
 )
 from controller.zk import electing, v3_paths
 from controller.zk.agent import ReassignmentAgent
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from controller.zk.notify import Batch
 from controller.zk.notify import Request as Command
 from quorum.core.effects import Reply, Request
@@ -38,23 +38,23 @@ __all__ = ["V3Duties"]
 
 
 class V3Duties:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._agent = ReassignmentAgent(desk)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._agent = ReassignmentAgent(context)
 
     # --- D. controller failover ---------------------------------------------------------------
 
     def take_over(self) -> Procedure[None]:
         """on_controller_failover(), from its third step on."""
-        desk = self._desk
-        yield from desk.read_live_brokers()
+        context = self._context
+        yield from context.read_live_brokers()
         names = yield from children(paths.TOPICS, watch=True)
-        desk.assignments = yield from read_assignments(desk.design, names)
-        desk.states = yield from read_states(desk.design, desk.assignments)
+        context.assignments = yield from read_assignments(context.design, names)
+        context.states = yield from read_states(context.design, context.assignments)
         yield from self._agent.read()
         self._tell_all()
         yield from self.on_broker_change()
-        without = [of for of in desk.partitions() if of not in desk.states]
+        without = [of for of in context.partitions() if of not in context.states]
         yield from self.init_leaders(without)
         yield from self._agent.on_wakeup()
         yield from self.on_partitions_add()
@@ -62,26 +62,26 @@ class V3Duties:
 
     def _tell_all(self) -> None:
         """INIT: every broker hears of all that is its own, since it may have missed anything."""
-        desk = self._desk
+        context = self._context
         batch = Batch(is_init=True)
-        for broker_id in desk.live:
+        for broker_id in context.live:
             batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
-        for of, state in desk.states.items():
+        for of, state in context.states.items():
             batch.tell(self._holders(of), of, state)
-        desk.tell(batch)
+        context.tell(batch)
 
     # --- A. broker failure --------------------------------------------------------------------
 
     def on_broker_change(self) -> Procedure[None]:
-        desk = self._desk
-        before = set(desk.live)
-        yield from desk.read_live_brokers()
-        desk.notices_brokers(gone=before - set(desk.live), new=set(desk.live) - before)
-        self._tell_new(set(desk.live) - before)
-        set_p = [of for of in desk.partitions() if self._may_change(of)]
-        how = Election.UNCLEAN if desk.is_unclean_allowed else Election.ONLINE
+        context = self._context
+        before = set(context.live)
+        yield from context.read_live_brokers()
+        context.notices_brokers(gone=before - set(context.live), new=set(context.live) - before)
+        self._tell_new(set(context.live) - before)
+        set_p = [of for of in context.partitions() if self._may_change(of)]
+        how = Election.UNCLEAN if context.is_unclean_allowed else Election.ONLINE
         yield from self._change(set_p, how, without=())
-        yield from self.init_leaders([of for of in set_p if of not in desk.states])
+        yield from self.init_leaders([of for of in set_p if of not in context.states])
 
     def _tell_new(self, new: set[int]) -> None:
         """What was decided while they registered: they have read it too early, or not at all. What
@@ -89,27 +89,27 @@ class V3Duties:
         batch = Batch(is_init=True)
         for broker_id in new:
             batch.leader_and_isr[broker_id] = {}
-        for of, state in self._desk.states.items():
+        for of, state in self._context.states.items():
             batch.tell(new.intersection(self._holders(of)), of, state)
-        self._desk.tell(batch)
+        self._context.tell(batch)
 
     def _may_change(self, of: TopicPartition) -> bool:
         """Is a replica, or the leader, no longer live?"""
-        desk = self._desk
-        state = desk.states.get(of)
-        known = desk.replicas(of) if state is None else (*desk.replicas(of), *state.isr)
+        context = self._context
+        state = context.states.get(of)
+        known = context.replicas(of) if state is None else (*context.replicas(of), *state.isr)
         return (
             state is None
-            or state.leader not in desk.live
-            or any(broker_id not in desk.live for broker_id in known)
+            or state.leader not in context.live
+            or any(broker_id not in context.live for broker_id in known)
         )
 
     def _change(
         self, set_p: Iterable[TopicPartition], how: Election, *, without: Iterable[int]
     ) -> Procedure[None]:
         """Elect where it must be, and tell the replicas."""
-        desk = self._desk
-        live = desk.live.keys() - set(without)
+        context = self._context
+        live = context.live.keys() - set(without)
         before: dict[TopicPartition, PartitionState] = {}
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -120,78 +120,82 @@ class V3Duties:
             leaves = bool(without) and (after is None or after.leader == NO_LEADER)
             return None if leaves else after
 
-        written = yield from desk.store.change(set_p, desk.assignments, decide)
-        desk.states |= before | written
+        written = yield from context.store.change(set_p, context.assignments, decide)
+        context.states |= before | written
         batch = Batch()
         for of, state in written.items():
             batch.tell(self._holders(of), of, state)
-        desk.tell(batch)
+        context.tell(batch)
 
     def _holders(self, of: TopicPartition) -> tuple[int, ...]:
         """Assigned, or on the way to being assigned."""
-        return tuple(dict.fromkeys((*self._desk.replicas(of), *self._agent.target(of))))
+        return tuple(dict.fromkeys((*self._context.replicas(of), *self._agent.target(of))))
 
     # --- B. topics ----------------------------------------------------------------------------
 
     def on_topic_change(self) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         names = set((yield from children(paths.TOPICS, watch=True)))
-        new = sorted(names - desk.assignments.keys())
-        gone = sorted(desk.assignments.keys() - names)
+        new = sorted(names - context.assignments.keys())
+        gone = sorted(context.assignments.keys() - names)
         for topic in new[:1]:
-            desk.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
-        found = yield from read_assignments(desk.design, new)
-        desk.assignments |= found
-        yield from self.init_leaders(list(desk.partitions(found)))
-        self._stop(list(desk.partitions(gone)))
+            context.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
+        found = yield from read_assignments(context.design, new)
+        context.assignments |= found
+        yield from self.init_leaders(list(context.partitions(found)))
+        self._stop(list(context.partitions(gone)))
         for topic in gone:
-            del desk.assignments[topic]
+            del context.assignments[topic]
 
     def init_leaders(self, set_p: list[TopicPartition]) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         if not set_p:
             return
-        yield from desk.read_live_brokers()
+        yield from context.read_live_brokers()
         known: dict[TopicPartition, PartitionState] = {}
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is not None:  # another controller was here before
                 known[of] = state
                 return None
-            return electing.initial(desk.replicas(of), desk.live)
+            return electing.initial(context.replicas(of), context.live)
 
-        written = yield from desk.store.change(set_p, desk.assignments, decide)
-        desk.states |= known | written
+        written = yield from context.store.change(set_p, context.assignments, decide)
+        context.states |= known | written
         batch = Batch()
         for of, state in written.items():
-            batch.tell(desk.replicas(of), of, state)
-        desk.tell(batch)
+            batch.tell(context.replicas(of), of, state)
+        context.tell(batch)
 
     def _stop(self, set_p: Iterable[TopicPartition]) -> None:
         """StopReplica, which takes the log too, wherever there may be a replica."""
-        desk = self._desk
+        context = self._context
         batch = Batch()
         for of in set_p:
-            state = desk.states.pop(of, None)
+            state = context.states.pop(of, None)
             in_sync = () if state is None else state.isr  # whom a leader has taken back, too
             for broker_id in dict.fromkeys((*self._holders(of), *in_sync)):
                 batch.stop(broker_id, of, delete=True)
-        desk.tell(batch)
+        context.tell(batch)
 
     # --- partitions to add and to remove -------------------------------------------------------
 
     def on_partitions_add(self) -> Procedure[None]:
-        desk = self._desk
-        added = yield from v3_paths.read_replicas(desk.design, paths.PARTITIONS_ADD)
+        context = self._context
+        added = yield from v3_paths.read_replicas(context.design, paths.PARTITIONS_ADD)
         wanted = {
             of: each.replicas
             for of, each in added.items()
-            if of.topic in desk.assignments and not desk.replicas(of)  # else it is there already
+            if of.topic in context.assignments
+            and not context.replicas(of)  # else it is there already
         }
         for of in list(wanted)[:1]:
-            desk.milestones.begin(Cause(Occasion.TOPIC, of.topic), heard=paths.PARTITIONS_ADD)
+            context.milestones.begin(Cause(Occasion.TOPIC, of.topic), heard=paths.PARTITIONS_ADD)
         for of, replicas in wanted.items():
-            desk.assignments[of.topic] = {**desk.assignments[of.topic], of.partition: replicas}
+            context.assignments[of.topic] = {
+                **context.assignments[of.topic],
+                of.partition: replicas,
+            }
         yield from self.init_leaders(list(wanted))
         for of in added:
             yield from v3_paths.remove(paths.PARTITIONS_ADD, of)
@@ -199,29 +203,29 @@ class V3Duties:
             yield from self._write_assignment(topic)
 
     def on_partitions_remove(self) -> Procedure[None]:
-        desk = self._desk
+        context = self._context
         removed = yield from partitions_under(paths.PARTITIONS_REMOVE)
         self._stop(removed)
         for of in removed:
             yield from v3_paths.remove(paths.PARTITIONS_REMOVE, of)
         for topic in dict.fromkeys(of.topic for of in removed):
-            if topic not in desk.assignments:
+            if topic not in context.assignments:
                 continue
             numbers = {of.partition for of in removed if of.topic == topic}
-            kept = {n: each for n, each in desk.assignments[topic].items() if n not in numbers}
-            desk.assignments[topic] = kept
+            kept = {n: each for n, each in context.assignments[topic].items() if n not in numbers}
+            context.assignments[topic] = kept
             yield from self._write_assignment(topic)
         for of in removed:  # the state would make a partition of the same number an old one
             yield from one(Delete(path=paths.partition_leader_and_isr(of.topic, of.partition)))
 
     def _write_assignment(self, topic: str) -> Procedure[None]:
-        replicas: Mapping[int, tuple[int, ...]] = self._desk.assignments[topic]
+        replicas: Mapping[int, tuple[int, ...]] = self._context.assignments[topic]
         yield from v3_paths.write_assignment(topic, replicas)
 
     # --- events -------------------------------------------------------------------------------
 
     def watch_fired(self, path: str) -> None:
-        submit = self._desk.procedures.submit
+        submit = self._context.procedures.submit
         if path == paths.BROKER_IDS:
             submit("on_broker_change", self.on_broker_change)
         elif path == paths.TOPICS:
@@ -235,20 +239,20 @@ class V3Duties:
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
         """Clean elections only: what nobody else may lead stays with the broker, and is told."""
-        desk = self._desk
+        context = self._context
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
         leaving = body.broker_id
-        desk.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
-        set_p = [of for of in desk.partitions() if leaving in desk.replicas(of)]
+        context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
+        set_p = [of for of in context.partitions() if leaving in context.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
         remaining = [
             of
             for of in set_p
-            if (state := desk.states.get(of)) is not None and state.leader == leaving
+            if (state := context.states.get(of)) is not None and state.leader == leaving
         ]
         answer = ControlledShutdownResponse(remaining=tuple(remaining))
-        desk.outbox.emit(Reply(token=request.token, body=answer))
+        context.outbox.emit(Reply(token=request.token, body=answer))
 
     def alter_isr(self, request: Request) -> None:
         raise AssertionError("leaders write their ISR themselves")

@@ -22,7 +22,7 @@ from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.controller import OWNER, ZkController
-from controller.zk.desk import ZkControllerConfig
+from controller.zk.controller_context import ZkControllerConfig
 from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults

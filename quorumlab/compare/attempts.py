@@ -6,7 +6,7 @@ metadata: in the designs that answer from ZooKeeper that would cost a read a par
 in the ledger.
 
 From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. One that
-comes from the broker that is struck does not count: it was on its way. How long a partition takes
+comes from the broker that has failed does not count: it was on its way. How long a partition takes
 no record is counted from when one was due: the client's own pace is no gap.
 """
 
@@ -70,7 +70,7 @@ class Attempts:
     _partitions: list[_Tried] = field(default_factory=list)
     _due: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # by broker: heaps
     _failing: int = 0
-    _struck: frozenset[int] = frozenset()
+    _failed_nodes: frozenset[int] = frozenset()
     _silent: set[int] = field(default_factory=set)  # brokers: nothing is tried there
     _marked_ns: int | None = None
     _next_value: int = 0
@@ -116,9 +116,9 @@ class Attempts:
     def speaks(self, broker: int) -> None:
         self._silent.discard(broker)
 
-    def mark(self, now_ns: int, struck: Sequence[int] = ()) -> None:
+    def mark(self, now_ns: int, failed_nodes: Sequence[int] = ()) -> None:
         """The fault happens now, to those brokers."""
-        self._struck = frozenset(struck)
+        self._failed_nodes = frozenset(failed_nodes)
         self._marked_ns = now_ns
         self.errors.clear()
         for each in self._partitions:
@@ -169,7 +169,7 @@ class Attempts:
     def _succeed(self, broker: int, attempt: Attempt, offset: int, now_ns: int) -> None:
         each = self._partitions[attempt.partition]
         self.acknowledged.append(Acknowledged(attempt.partition, offset, attempt.value))
-        if self._marked_ns is not None and broker not in self._struck:
+        if self._marked_ns is not None and broker not in self._failed_nodes:
             each.longest_ns = max(each.longest_ns, now_ns - each.due_ns)
             each.first_ns = each.first_ns or now_ns
         each.is_known = True

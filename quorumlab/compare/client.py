@@ -68,10 +68,10 @@ class MeasuringClient:
 
     # --- what others ask ----------------------------------------------------------------
 
-    def mark(self, fault_ns: int, struck: Sequence[int] = ()) -> None:
+    def mark(self, fault_ns: int, failed_nodes: Sequence[int] = ()) -> None:
         """The fault happens now."""
         with self._lock:
-            self._attempts.mark(fault_ns, struck)
+            self._attempts.mark(fault_ns, failed_nodes)
 
     def wait_written(self, check: Callable[[str], None]) -> None:
         """Until every partition has taken a record. `check` is told how far, and may raise."""

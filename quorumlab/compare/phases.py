@@ -60,7 +60,7 @@ def phases_of(
     partitions: int,
     brokers: Collection[int],
     causes: Sequence[str] = (),
-    struck: Collection[int] = (),
+    failed_nodes: Collection[int] = (),
     at_least: int | None = None,
 ) -> dict[str, Phase]:
     """By step. `partitions`: how many must be counted; `brokers`: those that live.
@@ -68,13 +68,13 @@ def phases_of(
     If all has come to its end and fewer were counted, but `at_least` so many, the last one counts.
 
     Milestones that name another cause than one of `causes`, or another broker than one that was
-    `struck`, are about something else.
+    `failed_nodes`, are about something else.
     """
     since = sorted(
         (
             each
             for each in milestones
-            if each.at_ns >= fault_ns and _is_due_to(each, causes, struck)
+            if each.at_ns >= fault_ns and _is_due_to(each, causes, failed_nodes)
         ),
         key=lambda each: each.at_ns,
     )
@@ -94,12 +94,12 @@ def phases_of(
     return found
 
 
-def _is_due_to(each: Milestone, causes: Sequence[str], struck: Collection[int]) -> bool:
+def _is_due_to(each: Milestone, causes: Sequence[str], failed_nodes: Collection[int]) -> bool:
     about = each.about
     if about.get("command", _COMMAND) != _COMMAND:
         return False
     what = about.get("what")
-    if what in _OF_A_BROKER and struck and about.get("id") not in struck:
+    if what in _OF_A_BROKER and failed_nodes and about.get("id") not in failed_nodes:
         return False
     return not causes or what is None or what in causes
 

@@ -40,7 +40,7 @@ class Trial:
     before: Mapping[int, Counts]  # the ledger just before, by node
     affected: Sequence[int]  # partitions that have to move to another leader
     counted: int  # partitions that milestones must have counted
-    struck: Collection[int] = ()  # nodes: if they live, nobody waits for what they apply
+    failed_nodes: Collection[int] = ()  # nodes: if they live, nobody waits for what they apply
     restarted: Collection[int] = ()
     seen: dict[str, float] = field(default_factory=dict)  # by step: ms since the fault
 
@@ -108,7 +108,7 @@ def _controller_failover(stage: Stage, random: Random) -> Trial:
     _begin(stage)
     victim = _active_controller(stage)
     assert victim is not None, stage.experiment
-    trial = _struck(stage, victim, stage.led_by(victim))  # on ZooKeeper, it is a broker
+    trial = _failing(stage, victim, stage.led_by(victim))  # on ZooKeeper, it is a broker
     stage.kill(victim)
     _change_anew(stage, trial)
     return trial
@@ -230,7 +230,7 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
     led = {broker: stage.led_by(broker) for broker in able}
     share = stage.partitions / len(stage.brokers)
     victim = min(able, key=lambda broker: abs(len(led[broker]) - share))
-    return victim, _struck(stage, victim, led[victim])
+    return victim, _failing(stage, victim, led[victim])
 
 
 def _active_controller(stage: Stage) -> int | None:
@@ -240,18 +240,28 @@ def _active_controller(stage: Stage) -> int | None:
     return stage.wait(stage.active_controller, "no active controller", _LOOK_SECONDS)
 
 
-def _struck(stage: Stage, victim: int, affected: Sequence[int]) -> Trial:
+def _failing(stage: Stage, victim: int, affected: Sequence[int]) -> Trial:
     """The fault happens now to `victim`, and concerns what it leads."""
-    return _marked(stage, struck=(victim,), affected=affected, counted=stage.counted(affected))
+    return _marked(
+        stage, failed_nodes=(victim,), affected=affected, counted=stage.counted(affected)
+    )
 
 
 def _marked(
-    stage: Stage, *, struck: Sequence[int] = (), affected: Sequence[int] = (), counted: int = 0
+    stage: Stage,
+    *,
+    failed_nodes: Sequence[int] = (),
+    affected: Sequence[int] = (),
+    counted: int = 0,
 ) -> Trial:
     before = stage.counts()
-    fault_ns = stage.mark(struck=struck, affected=affected)
+    fault_ns = stage.mark(failed_nodes=failed_nodes, affected=affected)
     return Trial(
-        fault_ns=fault_ns, before=before, affected=affected, counted=counted, struck=struck
+        fault_ns=fault_ns,
+        before=before,
+        affected=affected,
+        counted=counted,
+        failed_nodes=failed_nodes,
     )
 
 

@@ -75,7 +75,7 @@ class Stage:
         self.topics: list[Topic] = list(topics_for(placement(experiment, partitions)))
         self.client: MeasuringClient | None = None
         self.distrusted: Collection[int] = ()  # brokers: what they know may be of long ago
-        self._struck: set[int] = set()
+        self._failed_nodes: set[int] = set()
         self._fault_ns: int | None = None
         self._affected: Sequence[int] = range(partitions)
         self._causes: Sequence[str] = ("topic",)  # at first, all that is new has to be served
@@ -90,7 +90,7 @@ class Stage:
     def check(self, how_far: str) -> None:
         self._say(how_far)
         for gone in self.cluster.exited():
-            if gone.node_id not in self._struck:
+            if gone.node_id not in self._failed_nodes:
                 lines = "\n  ".join(gone.last_lines)
                 raise ClusterError(f"node {gone.node_id} ended by itself:\n  {lines}")
         if time.monotonic() > self._deadline:
@@ -132,12 +132,12 @@ class Stage:
         return status.active_controller(self.cluster)
 
     def kill(self, node_id: int) -> None:
-        self._struck.add(node_id)
+        self._failed_nodes.add(node_id)
         self.cluster.kill(node_id)
 
     def stop(self, node_id: int) -> None:
         """In good order: until its process is gone, however long that takes. It blocks."""
-        self._struck.add(node_id)
+        self._failed_nodes.add(node_id)
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
         if not end(process, how=signal.SIGTERM, timeout_seconds=self.patience_seconds):
@@ -215,16 +215,16 @@ class Stage:
 
     def counted(self, affected: Sequence[int]) -> int:
         """How many partitions milestones have to count, if those are `affected`: a controller has
-        to take whoever is struck out of every ISR, too."""
+        to take whoever has failed out of every ISR, too."""
         return self.partitions if affected and self.subject.has_controller else len(affected)
 
-    def mark(self, *, struck: Sequence[int] = (), affected: Sequence[int] = ()) -> int:
+    def mark(self, *, failed_nodes: Sequence[int] = (), affected: Sequence[int] = ()) -> int:
         """The fault happens now; returns when that is."""
         now_ns = time.monotonic_ns()
         self._fault_ns, self._affected, self._causes = now_ns, affected, self.experiment.causes
-        self.distrusted = struck
+        self.distrusted = failed_nodes
         if self.client is not None:
-            self.client.mark(now_ns, struck)
+            self.client.mark(now_ns, failed_nodes)
         return now_ns
 
     def wait_served(self) -> None:

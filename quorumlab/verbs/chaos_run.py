@@ -300,8 +300,9 @@ def _tell(options: RunOptions, ran: Ran) -> None:
         f"with faults  {safety.ok:,} ok of these, {safety.ok_a_second:.0f} a second; "
         f"{ran.warm_up.ok_a_second:.0f} a second before the faults"
     )
-    bit = sum(struck.proof.bit for struck in ran.struck)
-    say(f"faults       {len(ran.schedule)} planned, {len(ran.struck)} injected, {bit} proven")
+    outcomes = ran.fault_outcomes
+    bit = sum(each.proof.bit for each in outcomes)
+    say(f"faults       {len(ran.schedule)} planned, {len(outcomes)} injected, {bit} proven")
     say(
         f"elections    {ran.controller_elections} of the active controller, "
         f"{ran.leader_elections} of partition leaders"

@@ -309,7 +309,7 @@ def _keep(directory: Path, outcome: ChaosOutcome) -> None:
 
 def _line(outcome: ChaosOutcome) -> str:
     ended = Counter(op.kind for op in outcome.history.ops if isinstance(op.process, int))
-    bitten = Counter(each.scheduled.fault.kind for each in outcome.struck if each.proof.bit)
+    bitten = Counter(each.scheduled.fault.kind for each in outcome.fault_outcomes if each.proof.bit)
     faults = " ".join(f"{kind}={count}" for kind, count in sorted(bitten.items())) or "none"
     verdict = outcome.verdict.outcome.value
     if outcome.broken:

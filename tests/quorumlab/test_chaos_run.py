@@ -44,7 +44,7 @@ def test_each_count_says_what_it_counts(capsys: pytest.CaptureFixture[str]) -> N
         safety=Measured(seconds=60, ok=4260, fail=9, info=3),
         whole=Measured(seconds=80, ok=5695, fail=12, info=4),
         schedule=(),
-        struck=(),
+        fault_outcomes=(),
         controller_elections=0,
         leader_elections=0,
         recovered_seconds=None,

@@ -34,7 +34,7 @@ def valid(plan: Plan) -> ChaosOutcome:
 )
 def test_shipped_rules_are_valid_under_faults(workload: str, faults: tuple[str, ...]) -> None:
     outcome = valid(Plan(seed=3, workload=workload, faults=faults, seconds=SHORT))
-    assert any(each.proof.bit for each in outcome.struck)
+    assert any(each.proof.bit for each in outcome.fault_outcomes)
 
 
 def test_storm_spares_nobody_and_breaks_nothing() -> None:

@@ -44,7 +44,7 @@ def test_promises_of_each_design_hold_under_faults(design: str, faults: tuple[st
         Plan(seed=1, design=design, faults=faults, seconds=SHORT, judges_invariants=True)
     )
     assert admitted(outcome), outcome.verdict
-    assert any(each.proof.bit for each in outcome.struck)
+    assert any(each.proof.bit for each in outcome.fault_outcomes)
 
 
 @pytest.mark.parametrize(

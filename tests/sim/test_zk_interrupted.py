@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from controller.metadata.znode_reading import state_path
-from controller.zk.desk import Desk
+from controller.zk.controller_context import Context
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -40,14 +40,14 @@ def step_by_step(cluster: ZkCluster, is_so: Callable[[], bool]) -> None:
         world.run_until(world.now_us + 20, events_max=2_000_000)
 
 
-def hiccup(cluster: ZkCluster, *, when: Callable[[Desk], bool]) -> None:
+def hiccup(cluster: ZkCluster, *, when: Callable[[Context], bool]) -> None:
     """The controller's connection goes in the middle of what it does, and comes back in time."""
     controller = cluster.active_controller
     assert controller is not None
 
     def is_so() -> bool:
-        desk = cluster.nodes[controller].controller.desk
-        return desk is not None and when(desk)
+        context = cluster.nodes[controller].controller.context
+        return context is not None and when(context)
 
     step_by_step(cluster, is_so)
     cluster.cut_session(controller)
@@ -64,7 +64,7 @@ def test_failure_is_dealt_with_to_the_end_though_the_connection_goes_meanwhile(
     admin.create_topic("t", {0: (dead, *rest)})
     settled(cluster)
     cluster.crash(dead)
-    hiccup(cluster, when=lambda desk: dead not in desk.live)
+    hiccup(cluster, when=lambda context: dead not in context.live)
     cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
 
 
@@ -78,11 +78,11 @@ def test_leader_whose_election_was_written_and_not_answered_is_told(design: Desi
     settled(cluster)
     cluster.crash(dead)
 
-    def is_written_unheard(desk: Desk) -> bool:
+    def is_written_unheard(context: Context) -> bool:
         found = cluster.ensemble.tree.read(GetData(path=state_path(design, T)))
         assert isinstance(found, Data)
         written = PartitionState.decode(found.data)
-        return written.leader == rest[0] and desk.states[T].leader == dead
+        return written.leader == rest[0] and context.states[T].leader == dead
 
     hiccup(cluster, when=is_written_unheard)
     cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
@@ -95,7 +95,7 @@ def test_topic_is_created_to_the_end_though_the_connection_goes_meanwhile(
     assert owner is not None
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=3)
     Producer(cluster).ask(owner, CreateTopicsRequest(topics=(topic,), timeout_ms=1000))
-    hiccup(cluster, when=lambda desk: "t" in desk.assignments)
+    hiccup(cluster, when=lambda context: "t" in context.assignments)
     cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
     assert cluster.active_controller == owner, "in the same session"
 
@@ -132,7 +132,7 @@ def test_deletion_is_ended_though_the_connection_goes_meanwhile(cluster: ZkClust
     settled(cluster)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
 
-    def is_half_gone(_desk: Desk) -> bool:
+    def is_half_gone(_context: Context) -> bool:
         nodes = cluster.ensemble.tree.paths()
         return state_path(ZK_REDESIGN, T) not in nodes and paths.topic("t") in nodes
 
@@ -188,7 +188,7 @@ def test_partition_moves_to_the_end_though_the_connection_goes_meanwhile(
     settled(cluster)
     wanted = Reassignments(replicas={("t", 0): (2, 3)}).encode()
     admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
-    hiccup(cluster, when=lambda _desk: moment(cluster))
+    hiccup(cluster, when=lambda _context: moment(cluster))
     cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
     cluster.run_until(lambda: replica(cluster, 1, T) is None)
     assert is_where_it_shall_be(cluster)

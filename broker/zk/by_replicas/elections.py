@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, assert_never
 
+from broker.zk.by_replicas.candidacy import Never, Stand, Wait, candidacy
 from broker.zk.by_replicas.held import Held, ReplicaSettings
 from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
-from broker.zk.by_replicas.standing import Never, Stand, Wait, standing
 from controller.metadata.znode_reading import children
 from quorum.core.effects import earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -184,7 +184,7 @@ class Elections:
             return False
         assert held.leaderless_since_ms is not None
         live = yield from self._live(held, state)
-        may = standing(
+        may = candidacy(
             self._settings,
             node_id=self._node_id,
             replicas=held.replicas,

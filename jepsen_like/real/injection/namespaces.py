@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from jepsen_like.cut_links import Way
 from jepsen_like.participants import CLIENTS
 from jepsen_like.real.injection.commands import run
 from jepsen_like.real.layout import ClusterError, ClusterLayout
-from jepsen_like.ways import Way
 
 __all__ = ["Dropping", "Switch", "free_network", "why_no_namespaces"]
 

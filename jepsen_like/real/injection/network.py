@@ -25,13 +25,13 @@ many packets the switch dropped.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from jepsen_like.cut_links import Groups, Ways, around, bridge, one_way, ring
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce
 from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
 from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
-from jepsen_like.ways import Groups, Ways, around, bridge, one_way, ring
 
 __all__ = [
     "NETWORK_KINDS",

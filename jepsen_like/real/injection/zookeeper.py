@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 
+from jepsen_like.cut_links import both_ways
 from jepsen_like.faults import Fault, Injected, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.participants import FIRST_ZOOKEEPER
@@ -11,7 +12,6 @@ from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.zookeeper import NoZooKeeper
-from jepsen_like.ways import both_ways
 from wire.zk.session import SessionState
 
 __all__ = ["ZooKeeperCut", "ZooKeeperDown", "zookeeper_nodes"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from jepsen_like.clients.topic_requests import creation
+from jepsen_like.cut_links import both_ways
 from jepsen_like.history import Kind
 from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.kafka_client import Client, NotConnected
@@ -18,7 +19,6 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
-from jepsen_like.ways import both_ways
 from jepsen_like.workload import NewTopic
 from wire.errors import ErrorCode
 from wire.messages.topics import CreateTopicsResponse

@@ -15,6 +15,7 @@ from kazoo.exceptions import NoNodeError
 
 from controller.metadata.znode_image import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
+from jepsen_like.cut_links import both_ways
 from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.injection.zookeeper import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
@@ -28,7 +29,6 @@ from jepsen_like.sim.schedules.zk_account import ZkAccount
 from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
 from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck
-from jepsen_like.ways import both_ways
 from wire.messages.topics import DeleteTopicsResponse
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

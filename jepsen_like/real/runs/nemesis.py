@@ -1,8 +1,8 @@
 """Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
 
-Says it in the words of `jepsen_like.struck`. A kind that leaves its nodes in use is tried again
-when it was not injected or did not bite; one that takes them away is not, since the schedule saw to
-it that enough nodes are left.
+Says it in the words of `jepsen_like.fault_outcomes`. A kind that leaves its nodes in use is tried
+again when it was not injected or did not bite; one that takes them away is not, since the schedule
+saw to it that enough nodes are left.
 """
 
 import heapq
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
+from jepsen_like.fault_outcomes import FaultOutcome, healed, injected, not_injected
 from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.workers import Recording
 from jepsen_like.roles import Roles
 from jepsen_like.schedule import BACK_MS, KINDS
-from jepsen_like.struck import Struck, healed, injected, not_injected
 
 __all__ = ["Nemesis"]
 
@@ -48,7 +48,7 @@ class Nemesis:
         self._tries = Counter[int]()
         self._in_force: dict[int, tuple[Injected, int]] = {}  # and since when
         self._healed_ms: dict[int, int] = {}
-        self.struck: list[Struck] = []
+        self.fault_outcomes: list[FaultOutcome] = []
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
         self._playing: Future[None] | None = None
@@ -176,8 +176,8 @@ class Nemesis:
         self._healed_ms[number] = self._now_ms()
         scheduled = self._schedule[number]
         self._recording.enter(healed(number, scheduled.fault, in_force.nodes, proof))
-        self.struck.append(
-            Struck(
+        self.fault_outcomes.append(
+            FaultOutcome(
                 number=number,
                 scheduled=scheduled,
                 nodes=tuple(in_force.nodes),

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jepsen_like.checkers.operations import paired
+from jepsen_like.fault_outcomes import FaultOutcome, fault_outcome_as_json
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import Kind, Op, Value
 from jepsen_like.real.runs.admitted import admitted_by, whose_document
 from jepsen_like.real.runs.options import RunOptions
-from jepsen_like.struck import Struck, struck_as_json
 from jepsen_like.verdict import Outcome, Verdict, as_json
 
 __all__ = ["Interrupted", "Measured", "Ran", "Watcher", "described", "whole_run"]
@@ -60,7 +60,7 @@ class Ran:
     warm_up: Measured
     safety: Measured
     schedule: Sequence[Scheduled]
-    struck: Sequence[Struck]
+    fault_outcomes: Sequence[FaultOutcome]
     controller_elections: int  # in the safety phase
     leader_elections: int  # of partitions, in the safety phase
     recovered_seconds: float | None  # from the last heal until all was served again
@@ -104,7 +104,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "leader_elections": ran.leader_elections,
         "recovered_seconds": ran.recovered_seconds,
         "faults_planned": len(ran.schedule),
-        "faults": [struck_as_json(struck) for struck in ran.struck],
+        "faults": [fault_outcome_as_json(struck) for struck in ran.fault_outcomes],
     }
 
 

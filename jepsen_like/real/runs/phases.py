@@ -113,7 +113,7 @@ class Phases:
             warm_up=warm_up,
             safety=safety,
             schedule=schedule,
-            struck=tuple(nemesis.struck),
+            fault_outcomes=tuple(nemesis.fault_outcomes),
             controller_elections=after[0] - before[0],
             leader_elections=after[1] - before[1],
             recovered_seconds=recovered_seconds,

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jepsen_like.fault_outcomes import strikes
 from jepsen_like.faults import Role, Scheduled
 from jepsen_like.history import Op
 from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Ran
 from jepsen_like.schedule import draw_schedule, kind_and_role, without_controller
-from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from wire.zk.designs import DESIGNS, ZK_KIP497
 
@@ -49,7 +49,7 @@ def reasons_to_be_void(options: RunOptions, ran: Ran, ops: Sequence[Op]) -> tupl
         Figures(
             seconds=options.seconds,
             kinds=kinds_of(options),
-            strikes=strikes(ran.struck, ops),
+            strikes=strikes(ran.fault_outcomes, ops),
             ok_a_second=ran.safety.ok_a_second,
             ok_a_second_without_faults=ran.warm_up.ok_a_second,
             controller_elections=ran.controller_elections,

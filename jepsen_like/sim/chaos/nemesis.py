@@ -1,16 +1,16 @@
 """Plays a schedule of faults on virtual time, and writes what it does into the history.
 
-As on real processes (`jepsen_like.real.runs.nemesis`), in the words of `jepsen_like.struck`; but a
-fault that did not bite is not tried again.
+As on real processes (`jepsen_like.real.runs.nemesis`), in the words of
+`jepsen_like.fault_outcomes`; but a fault that did not bite is not tried again.
 """
 
 from collections.abc import Mapping, Sequence
 
+from jepsen_like.fault_outcomes import FaultOutcome, healed, injected, not_injected
 from jepsen_like.faults import Injected, Injector, Scheduled
 from jepsen_like.roles import Roles
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.virtual_time import Action, VirtualTime
-from jepsen_like.struck import Struck, healed, injected, not_injected
 
 __all__ = ["Nemesis"]
 
@@ -28,7 +28,7 @@ class Nemesis:
         roles: Roles,
         recording: Recording,
     ) -> None:
-        self.struck: list[Struck] = []
+        self.fault_outcomes: list[FaultOutcome] = []
         self._schedule = schedule
         self._injectors = injectors
         self._world = world
@@ -76,8 +76,8 @@ class Nemesis:
         proof = in_force.proof()
         scheduled = self._schedule[number]
         self._recording.enter(healed(number, scheduled.fault, in_force.nodes, proof))
-        self.struck.append(
-            Struck(
+        self.fault_outcomes.append(
+            FaultOutcome(
                 number=number,
                 scheduled=scheduled,
                 nodes=tuple(in_force.nodes),

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from jepsen_like.fault_outcomes import FaultOutcome
 from jepsen_like.faults import Scheduled
 from jepsen_like.history import History, encode_header, encode_op
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.struck import Struck
 from jepsen_like.verdict import Verdict
 
 __all__ = ["ChaosOutcome", "digest_of"]
@@ -21,7 +21,7 @@ class ChaosOutcome:
     broken: str = ""  # the invariant that was, how a core failed, or an exception
     is_error: bool = False  # an exception that no rule foresees: then nothing is judged
     void: tuple[str, ...] = ()
-    struck: tuple[Struck, ...] = ()
+    fault_outcomes: tuple[FaultOutcome, ...] = ()
     digest: str
     now_ms: int
     events: int

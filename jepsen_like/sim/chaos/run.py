@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from jepsen_like.checkers import judge
 from jepsen_like.entries import deed
+from jepsen_like.fault_outcomes import strikes
 from jepsen_like.history import Header, History, Kind, Op
 from jepsen_like.roles import Roles
 from jepsen_like.schedule import kind_and_role
@@ -32,7 +33,6 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.planted.every import planted
 from jepsen_like.sim.violation import Crash
-from jepsen_like.struck import strikes
 from jepsen_like.validity import Figures, why_void
 from jepsen_like.verdict import Finding, Verdict, compose
 
@@ -250,7 +250,7 @@ class _Run:
             broken=broken,
             is_error=ending.kind == ERROR,
             void=() if broken or verdict.findings else self._void(),
-            struck=tuple(self._nemesis.struck),
+            fault_outcomes=tuple(self._nemesis.fault_outcomes),
             digest=digest_of(history, self._stage.digest),
             now_ms=self._world.now_ms,
             events=self._world.events_done,
@@ -264,7 +264,7 @@ class _Run:
         figures = Figures(
             seconds=self._plan.seconds,
             kinds=[kind_and_role(wanted)[0] for wanted in self._plan.faults],
-            strikes=strikes(self._nemesis.struck, self._recording.ops),
+            strikes=strikes(self._nemesis.fault_outcomes, self._recording.ops),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
             controller_elections=self._elections,

@@ -4,10 +4,10 @@ import pytest
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
-from controller.zk.desk import Desk, ZkControllerConfig
+from controller.zk.controller_context import Context, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
-from controller.zk.office import Office
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
 from quorum.core.effects import Reply, Request, Send, Trace
@@ -30,14 +30,14 @@ from wire.zk.session import Error, Failed, GetData, Session, SessionChanged, Ses
 ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2), zk_version=9)
 
 
-def desk(session: Session | None = None) -> Desk:
+def context(session: Session | None = None) -> Context:
     """Broker 1 leads, alone in the ISR; broker 3 is down."""
-    outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
+    outbox, controllership = Outbox("controller"), Controllership(epoch=1, epoch_zk_version=0)
     milestones = ProcedureMilestones(outbox)
     state = PartitionState(
         replicas=(1, 2, 3), isr=(1,), leader=1, leader_epoch=4, partition_epoch=9
     )
-    return Desk(
+    return Context(
         config=ZkControllerConfig(node_id=1, design=ZK_KIP497),
         outbox=outbox,
         procedures=Procedures(outbox, session or Session()),
@@ -50,8 +50,8 @@ def desk(session: Session | None = None) -> Desk:
             retry_backoff_ms=1,
             obeyed=lambda _broker, _command, _answer: None,
         ),
-        office=office,
-        store=StateStore(ZK_KIP497, office, milestones),
+        controllership=controllership,
+        store=StateStore(ZK_KIP497, controllership, milestones),
         milestones=milestones,
         live={each: LiveBroker(id=each, listeners=()) for each in (1, 2)},
         assignments={"t": {0: (1, 2, 3)}},
@@ -79,13 +79,13 @@ def nothing(_of: TopicPartition) -> bool:
 def test_change_is_refused_for_the_reason_that_the_document_names(
     asked: LeaderAndIsr, asker: int, error: ErrorCode
 ) -> None:
-    known = desk()
+    known = context()
     assert refusal(known.states.get(asked.of), asked, asker, known.live) is error
 
 
 def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     session = Session()
-    known = desk(session)
+    known = context(session)
     changes = IsrChanges(known, Stage(known), is_deleted=nothing)
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
     changes.asked(Request(token=1, body=body))
@@ -103,7 +103,7 @@ def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
 def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -> None:
     """The command that follows would begin its replicas anew."""
     session, deleted = Session(), set[str]()
-    known = desk(session)
+    known = context(session)
     changes = IsrChanges(known, Stage(known), is_deleted=lambda of: of.topic in deleted)
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
     changes.asked(Request(token=1, body=body))
@@ -122,7 +122,7 @@ def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -
 
 
 def test_leader_of_an_earlier_life_is_refused_as_a_whole() -> None:
-    known = desk()
+    known = context()
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH + 1, partitions=(ASKED,))
     IsrChanges(known, Stage(known), is_deleted=nothing).asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))

@@ -7,12 +7,12 @@ import pytest
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.asked_nodes import grown, write_over
+from controller.zk.controller_context import Context, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.moving import Moving
 from controller.zk.notify import Commands
-from controller.zk.office import Office
 from controller.zk.preferring import Preferring
 from controller.zk.requests_kafka import KafkaWrites
 from controller.zk.stage import Stage
@@ -82,10 +82,10 @@ def data_of(zookeeper: ZooKeeper, path: str) -> bytes | None:
     return found.data if isinstance(found, Data) else None
 
 
-def desk() -> Desk:
-    outbox, office = Outbox("controller"), Office(epoch=1, epoch_zk_version=0)
+def context() -> Context:
+    outbox, controllership = Outbox("controller"), Controllership(epoch=1, epoch_zk_version=0)
     milestones = ProcedureMilestones(outbox)
-    return Desk(
+    return Context(
         config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN),
         outbox=outbox,
         procedures=Procedures(outbox, Session()),
@@ -98,8 +98,8 @@ def desk() -> Desk:
             retry_backoff_ms=1,
             obeyed=lambda _broker, _command, _answer: None,
         ),
-        office=office,
-        store=StateStore(ZK_REDESIGN, office, milestones),
+        controllership=controllership,
+        store=StateStore(ZK_REDESIGN, controllership, milestones),
         milestones=milestones,
         assignments={"t": {0: (1,)}},
         states={T: PartitionState(replicas=(1,), isr=(1,), leader=1)},
@@ -110,7 +110,7 @@ def not_deleted(_of: TopicPartition) -> bool:
     return False
 
 
-Asked = Callable[[Desk], Procedure[None]]
+Asked = Callable[[Context], Procedure[None]]
 PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
 
 
@@ -138,9 +138,9 @@ def test_controller_takes_away_what_it_has_read_and_nothing_newer(
 ) -> None:
     zookeeper.do(Create(path=path, data=before))
     write = SetData(path=path, data=since)
-    Meanwhile(zookeeper, path, Delete, write).run(asked(desk()))
+    Meanwhile(zookeeper, path, Delete, write).run(asked(context()))
     assert data_of(zookeeper, path) == since
-    Meanwhile(zookeeper, path, Delete, None).run(asked(desk()))
+    Meanwhile(zookeeper, path, Delete, None).run(asked(context()))
     assert data_of(zookeeper, path) is None
 
 
@@ -181,7 +181,7 @@ def test_node_below_one_that_went_with_its_last_child_is_written(zookeeper: ZooK
 def test_deletion_of_a_topic_that_the_controller_has_not_heard_of_yet_is_kept(
     zookeeper: ZooKeeper,
 ) -> None:
-    known = desk()
+    known = context()
     deletions = Deletions(known, Stage(known))
     for topic in ("u", "v"):
         zookeeper.do(Create(path=f"{paths.DELETE_TOPICS}/{topic}"))

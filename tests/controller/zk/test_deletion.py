@@ -1,12 +1,12 @@
 """Deleting topics: what a replica's refusal leads to."""
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.controller_context import Context, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.desk import Desk, ZkControllerConfig
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Commands
 from controller.zk.notify import Request as Command
-from controller.zk.office import Office
 from controller.zk.stage import Stage
 from controller.zk.store import StateStore
 from quorum.core.effects import Response, Send
@@ -57,7 +57,10 @@ class Stand:
         self.outbox, session = Outbox("controller"), Session()
         for state in (SessionState.CONNECTING, SessionState.CONNECTED):
             session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
-        milestones, office = ProcedureMilestones(self.outbox), Office(epoch=1, epoch_zk_version=0)
+        milestones, controllership = (
+            ProcedureMilestones(self.outbox),
+            Controllership(epoch=1, epoch_zk_version=0),
+        )
         self.commands = Commands(
             design=ZK_REDESIGN,
             outbox=self.outbox,
@@ -67,22 +70,22 @@ class Stand:
             retry_backoff_ms=1,
             obeyed=self.obeyed,
         )
-        self.desk = Desk(
+        self.context = Context(
             config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN, delete_retry_ms=5000),
             outbox=self.outbox,
             procedures=Procedures(self.outbox, session),
             commands=self.commands,
-            office=office,
-            store=StateStore(ZK_REDESIGN, office, milestones),
+            controllership=controllership,
+            store=StateStore(ZK_REDESIGN, controllership, milestones),
             milestones=milestones,
             live={2: BROKER},
             assignments={"t": {0: (2,)}},
             states={T: PartitionState(replicas=(2,), isr=(2,), leader=2)},
         )
-        self.commands.brokers_are(self.desk.live)
-        stage = Stage(self.desk)
+        self.commands.brokers_are(self.context.live)
+        stage = Stage(self.context)
         stage.begin()
-        self.deletions = Deletions(self.desk, stage)
+        self.deletions = Deletions(self.context, stage)
         self.error = ErrorCode.NONE
         self.deleted: list[str] = []
         self.stopped = 0  # how often it was told to delete
@@ -95,7 +98,7 @@ class Stand:
         while asked := [e for e in self.outbox.take() if isinstance(e, Send | ZkRequest)]:
             for each in asked:
                 answer = self.answer_of(each)
-                self.outbox.deliver(each.token, answer, self.desk.now_ms)
+                self.outbox.deliver(each.token, answer, self.context.now_ms)
 
     def answer_of(self, asked: Send | ZkRequest) -> Response | ZkResult:
         if isinstance(asked, ZkRequest):
@@ -110,7 +113,7 @@ class Stand:
         return Response(token=asked.token, body=StopReplicaResponse(error_code=self.error))
 
     def run(self, now_ms: int) -> None:
-        self.desk.now_ms = now_ms
+        self.context.now_ms = now_ms
         self.deletions.tick(now_ms)
         self.settle()
 
@@ -118,7 +121,7 @@ class Stand:
 def test_replica_that_has_refused_is_asked_again_by_a_repeated_task() -> None:
     stand = Stand()
     stand.error = ErrorCode.KAFKA_STORAGE_ERROR
-    stand.desk.procedures.submit("asked", stand.deletions.asked)
+    stand.context.procedures.submit("asked", stand.deletions.asked)
     stand.settle()
     assert (stand.stopped, stand.deleted) == (1, [])
     stand.run(0)
@@ -135,7 +138,7 @@ def test_replica_that_has_refused_is_asked_again_by_a_repeated_task() -> None:
 def test_answer_of_the_last_replica_ends_the_deletion_at_once() -> None:
     """The callback becomes an event."""
     stand = Stand()
-    stand.desk.procedures.submit("asked", stand.deletions.asked)
+    stand.context.procedures.submit("asked", stand.deletions.asked)
     stand.settle()
     assert stand.deleted[-1] == f"{paths.DELETE_TOPICS}/t"
-    assert stand.desk.assignments == {}
+    assert stand.context.assignments == {}

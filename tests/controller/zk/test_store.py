@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.controller_election import Controllership
 from controller.zk.milestones import ProcedureMilestones
-from controller.zk.office import Office
 from controller.zk.store import StateStore
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure
@@ -53,16 +53,18 @@ def led_by_two(_of: TopicPartition, state: PartitionState | None) -> PartitionSt
     return None if state is None else replace(state, leader=2, leader_epoch=1)
 
 
-def store(design: Design, office: Office) -> Procedure[dict[TopicPartition, PartitionState]]:
-    return StateStore(design, office, milestones()).change([P0, P1], ASSIGNED, led_by_two)
+def store(
+    design: Design, controllership: Controllership
+) -> Procedure[dict[TopicPartition, PartitionState]]:
+    return StateStore(design, controllership, milestones()).change([P0, P1], ASSIGNED, led_by_two)
 
 
 def milestones() -> ProcedureMilestones:
     return ProcedureMilestones(Outbox("controller"))
 
 
-def office() -> Office:
-    return Office(epoch=3, epoch_zk_version=7)
+def controllership() -> Controllership:
+    return Controllership(epoch=3, epoch_zk_version=7)
 
 
 def rounds(
@@ -80,7 +82,7 @@ def rounds(
 def test_write_that_comes_too_late_is_decided_again_on_what_the_leader_wrote() -> None:
     late = Failed(error=Error.BAD_VERSION)
     asked, written = rounds(
-        StateStore(ZK_V3, office(), milestones()).change([P0], ASSIGNED, led_by_two),
+        StateStore(ZK_V3, controllership(), milestones()).change([P0], ASSIGNED, led_by_two),
         [[found((1, 2), 4)], [late], [found((1,), 5)], [Written(stat=stat(6))]],
     )
     first, second = asked[1][0], asked[3][0]
@@ -97,7 +99,7 @@ def test_write_whose_answer_was_lost_counts_as_written_when_it_is_asked_for_agai
         assert state is not None
         return None if state.leader == 2 else led_by_two(_of, state)
 
-    kept = StateStore(ZK_REDESIGN, office(), milestones())
+    kept = StateStore(ZK_REDESIGN, controllership(), milestones())
     cut_off = kept.change([P0], ASSIGNED, decide)
     next(cut_off)
     cut_off.send((found((1, 2), 4),))
@@ -112,7 +114,7 @@ def test_write_whose_answer_was_lost_counts_as_written_when_it_is_asked_for_agai
 
 def test_only_writer_reads_what_it_has_tried_and_does_not_know_to_be_written() -> None:
     known = all_led_by_one([P0])
-    kept = StateStore(ZK_KIP497, office(), milestones())
+    kept = StateStore(ZK_KIP497, controllership(), milestones())
     cut_off = kept.change([P0], ASSIGNED, led_by_two, known=known)
     assert isinstance(next(cut_off)[0], Multi)
     cut_off.close()
@@ -122,7 +124,7 @@ def test_only_writer_reads_what_it_has_tried_and_does_not_know_to_be_written() -
 
 def test_one_by_one_each_partition_is_read_and_written_before_the_next() -> None:
     done: list[list[Result]] = [[found((1, 2), 0)], [Written(stat=stat(1))]]
-    asked, written = rounds(store(ZK_V3, office()), [*done, *done])
+    asked, written = rounds(store(ZK_V3, controllership()), [*done, *done])
     assert [len(each) for each in asked] == [1, 1, 1, 1]
     assert set(written) == {P0, P1}
 
@@ -130,7 +132,8 @@ def test_one_by_one_each_partition_is_read_and_written_before_the_next() -> None
 def test_pipelined_all_are_read_then_all_are_written() -> None:
     reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
     asked, written = rounds(
-        store(ZK_REDESIGN, office()), [reads, [Written(stat=stat(1)), Written(stat=stat(1))]]
+        store(ZK_REDESIGN, controllership()),
+        [reads, [Written(stat=stat(1)), Written(stat=stat(1))]],
     )
     assert [len(each) for each in asked] == [2, 2]
     assert set(written) == {P0, P1}
@@ -139,7 +142,7 @@ def test_pipelined_all_are_read_then_all_are_written() -> None:
 def test_write_holds_the_epoch_of_the_controller_in_a_guard_where_the_design_wants_it() -> None:
     reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
     ok = Committed(results=(Checked(), Written(stat=stat(1)), Written(stat=stat(1))))
-    asked, written = rounds(store(ZK_KIP497, office()), [reads, [ok]])
+    asked, written = rounds(store(ZK_KIP497, controllership()), [reads, [ok]])
     guarded = asked[1][0]
     assert isinstance(guarded, Multi)
     check = guarded.writes[0]
@@ -150,7 +153,7 @@ def test_write_holds_the_epoch_of_the_controller_in_a_guard_where_the_design_wan
 def test_guarded_write_of_a_controller_that_was_followed_by_another_is_not_done() -> None:
     reads: list[Result] = [found((1, 2), 0), found((2, 1), 0)]
     refused = Failed(error=Error.BAD_VERSION, index=0)
-    held = office()
+    held = controllership()
     _, written = rounds(store(ZK_KIP497, held), [reads, [refused]])
     assert written == {}
     assert held.is_lost
@@ -161,7 +164,7 @@ def test_partitions_of_one_transaction_do_not_fail_together() -> None:
     batched = replace(ZK_REDESIGN, writes_in_batches=True)
     done, late = Written(stat=stat(1)), Failed(error=Error.BAD_VERSION)
     asked, written = rounds(
-        store(batched, office()),
+        store(batched, controllership()),
         [
             [found((1, 2), 0), found((2, 1), 0)],
             [Failed(error=Error.BAD_VERSION, index=1)],
@@ -183,7 +186,7 @@ def test_partitions_of_one_transaction_do_not_fail_together() -> None:
 
 def test_transactions_are_of_a_limited_size() -> None:
     many = [TopicPartition("t", number) for number in range(250)]
-    steps = StateStore(ZK_KIP497, office(), milestones()).change(
+    steps = StateStore(ZK_KIP497, controllership(), milestones()).change(
         many, {"t": {of.partition: (1, 2) for of in many}}, led_by_two, known=all_led_by_one(many)
     )
     asked = next(steps)
@@ -197,7 +200,7 @@ def all_led_by_one(partitions: list[TopicPartition]) -> dict[TopicPartition, Par
 
 def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() -> None:
     known = all_led_by_one([P0])
-    steps = StateStore(ZK_KIP497, office(), milestones()).change(
+    steps = StateStore(ZK_KIP497, controllership(), milestones()).change(
         [P0], ASSIGNED, led_by_two, known=known
     )
     late = Failed(error=Error.BAD_VERSION, index=1)
@@ -208,7 +211,7 @@ def test_only_writer_reads_nothing_before_it_writes_and_again_if_it_was_wrong() 
 
 
 def test_who_is_not_the_only_writer_reads_first() -> None:
-    steps = StateStore(ZK_REDESIGN, office(), milestones()).change(
+    steps = StateStore(ZK_REDESIGN, controllership(), milestones()).change(
         [P0], ASSIGNED, led_by_two, known=all_led_by_one([P0])
     )
     assert isinstance(next(steps)[0], GetData)
@@ -218,7 +221,9 @@ def test_new_state_is_created_below_nodes_that_may_have_to_be_created_first() ->
     new = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1)
     gone = Failed(error=Error.NO_NODE)
     asked, written = rounds(
-        StateStore(ZK_V3, office(), milestones()).change([P0], ASSIGNED, lambda _of, _state: new),
+        StateStore(ZK_V3, controllership(), milestones()).change(
+            [P0], ASSIGNED, lambda _of, _state: new
+        ),
         [[gone], [gone], [Failed(error=Error.NO_NODE)]],
     )
     created = [each[0] for each in asked[1:]]

@@ -81,7 +81,7 @@ def test_fault_and_its_proof_are_in_the_history(tmp_path: Path) -> None:
     assert ops[0].value == ops[1].value
     assert ops[0].value["kind"] == "kill"
     assert ops[1].extra == {"bit": True, "evidence": "seen"}
-    [struck] = nemesis.struck
+    [struck] = nemesis.fault_outcomes
     assert struck.nodes == tuple(ops[0].value["nodes"])
     assert struck.healed_ms >= struck.injected_ms + 10
 
@@ -96,7 +96,7 @@ def test_what_is_in_force_is_healed_at_the_end(tmp_path: Path) -> None:
 
 def test_what_was_not_due_yet_never_happens(tmp_path: Path) -> None:
     nemesis, ops = played(tmp_path / "history", [fault(60_000, 10)], Striking(), seconds=0.05)
-    assert (nemesis.struck, ops) == ([], [])
+    assert (nemesis.fault_outcomes, ops) == ([], [])
 
 
 def test_refused_injection_never_counts(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_refused_injection_never_counts(tmp_path: Path) -> None:
     nemesis, ops = played(tmp_path / "history", schedule, Striking(), seconds=5.0)
     assert [op.f for op in ops] == ["inject", "not-injected", "inject", "heal"]
     assert ops[1].extra == {"why": "the node is down"}
-    assert len(nemesis.struck) == 1
+    assert len(nemesis.fault_outcomes) == 1
 
 
 class BitingLater(Striking):
@@ -124,14 +124,14 @@ def test_fault_is_tried_until_it_bites_if_it_takes_no_node_away(tmp_path: Path) 
     nemesis, ops = played(tmp_path / "history", schedule, BitingLater(), seconds=5.0)
     told = ["inject", "heal", "inject", "not-injected", "inject", "heal"]
     assert [op.f for op in ops] == told
-    assert [struck.proof.bit for struck in nemesis.struck] == [False, True]
+    assert [struck.proof.bit for struck in nemesis.fault_outcomes] == [False, True]
 
 
 def test_fault_that_takes_a_node_away_is_not_tried_again(tmp_path: Path) -> None:
     """The schedule knows when enough nodes are left; a second try does not."""
     nemesis, ops = played(tmp_path / "history", [fault(0, 1)], BitingLater())
     assert [op.f for op in ops] == ["inject", "heal"]
-    assert len(nemesis.struck) == 1
+    assert len(nemesis.fault_outcomes) == 1
 
 
 def test_no_fault_is_tried_for_ever(tmp_path: Path) -> None:

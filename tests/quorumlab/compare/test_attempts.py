@@ -91,10 +91,10 @@ def test_at_the_mark_everything_is_due() -> None:
     assert len(attempts.take(1, 2 * MS, 100)) == 50
 
 
-def test_acknowledgement_of_a_struck_broker_was_on_its_way() -> None:
+def test_acknowledgement_of_a_failed_broker_was_on_its_way() -> None:
     attempts = Attempts([(1, 2)])
     taken = attempts.take(1, 0, 1)
-    attempts.mark(1 * MS, struck=(1,))
+    attempts.mark(1 * MS, failed_nodes=(1,))
     attempts.told(1, taken, {0: Outcome(GOOD, 7)}, 2 * MS)
     assert not attempts.are_all_written
     assert attempts.acknowledged[0].offset == 7, "it counts as acknowledged all the same"

@@ -67,7 +67,7 @@ def test_failure_of_another_broker_is_another_failure() -> None:
         at(3, "detected", what="broker-failed", id=2),
         at(5, "decided", 9, what="broker-failed", id=3),
     ]
-    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[], struck=[3])
+    phases = phases_of(told, fault_ns=0, partitions=5, brokers=[], failed_nodes=[3])
     assert phases.keys() == {"decided"}
 
 

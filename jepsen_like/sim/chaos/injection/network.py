@@ -7,6 +7,7 @@ The proof is how many messages waited, were late or were lost.
 
 from collections.abc import Sequence
 
+from jepsen_like.cut_links import Way, Ways, around, bridge, one_way, ring
 from jepsen_like.faults import Fault, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.participants import CLIENTS
@@ -15,7 +16,6 @@ from jepsen_like.sim.chaos.injection.messages import struck_by
 from jepsen_like.sim.chaos.stages import Stage
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import Message
-from jepsen_like.ways import Way, Ways, around, bridge, one_way, ring
 
 __all__ = ["Links"]
 

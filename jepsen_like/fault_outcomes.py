@@ -16,11 +16,11 @@ from jepsen_like.faults import Fault, Proof, Scheduled
 from jepsen_like.history import Op, Value
 from jepsen_like.validity import Strike, operations_during
 
-__all__ = ["Struck", "healed", "injected", "not_injected", "strikes", "struck_as_json"]
+__all__ = ["FaultOutcome", "healed", "injected", "not_injected", "strikes", "fault_outcome_as_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Struck:
+class FaultOutcome:
     """A fault of the schedule, and what came of it."""
 
     number: int  # in the schedule
@@ -57,7 +57,7 @@ def _described(number: int, fault: Fault, nodes: Sequence[int]) -> Value:
     }
 
 
-def strikes(struck: Sequence[Struck], ops: Sequence[Op]) -> list[Strike]:
+def strikes(struck: Sequence[FaultOutcome], ops: Sequence[Op]) -> list[Strike]:
     """What the rules of validity look at."""
     during = operations_during(ops, [(each.injected_ms, each.healed_ms) for each in struck])
     return [
@@ -73,7 +73,7 @@ def strikes(struck: Sequence[Struck], ops: Sequence[Op]) -> list[Strike]:
     ]
 
 
-def struck_as_json(struck: Struck) -> dict[str, Value]:
+def fault_outcome_as_json(struck: FaultOutcome) -> dict[str, Value]:
     """As `verdict.json` has it."""
     fault = struck.scheduled.fault
     return {

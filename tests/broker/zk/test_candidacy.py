@@ -2,15 +2,15 @@
 
 import pytest
 
+from broker.zk.by_replicas.candidacy import Candidacy, Never, Stand, Wait, candidacy
 from broker.zk.by_replicas.held import ReplicaSettings
-from broker.zk.by_replicas.standing import Never, Stand, Standing, Wait, standing
 
 SETTINGS = ReplicaSettings(election_wait_ms=1000, head_start_ms=100)
 ALL = (1, 2, 3)
 
 
-def asked(node_id: int, *, isr: tuple[int, ...] = ALL, waited_ms: int = 0) -> Standing:
-    return standing(
+def asked(node_id: int, *, isr: tuple[int, ...] = ALL, waited_ms: int = 0) -> Candidacy:
+    return candidacy(
         SETTINGS, node_id=node_id, replicas=ALL, isr=isr, live={1, 2, 3}, waited_ms=waited_ms
     )
 
@@ -33,13 +33,13 @@ def test_others_let_those_before_them_that_live_go_first(isr: tuple[int, ...]) -
 
 def test_nobody_waits_for_a_replica_that_is_dead_or_not_in_sync() -> None:
     assert asked(2, isr=(2, 3)) == Stand(is_clean=True)
-    dead = standing(SETTINGS, node_id=2, replicas=ALL, isr=ALL, live={2, 3}, waited_ms=0)
+    dead = candidacy(SETTINGS, node_id=2, replicas=ALL, isr=ALL, live={2, 3}, waited_ms=0)
     assert dead == Stand(is_clean=True)
 
 
 def test_without_a_head_start_all_rush() -> None:
     rush = ReplicaSettings(head_start_ms=0)
-    may = standing(rush, node_id=3, replicas=ALL, isr=ALL, live={1, 2, 3}, waited_ms=0)
+    may = candidacy(rush, node_id=3, replicas=ALL, isr=ALL, live={1, 2, 3}, waited_ms=0)
     assert may == Stand(is_clean=True)
 
 
@@ -50,5 +50,5 @@ def test_others_than_in_sync_replicas_stand_after_the_election_wait_time() -> No
 
 def test_others_than_in_sync_replicas_never_stand_where_that_is_not_allowed() -> None:
     strict = ReplicaSettings(is_unclean_allowed=False)
-    may = standing(strict, node_id=3, replicas=ALL, isr=(1, 2), live={3}, waited_ms=10_000)
+    may = candidacy(strict, node_id=3, replicas=ALL, isr=(1, 2), live={3}, waited_ms=10_000)
     assert may == Never()

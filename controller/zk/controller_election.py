@@ -27,14 +27,14 @@ from wire.zk.session import (
 )
 from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
 
-__all__ = ["NO_CONTROLLER", "Lost", "Office", "Race", "run_for_controller"]
+__all__ = ["NO_CONTROLLER", "Lost", "Controllership", "Race", "run_for_controller"]
 
 NO_CONTROLLER = -1
 _ROUNDS_MAX = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Office:
+class Controllership:
     """Is this broker the controller, and since when?"""
 
     epoch: int
@@ -47,7 +47,7 @@ class Lost:
     controller_id: int  # NO_CONTROLLER: not known
 
 
-Race = Office | Lost
+Race = Controllership | Lost
 
 
 def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure[Race]:
@@ -59,7 +59,7 @@ def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure
         )
         watched = yield from one(Exists(path=paths.CONTROLLER, watch=True))
         if isinstance(created, Created):
-            return (yield from _take_office())
+            return (yield from _begin_controllership())
         if not isinstance(watched, Found):
             continue  # gone again
         found = yield from one(GetData(path=paths.CONTROLLER))
@@ -67,7 +67,7 @@ def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure
             continue
         named = _owner(found.data)
         if found.stat.ephemeral_owner == session.id and named == node_id:
-            return (yield from _take_office())
+            return (yield from _begin_controllership())
         return Lost(controller_id=named)
     return Lost(controller_id=NO_CONTROLLER)
 
@@ -79,14 +79,14 @@ def _owner(data: bytes) -> int:
         return NO_CONTROLLER
 
 
-def _take_office() -> Procedure[Race]:
+def _begin_controllership() -> Procedure[Race]:
     """The epoch goes up; who is overtaken in that has been overtaken as a controller."""
     for _ in range(_ROUNDS_MAX):
         found = yield from one(GetData(path=paths.CONTROLLER_EPOCH))
         if not isinstance(found, Data):
             created = yield from one(Create(path=paths.CONTROLLER_EPOCH, data=encode_epoch(1)))
             if isinstance(created, Created):
-                return Office(epoch=1, epoch_zk_version=0)
+                return Controllership(epoch=1, epoch_zk_version=0)
             continue
         epoch = _epoch(found.data) + 1
         written = yield from one(
@@ -97,7 +97,7 @@ def _take_office() -> Procedure[Race]:
             )
         )
         if isinstance(written, Written):
-            return Office(epoch=epoch, epoch_zk_version=written.stat.version)
+            return Controllership(epoch=epoch, epoch_zk_version=written.stat.version)
     return Lost(controller_id=NO_CONTROLLER)
 
 

@@ -1,6 +1,6 @@
-"""What lies before a controller in office: the cluster as it has read it, and its ways to act.
+"""What lies before an active controller: the cluster as it has read it, and its ways to act.
 
-Holds, and decides nothing. Everything here is dropped with the office.
+Holds, and decides nothing. Everything here is dropped with the controllership.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_brokers
 from controller.zk.authorizer import EVERYBODY, Authorizer
+from controller.zk.controller_election import Controllership
 from controller.zk.milestones import ProcedureMilestones
 from controller.zk.notify import Batch, Commands, Sender
-from controller.zk.office import Office
 from controller.zk.store import StateStore
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
@@ -20,7 +20,7 @@ from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 
-__all__ = ["Desk", "Move", "ZkControllerConfig"]
+__all__ = ["Context", "Move", "ZkControllerConfig"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +64,12 @@ class ZkControllerConfig:
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class Context:
     config: ZkControllerConfig
     outbox: Outbox
     procedures: Procedures
     commands: Commands
-    office: Office
+    controllership: Controllership
     store: StateStore
     milestones: ProcedureMilestones
     live: dict[int, LiveBroker] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Desk:
     def tell(self, batch: Batch) -> None:
         sender = Sender(
             controller_id=self.config.node_id,
-            controller_epoch=self.office.epoch,
+            controller_epoch=self.controllership.epoch,
             ack_timeout_ms=self.config.ack_timeout_ms,
         )
         for broker_id, request in batch.requests(self.design, sender, self.live):

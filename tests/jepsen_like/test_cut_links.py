@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from jepsen_like.cut_links import Way, around, bridge, one_way, ring
 from jepsen_like.faults import Fault
 from jepsen_like.participants import CLIENTS
-from jepsen_like.ways import Way, around, bridge, one_way, ring
 
 GROUPS = ((101, 102, 103), (1, 2, 3))
 NODES = {1, 2, 3, 101, 102, 103}

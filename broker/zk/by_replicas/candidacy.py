@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from broker.zk.by_replicas.held import ReplicaSettings
 
-__all__ = ["Never", "Stand", "Standing", "Wait", "standing"]
+__all__ = ["Never", "Stand", "Candidacy", "Wait", "candidacy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Never:
     pass
 
 
-Standing = Stand | Wait | Never
+Candidacy = Stand | Wait | Never
 
 
-def standing(
+def candidacy(
     settings: ReplicaSettings,
     *,
     node_id: int,
@@ -45,7 +45,7 @@ def standing(
     isr: tuple[int, ...],
     live: Collection[int],
     waited_ms: int,
-) -> Standing:
+) -> Candidacy:
     """`isr` is empty if nobody has led yet; `waited_ms`: since the leader was missed."""
     if node_id not in replicas:
         return Never()
