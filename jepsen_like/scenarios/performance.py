@@ -107,7 +107,7 @@ class _Performance:
         is_awaited = text.startswith("deliver")
         what = text.removeprefix("deliver until ").removeprefix("expect ")
         holds = _condition(stage, what)
-        if is_awaited and not stage.reach(holds, _WAIT_MS):
+        if is_awaited and not stage.machines.reach(holds, _WAIT_MS):
             self._story.fail(f"not within {_WAIT_MS} ms: {what}")
         elif not is_awaited and not holds():
             self._story.fail(f"not so: {what}")
@@ -130,6 +130,6 @@ def _check_nodes(stage: Directed, arguments: dict[str, Any]) -> None:
     for name in ("node", "other", "nodes", "sources", "targets"):
         said = arguments.get(name, [])
         for node in said if isinstance(said, list) else [said]:
-            if node not in stage.nodes:
-                known = ", ".join(map(str, stage.nodes))
+            if node not in stage.machines.nodes:
+                known = ", ".join(map(str, stage.machines.nodes))
                 raise Misused(f"there is no node {node}: the nodes are {known}")

@@ -95,17 +95,17 @@ def no_leader(quorum: DirectedQuorum) -> bool:
 
 @CONDITIONS.form("NODE leads", "this node takes itself for the leader")
 def leads(quorum: DirectedQuorum, node: int) -> bool:
-    return node in quorum.up and quorum.replica(node).leads
+    return node in quorum.machines.up and quorum.replica(node).leads
 
 
 @CONDITIONS.form("NODE follows OTHER", "this node takes the other for the leader")
 def follows(quorum: DirectedQuorum, node: int, other: int) -> bool:
-    return node in quorum.up and quorum.replica(node).leader.leader_id == other != node
+    return node in quorum.machines.up and quorum.replica(node).leader.leader_id == other != node
 
 
 @CONDITIONS.form("NODE is ROLE", "as `state` shows it")
 def is_a(quorum: DirectedQuorum, node: int, role: str) -> bool:
-    return node in quorum.up and quorum.replica(node).role_name == role
+    return node in quorum.machines.up and quorum.replica(node).role_name == role
 
 
 @CONDITIONS.form("committed", "the leader knows that all of its log is committed")
@@ -119,7 +119,10 @@ def committed(quorum: DirectedQuorum) -> bool:
 
 @CONDITIONS.form("the same everywhere", "all nodes that are up have one log, and know it committed")
 def same(quorum: DirectedQuorum) -> bool:
-    ends = {(quorum.replica(node).high_watermark, quorum.durable(node).last) for node in quorum.up}
+    ends = {
+        (quorum.replica(node).high_watermark, quorum.durable(node).last)
+        for node in quorum.machines.up
+    }
     return len(ends) == 1 and committed(quorum)
 
 
@@ -136,7 +139,7 @@ def has_stored(quorum: DirectedQuorum, node: int, offset: int) -> bool:
 @CONDITIONS.form("NODE knows that all before OFFSET is committed", "its high watermark")
 def knows_committed(quorum: DirectedQuorum, node: int, offset: int) -> bool:
     high_watermark = quorum.replica(node).high_watermark
-    return node in quorum.up and high_watermark is not None and high_watermark >= offset
+    return node in quorum.machines.up and high_watermark is not None and high_watermark >= offset
 
 
 @CONDITIONS.form("all before OFFSET is committed", "a majority of the voters has it")

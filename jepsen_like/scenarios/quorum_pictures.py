@@ -10,14 +10,14 @@ __all__ = ["acks", "logs", "state"]
 def state(quorum: DirectedQuorum) -> list[str]:
     return table(
         ("node", "role", "epoch", "leader", "voted for", "high watermark", "log"),
-        [_state_of(quorum, node) for node in quorum.nodes],
+        [_state_of(quorum, node) for node in quorum.machines.nodes],
     )
 
 
 def _state_of(quorum: DirectedQuorum, node: int) -> tuple[object, ...]:
     written = quorum.written(node)
     span = f"{written.start_offset} to {written.end_offset}"
-    if node not in quorum.up:
+    if node not in quorum.machines.up:
         return (node, "down", None, None, None, None, span)
     replica = quorum.replica(node)
     voted = replica.raft.role.voted
@@ -34,12 +34,15 @@ def _state_of(quorum: DirectedQuorum, node: int) -> tuple[object, ...]:
 
 def logs(quorum: DirectedQuorum) -> list[str]:
     """Like figure 3.7 of the Raft thesis: one column an offset, and in it the record's epoch."""
-    epochs = {node: _epochs(quorum, node) for node in quorum.nodes}
+    epochs = {node: _epochs(quorum, node) for node in quorum.machines.nodes}
     held = [offset for of_node in epochs.values() for offset in of_node]
     if not held:
         return ["no records"]
     columns = range(min(held), max(held) + 1)
-    rows = [(node, *(epochs[node].get(offset, "") for offset in columns)) for node in quorum.nodes]
+    rows = [
+        (node, *(epochs[node].get(offset, "") for offset in columns))
+        for node in quorum.machines.nodes
+    ]
     return table(("offset", *map(str, columns)), rows)
 
 
