@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from jepsen_like.scenarios import quorum_forms
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios import cluster_forms, quorum_forms
+from jepsen_like.scenarios.directed_cluster import ClusterSettings, DirectedCluster
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum, QuorumSettings
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
 from jepsen_like.scenarios.stage_forms import Directed
@@ -78,8 +79,11 @@ class _Performance:
             self._act(command.text)
         except Misused as misused:
             raise ScriptError(self._script.name, command.line, str(misused)) from misused
-        except (Violation, Stuck, Crash, EventsSpent) as broken:
+        except (Violation, Stuck, Crash) as broken:
             self._story.fail(f"broken: {broken}")
+            return True
+        except EventsSpent as spent:
+            self._story.fail(f"broken: no end after {spent} events")
             return True
         return False
 
@@ -92,9 +96,7 @@ class _Performance:
                 self._story.tell(failure)
         elif self._stage is None:
             form, arguments = STARTS.find(text)
-            self._stage = DirectedQuorum(
-                self._story, form.act(**arguments), is_judged=self._is_judged
-            )
+            self._stage = self._started(form.act(**arguments))
         elif text.startswith(("deliver until ", "expect ")):
             self._judge(self._stage, text)
         else:
@@ -102,6 +104,13 @@ class _Performance:
             form, arguments = forms.find(text)
             _check_nodes(self._stage, arguments)
             form.act(self._stage, **arguments)
+
+    def _started(self, settings: QuorumSettings | ClusterSettings) -> Directed:
+        match settings:
+            case QuorumSettings():
+                return DirectedQuorum(self._story, settings, is_judged=self._is_judged)
+            case ClusterSettings():
+                return DirectedCluster(self._story, settings, is_judged=self._is_judged)
 
     def _judge(self, stage: Directed, text: str) -> None:
         is_awaited = text.startswith("deliver")
@@ -115,7 +124,8 @@ class _Performance:
 
 def _forms_of(stage: Directed) -> tuple[Forms, Forms]:
     """The commands and the conditions of what has been started."""
-    assert isinstance(stage, DirectedQuorum)
+    if isinstance(stage, DirectedCluster):
+        return cluster_forms.FORMS, cluster_forms.CONDITIONS
     return quorum_forms.FORMS, quorum_forms.CONDITIONS
 
 

@@ -11,9 +11,21 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.quorum.invariants import Replica
 from jepsen_like.sim.world import World
-from quorum.core.effects import Effect, Event, ResetLog, SaveSnapshot, Send, Stop, Trim, Truncate
+from quorum.core.effects import (
+    Effect,
+    Event,
+    Reply,
+    ResetLog,
+    SaveSnapshot,
+    Send,
+    Stop,
+    Trim,
+    Truncate,
+)
 from quorum.core.storage import METADATA_LOG
+from wire.errors import ErrorCode
 from wire.messages.fetching import FetchSnapshotRequest
+from wire.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
 
 __all__ = ["QuorumStory"]
 
@@ -68,6 +80,10 @@ class QuorumStory:
                 self._story.tell(f"{node} drops its log before offset {start_offset}")
             case Send(body=FetchSnapshotRequest() as request, to=to):
                 self._tell_download(node, request, to.node_id)
+            case Reply(body=AddRaftVoterResponse() | RemoveRaftVoterResponse() as answer):
+                done = answer.error_code is ErrorCode.NONE
+                told = "has changed the voters" if done else f"refuses: {answer.error_code.name}"
+                self._story.tell(f"administrator: {node} {told}")
             case Stop(reason=reason):
                 self._story.tell(f"{node} stops: {reason}")
             case _:

@@ -14,6 +14,9 @@ from jepsen_like.sim.world import World
 __all__ = ["SteadyWorld"]
 
 _REPLICA = "raft"  # a replica's stream is called `raft/NODE/LIFE`
+_BROKER = "broker"  # its stream gives ids, each of which must be a new one
+_CONTROLLER = "controller"
+_IN_ORDER = 0.99  # the draw with which replicas are placed in the order of the brokers
 
 
 class SteadyWorld(World):
@@ -25,6 +28,10 @@ class SteadyWorld(World):
 
     def fork(self, name: str) -> Random:
         component, *place = name.split("/")
+        if component == _BROKER:
+            return Random(name)
+        if component == _CONTROLLER:
+            return _Steady(name, lambda: _IN_ORDER)
         if component != _REPLICA:
             return _Steady(name, lambda: 0.0)
         node = int(place[0])

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.commands:
-        print_rows(vocabulary(), ("write", "meaning"))
+        print_rows(vocabulary(), ("for", "write", "meaning"))
         return EXIT_OK
     if not args.scenario:
         return _list()

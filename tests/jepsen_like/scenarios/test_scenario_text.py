@@ -2,6 +2,7 @@
 
 import pytest
 
+from jepsen_like.scenarios import machines
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.script import ScriptError, parse, rewritten
 from jepsen_like.scenarios.vocabulary import vocabulary
@@ -85,7 +86,39 @@ def test_a_command_that_cannot_be_obeyed(command: str, said: str) -> None:
     assert problem.startswith(f"x.txt:6: {said}"), problem
 
 
-@pytest.mark.parametrize("start", ["state", "start", "start 0", "start 10", "start many"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("produce orders-1 a", "there is no orders-1: `deliver until ready` waits for orders-0"),
+        ("produce orders-0 a", "there is no orders-0"),
+        ("produce orders-0", "`produce orders-0` cannot be read: write `produce PARTITION VALUE`"),
+        ("prefer 2", "there is no active controller"),
+        ("wipe 1", "1 is up"),
+        ("expect 1 is fenced", "1 is no broker: 2, 3"),
+        ("propose", "there is no `propose`"),
+    ],
+)
+def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
+    problem = problem_of("start 1 controllers, 2 brokers", command, "----")
+    assert problem.startswith(f"x.txt:4: {said}"), problem
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "state",
+        "start",
+        "start 0",
+        "start 10",
+        "start many",
+        "start 1 controllers",
+        "start 0 controllers, 3 brokers",
+        "start 1 controllers, 3 brokers with nothing",
+        "start 1 controllers, 3 brokers with min.insync.replicas=two",
+        "start 1 controllers, 3 brokers with broker.session.timeout.ms=0",
+        "start 1 controllers, 3 brokers with unclean.leader.election.enable=maybe",
+    ],
+)
 def test_a_scenario_starts_something_first(start: str) -> None:
     assert problem_of(start, "----").startswith("x.txt:3: ")
 
@@ -96,6 +129,20 @@ def test_what_is_expected_in_vain_is_a_failure() -> None:
     assert {*vain.failures} <= {*vain.outputs[0]}
 
 
+def test_what_a_voter_change_meets_is_told() -> None:
+    refused = played(
+        "quietly start 3", "quietly deliver until a leader", "add voter 2", "run 9 ms", "----"
+    )
+    assert "administrator: 1 refuses: DUPLICATE_VOTER" in refused.outputs[0]
+
+
+def test_an_endless_scenario_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "EVENTS_MAX", 1_000)
+    endless = played("quietly start 3", "quietly run 900000 ms", "----", "", "state", "----")
+    assert endless.failures == ("broken: no end after 1000 events",)
+    assert endless.outputs[-1] == ()
+
+
 def test_quietly_tells_nothing_but_a_failure() -> None:
     assert played("quietly start 3", "quietly run 500 ms", "----").outputs == ((),)
     vain = played("quietly start 3", "quietly expect 1 leads", "----")
@@ -104,5 +151,5 @@ def test_quietly_tells_nothing_but_a_failure() -> None:
 
 def test_every_command_says_in_a_line_what_it_does() -> None:
     told = list(vocabulary())
-    assert len({each["write"] for each in told}) == len(told)
+    assert len({(each["for"], each["write"]) for each in told}) == len(told)
     assert all(each["meaning"] and "\n" not in each["meaning"] for each in told)

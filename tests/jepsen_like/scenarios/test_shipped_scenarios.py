@@ -7,6 +7,7 @@ import pytest
 
 from jepsen_like.scenarios.performance import play
 from jepsen_like.scenarios.shipped import names, scenario
+from jepsen_like.scenarios.steady_world import SteadyWorld
 from jepsen_like.sim.planted.every import planted
 from quorum.raft import voters
 
@@ -29,6 +30,21 @@ ABOUT = {
     "16-adding-a-voter": "counts_voters_once_committed",
     "17-removing-the-leader": "leads_on_though_removed",
     "18-a-disk-that-was-lost": "takes_any_disk_for_the_voters",
+    "19-brokers-join": "decides_at_the_end_of_the_log",
+    "20-a-record-of-a-partition": "shows_consumers_the_end",
+    "21-the-isr-shrinks-and-expands": "does_not_look_after_an_answer",
+    "22-too-few-in-sync": "is_content_with_any_isr",
+    "23-a-broker-dies": "waits_for_whoever_fetches",
+    "24-a-controlled-shutdown": "serves_any_epoch",
+    "25-a-change-that-comes-too-late": "asks_once",
+    "26-partition-logs-diverge": "tells_no_epoch",
+    "27-a-leader-that-does-not-know": "acknowledges_at_once",
+    "28-an-idempotent-producer": "takes_repetitions",
+    "29-the-controller-dies": "keeps_the_leader_epoch",
+    "30-the-last-in-sync": "elects_whoever_is_first",
+    "31-an-unclean-election": "tells_no_epoch",
+    "32-eligible-leader-replicas": "elects_whoever_is_first",
+    "33-an-unclean-stop": "trusts_every_stop",
 }
 
 
@@ -69,6 +85,14 @@ def test_a_broken_invariant_ends_a_scenario() -> None:
         played = play(scenario("13-a-vote-survives-a-crash"))
     assert [failure.split(":")[:2] for failure in played.failures] == [["broken", " R-VD"]]
     assert played.outputs[-1] == ()
+
+
+def test_a_story_does_not_rest_on_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all streams, only that of a broker is random: it gives ids to sessions."""
+    steady = SteadyWorld.fork
+    monkeypatch.setattr(SteadyWorld, "fork", lambda world, name: steady(world, f"{name}/other"))
+    for name in ("10-a-leader-of-an-earlier-epoch", "29-the-controller-dies", "33-an-unclean-stop"):
+        assert not play(scenario(name)).differences()
 
 
 def test_they_are_numbered_and_say_their_source() -> None:
