@@ -13,7 +13,7 @@ from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.world import World
 from quorum.core.effects import Effect, Event, Stop, Truncate
 
@@ -59,7 +59,7 @@ class ClusterStory:
             case _:
                 pass
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, replica: RunningReplica) -> None:
         pass
 
     # --- after every turn ---------------------------------------------------------------

@@ -9,7 +9,7 @@ from jepsen_like.scenarios.story import Story, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum.invariants import Replica
+from jepsen_like.sim.quorum.replicas import RunningReplica
 from jepsen_like.sim.world import World
 from quorum.core.effects import (
     Effect,
@@ -89,14 +89,14 @@ class QuorumStory:
             case _:
                 pass
 
-    def settled(self, host: Host, replica: Replica) -> None:
+    def settled(self, host: Host, replica: RunningReplica) -> None:
         self._tell_role(host.node_id, replica)
         self._tell_log(host)
         self._tell_high_watermark(host.node_id, replica)
 
     # --- what is told -------------------------------------------------------------------
 
-    def _tell_role(self, node: int, replica: Replica) -> None:
+    def _tell_role(self, node: int, replica: RunningReplica) -> None:
         leader = replica.leader
         told = _ROLES[replica.role_name].format(epoch=leader.epoch, leader=leader.leader_id)
         if self._roles.get(node) != told:
@@ -130,7 +130,7 @@ class QuorumStory:
             self._story.tell(f"{node} {verb} {place} of epoch {first.epoch}{what}")
             del added[: len(same)]
 
-    def _tell_high_watermark(self, node: int, replica: Replica) -> None:
+    def _tell_high_watermark(self, node: int, replica: RunningReplica) -> None:
         high_watermark = replica.high_watermark
         if self._high_watermarks.get(node) != high_watermark:
             self._high_watermarks[node] = high_watermark
