@@ -7,6 +7,7 @@ What the metadata says is told once, when it is committed; a broker knows it a m
 from broker.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from jepsen_like.scenarios.appended import appended_after
 from jepsen_like.scenarios.request_story import RequestStory
 from jepsen_like.scenarios.scenario_client import values_in
 from jepsen_like.scenarios.story import Story
@@ -56,6 +57,7 @@ class ClusterStory:
                 self._story.tell(f"{node} truncates {log} to offset {end_offset}")
             case Stop(reason=reason):
                 self._story.tell(f"{node} stops: {reason}")
+                self.forget(node)
             case _:
                 pass
 
@@ -101,11 +103,10 @@ class ClusterStory:
         stored = host.disk.logs.get(self._name)
         if stored is None:
             return
-        node, before = host.node_id, self._written.get(host.node_id)
-        for entry in stored.written.entries:
-            if before is None or entry.index > before.index:
-                for offset, value in values_in(entry.records):
-                    self._story.tell(f"{node} appends {value} at {offset} in epoch {entry.epoch}")
+        node = host.node_id
+        for entry in appended_after(self._written.get(node), stored.written.entries):
+            for offset, value in values_in(entry.records):
+                self._story.tell(f"{node} appends {value} at {offset} in epoch {entry.epoch}")
         self._written[node] = stored.written.last
 
     def _tell_replica(self, node: int, partition: Partition) -> None:

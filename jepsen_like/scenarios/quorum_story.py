@@ -5,6 +5,9 @@ A record is told when it is durable, since only then does it count (`docs/archit
 disk that a scenario has slowed down it is also told when it is written.
 """
 
+from itertools import groupby
+
+from jepsen_like.scenarios.appended import appended_after
 from jepsen_like.scenarios.story import Story, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
 from jepsen_like.sim.host import Host
@@ -86,6 +89,7 @@ class QuorumStory:
                 self._story.tell(f"administrator: {node} {told}")
             case Stop(reason=reason):
                 self._story.tell(f"{node} stops: {reason}")
+                self.forget(node)
             case _:
                 pass
 
@@ -106,29 +110,19 @@ class QuorumStory:
     def _tell_log(self, host: Host) -> None:
         node, log = host.node_id, host.disk.log(METADATA_LOG)
         if node in self.slow:
-            self._tell_entries(node, "writes", log.written.entries, self._written)
-        self._written[node] = log.written.last
-        self._tell_entries(node, "stores", log.durable.entries, self._durable)
-        self._durable[node] = log.durable.last
+            self._tell_entries(node, "writes", log.written.entries, self._written.get(node))
+        self._tell_entries(node, "stores", log.durable.entries, self._durable.get(node))
+        self._written[node], self._durable[node] = log.written.last, log.durable.last
 
     def _tell_entries(
-        self, node: int, verb: str, entries: list[Entry], told: dict[int, Entry | None]
+        self, node: int, verb: str, entries: list[Entry], before: Entry | None
     ) -> None:
-        """What lies behind the last entry that was told, one line an epoch and kind."""
-        before = told.get(node)
-        added: list[Entry] = []
-        for entry in reversed(entries):
-            if entry is before or (before is not None and entry.index <= before.index):
-                break
-            added.append(entry)
-        added.reverse()
-        while added:
-            first, what = added[0], _kind_of(added[0])
-            same = [e for e in added if (e.epoch, _kind_of(e)) == (first.epoch, what)]
-            same = same[: next((i for i, e in enumerate(same) if e is not added[i]), len(same))]
-            place = offsets(first.base_offset, same[-1].next_offset)
-            self._story.tell(f"{node} {verb} {place} of epoch {first.epoch}{what}")
-            del added[: len(same)]
+        """One line for records of one epoch and kind that follow one another."""
+        added = appended_after(before, entries)
+        for (epoch, kind), group in groupby(added, lambda entry: (entry.epoch, _kind_of(entry))):
+            run = list(group)
+            place = offsets(run[0].base_offset, run[-1].next_offset)
+            self._story.tell(f"{node} {verb} {place} of epoch {epoch}{kind}")
 
     def _tell_high_watermark(self, node: int, replica: RunningReplica) -> None:
         high_watermark = replica.high_watermark
