@@ -86,7 +86,7 @@ class Forms:
         of_word = [usage for usage in usages if usage.split()[0] == first]
         if of_word:
             return f"`{text}` cannot be read: write {' or '.join(map(_quoted, of_word))}"
-        near = get_close_matches(first, {usage.split()[0] for usage in usages}, n=1)
+        near = get_close_matches(first, [usage.split()[0] for usage in usages], n=1)
         if near:
             return f"there is no `{first}`: did you mean `{near[0]}`?"
         if len(usages) > _LISTED_MAX:

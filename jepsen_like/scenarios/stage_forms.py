@@ -154,7 +154,7 @@ def _hold(
 ) -> None:
     known = sorted(each.name for each in APIS)
     if api not in known:
-        raise Misused(f"there is no request `{api}`; those of a quorum are fetch, vote")
+        raise Misused(f"there is no request `{api}`; fetch, vote, alter_partition, … are some")
 
     def matches(message: Message) -> bool:
         return (
