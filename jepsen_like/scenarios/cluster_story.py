@@ -14,17 +14,17 @@ from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum.replicas import RunningReplica
-from jepsen_like.sim.world import World
+from jepsen_like.sim.observer import Observer
 from quorum.core.effects import Effect, Event, Stop, Truncate
 
 __all__ = ["ClusterStory"]
 
 
-class ClusterStory:
-    """A `Watcher` of a simulated cluster, which also looks at it after every turn."""
+class ClusterStory(Observer):
+    """Looks on at `cluster`, which is set before anything happens."""
 
     def __init__(self, story: Story, partition: str) -> None:
+        self.cluster: Cluster
         self._story = story
         self._name = partition
         self._requests = RequestStory(story)
@@ -41,10 +41,7 @@ class ClusterStory:
         self._roles.pop(node, None)
         self._high_watermarks.pop(node, None)
 
-    # --- Watcher ------------------------------------------------------------------------
-
-    def attach(self, world: World) -> None:
-        pass
+    # --- Observer -----------------------------------------------------------------------
 
     def received(self, host: Host, event: Event) -> None:
         self._requests.received(host.node_id, event)
@@ -61,13 +58,8 @@ class ClusterStory:
             case _:
                 pass
 
-    def settled(self, host: Host, replica: RunningReplica) -> None:
-        pass
-
-    # --- after every turn ---------------------------------------------------------------
-
-    def looks(self, host: Host, cluster: Cluster) -> None:
-        node = host.node_id
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        node, cluster = host.node_id, self.cluster
         self._tell_controller(node, cluster)
         self._tell_metadata(cluster)
         self._tell_log(host)

@@ -10,7 +10,7 @@ from jepsen_like.scenarios.cluster_story import ClusterStory
 from jepsen_like.scenarios.forms import Misused
 from jepsen_like.scenarios.machines import DISKS, LINKS, Machines
 from jepsen_like.scenarios.scenario_client import ScenarioClient
-from jepsen_like.scenarios.steady_world import SteadyWorld
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster
@@ -18,7 +18,6 @@ from jepsen_like.sim.cluster.liveness import is_ready
 from jepsen_like.sim.cluster.nodes import ClusterNode
 from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.content import Content
-from jepsen_like.sim.network import Message
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.options import Options
 from wire.messages.partitions import (
@@ -75,23 +74,19 @@ class DirectedCluster:
     """Controllers have the first numbers, brokers the next. Not judged: as of a quorum."""
 
     def __init__(self, story: Story, settings: ClusterSettings, *, is_judged: bool) -> None:
-        world = SteadyWorld()
+        streams = SteadyStreams()
         self.story = story
-        self._told = ClusterStory(story, PARTITION)
         options = settings.options()
-        self._cluster = cluster = Cluster(world, options, tracer=self._told, is_judged=is_judged)
-        cluster.settled_too = lambda host, _effects: self._told.looks(host, cluster)
-        nodes = [*options.controllers, *options.brokers]
-        hosts = {node: cluster.hosts[node] for node in nodes}
-        self.machines = Machines(world, cluster.network, hosts, self._deliver)
+        self._told = ClusterStory(story, PARTITION)
+        self._cluster = cluster = Cluster(0, options, is_judged=is_judged, streams=streams)
+        self._told.cluster = cluster
+        cluster.world.observe(self._told)
+        self.machines = Machines(cluster.world, streams)
         self._client = ScenarioClient(story, cluster.judge, timeout_ms=_CLIENT_MS)
-        self._client_host = cluster.add_client(self._client)
-        self.machines.order_timers(nodes)
+        self._client_host = cluster.world.add_client(self._client)
+        self.machines.order_timers(self.machines.nodes)
         for host in cluster.hosts.values():
             host.start()
-
-    def _deliver(self, message: Message) -> None:
-        self._cluster.hosts[message.target].deliver(message)
 
     # --- looking ------------------------------------------------------------------------
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 
 from jepsen_like.scenarios.machines import DISKS, LINKS, Machines
 from jepsen_like.scenarios.quorum_story import QuorumStory
-from jepsen_like.scenarios.steady_world import SteadyWorld
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.network import Message
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.quorum.options import Options
@@ -60,33 +59,26 @@ class DirectedQuorum:
     """Not judged: invariants are not looked at."""
 
     def __init__(self, story: Story, settings: QuorumSettings, *, is_judged: bool) -> None:
-        world = SteadyWorld()
+        streams = SteadyStreams()
         self.story = story
         self._told = QuorumStory(story)
         options = settings.options()
         self._quorum = quorum = SimulatedQuorum(
-            world, options, tracer=self._told, is_judged=is_judged
+            0, options, tracer=self._told, is_judged=is_judged, streams=streams
         )
-        hosts = {host.node_id: host for host in quorum.hosts}
-        self.machines = Machines(world, quorum.network, hosts, self._deliver)
+        self.machines = Machines(quorum.world, streams)
         self._told.slow = self.machines.slow
         self._administrator = Administrator(
-            world=world,
+            world=quorum.world,
             network=quorum.network,
             view=quorum.invariants.view,
             counts=quorum.counts,
             timeout_ms=options.request_timeout_ms,
         )
-        quorum.delivers_elsewhere = self._administrator.deliver
+        quorum.world.delivers_elsewhere[ADMINISTRATOR] = self._administrator.deliver
         if not settings.are_timers_equal:
-            self.machines.order_timers(hosts)
+            self.machines.order_timers(self.machines.nodes)
         quorum.start()
-
-    def _deliver(self, message: Message) -> None:
-        if message.target == ADMINISTRATOR:
-            self._administrator.deliver(message)
-        else:
-            self._host(message.target).deliver(message)
 
     def _host(self, node: int) -> Host:
         return self._quorum.hosts[node - 1]

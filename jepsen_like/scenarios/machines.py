@@ -1,13 +1,13 @@
 """What a scenario does to nodes, disks, links and time, whatever runs on the nodes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from jepsen_like.scenarios.steady_world import SteadyWorld
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.sim.disk import DiskFaults
-from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception, Rule
-from jepsen_like.sim.network import LinkFaults, Message, Network
+from jepsen_like.sim.network import LinkFaults, Message
+from jepsen_like.sim.world import World
 
 __all__ = ["DISKS", "EVENTS_MAX", "LINKS", "Machines"]
 
@@ -19,20 +19,15 @@ _CUT = "cut_two_way"
 
 
 class Machines:
-    """`hosts` by node, those of the scenario; `deliver` takes what goes to anybody at all."""
+    """Those of `world`, whose streams are `streams`."""
 
-    def __init__(
-        self,
-        world: SteadyWorld,
-        network: Network,
-        hosts: Mapping[int, Host],
-        deliver: Callable[[Message], None],
-    ) -> None:
+    def __init__(self, world: World, streams: SteadyStreams) -> None:
         self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
         self._world = world
-        self._network = network
-        self._hosts = hosts
-        self._messages = Interception(network, deliver)
+        self._shares = streams.shares
+        self._network = world.network
+        self._hosts = world.nodes
+        self._messages = Interception(world.network, world.deliver)
         self._rules: list[Rule] = []
         self._cuts: list[list[tuple[int, int]]] = []
 
@@ -64,11 +59,11 @@ class Machines:
         """The random parts of time-outs grow in this order of the nodes."""
         ordered = list(nodes)
         for place, node in enumerate(ordered):
-            self._world.shares[node] = place / len(ordered)
+            self._shares[node] = place / len(ordered)
 
     def level_timers(self) -> None:
         """No random part: whoever begins to wait at the same time stops at the same time."""
-        self._world.shares.clear()
+        self._shares.clear()
 
     # --- processes and disks ------------------------------------------------------------
 

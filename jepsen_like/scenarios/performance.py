@@ -18,7 +18,7 @@ from jepsen_like.scenarios.stage_forms import Directed
 from jepsen_like.scenarios.starts import STARTS
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world import EventsSpent
+from jepsen_like.sim.virtual_time import EventsSpent
 
 __all__ = ["Played", "play"]
 

@@ -12,8 +12,9 @@ from jepsen_like.scenarios.story import Story, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum.replicas import RunningReplica
-from jepsen_like.sim.world import World
+from jepsen_like.sim.observer import Observer, ReplicaOf
+from jepsen_like.sim.running_replica import RunningReplica
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Effect,
     Event,
@@ -42,8 +43,8 @@ _ROLES = {
 }
 
 
-class QuorumStory:
-    """A `Watcher` of a simulated quorum."""
+class QuorumStory(Observer):
+    """Looks on at a simulated quorum."""
 
     def __init__(self, story: Story) -> None:
         self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
@@ -61,10 +62,10 @@ class QuorumStory:
         self._high_watermarks.pop(node, None)
         self._downloads.pop(node, None)
 
-    # --- Watcher ------------------------------------------------------------------------
+    # --- Observer -----------------------------------------------------------------------
 
-    def attach(self, world: World) -> None:
-        pass
+    def attach(self, world: VirtualTime, replica_of: ReplicaOf) -> None:
+        self._replica_of = replica_of
 
     def received(self, host: Host, event: Event) -> None:
         self._votes.received(host.node_id, event)
@@ -93,7 +94,8 @@ class QuorumStory:
             case _:
                 pass
 
-    def settled(self, host: Host, replica: RunningReplica) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        replica = self._replica_of(host)
         self._tell_role(host.node_id, replica)
         self._tell_log(host)
         self._tell_high_watermark(host.node_id, replica)

@@ -11,7 +11,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.scenarios.performance import play
 from jepsen_like.scenarios.shipped import names, scenario
-from jepsen_like.scenarios.steady_world import SteadyWorld
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.sim.planted.every import planted
 from quorum.raft import voters
 from wire.errors import ErrorCode
@@ -109,8 +109,8 @@ def test_a_broken_invariant_ends_a_scenario() -> None:
 
 def test_a_story_does_not_rest_on_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all streams, only that of a broker is random: it gives ids to sessions."""
-    steady = SteadyWorld.fork
-    monkeypatch.setattr(SteadyWorld, "fork", lambda world, name: steady(world, f"{name}/other"))
+    steady = SteadyStreams.__call__
+    monkeypatch.setattr(SteadyStreams, "__call__", lambda self, name: steady(self, f"{name}/other"))
     for name in ("10-a-leader-of-an-earlier-epoch", "29-the-controller-dies", "33-an-unclean-stop"):
         assert not play(scenario(name)).differences()
 

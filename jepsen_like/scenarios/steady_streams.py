@@ -1,4 +1,4 @@
-"""Virtual time without chance: every draw is the lowest one, but for the time-outs of replicas.
+"""Streams without chance: every draw is the lowest one, but for the time-outs of replicas.
 
 A scenario must tell the same story whatever the random streams of the simulator are like. Messages
 take equally long, and so do syncs. Only the random part of a replica's time-outs matters to the
@@ -9,9 +9,7 @@ part it waits, from 0 (nothing) up to, but not including, 1 (all of it).
 from collections.abc import Callable
 from random import Random
 
-from jepsen_like.sim.world import World
-
-__all__ = ["SteadyWorld"]
+__all__ = ["SteadyStreams"]
 
 _REPLICA = "raft"  # a replica's stream is called `raft/NODE/LIFE`
 _BROKER = "broker"  # its stream gives ids, each of which must be a new one
@@ -19,14 +17,11 @@ _CONTROLLER = "controller"
 _IN_ORDER = 0.99  # the draw with which replicas are placed in the order of the brokers
 
 
-class SteadyWorld(World):
-    __slots__ = ("shares",)
-
+class SteadyStreams:
     def __init__(self) -> None:
-        super().__init__(seed=0)
         self.shares: dict[int, float] = {}
 
-    def fork(self, name: str) -> Random:
+    def __call__(self, name: str) -> Random:
         component, *place = name.split("/")
         if component == _BROKER:
             return Random(name)
