@@ -9,9 +9,10 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
 
-__all__ = ["Action", "EventsSpent", "VirtualTime"]
+__all__ = ["Action", "EventsSpent", "Streams", "VirtualTime"]
 
 Action = Callable[[], None]
+Streams = Callable[[str], Random]
 
 
 class EventsSpent(Exception):
@@ -21,10 +22,12 @@ class EventsSpent(Exception):
 class VirtualTime:
     """The clock (in microseconds) and the events to come."""
 
-    __slots__ = ("_heap", "_sequence", "events_done", "now_us", "seed")
+    __slots__ = ("_heap", "_sequence", "_streams", "events_done", "now_us", "seed")
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, streams: Streams | None = None) -> None:
+        """`streams` gives the stream of each name in the place of those of the seed."""
         self.seed = seed
+        self._streams = streams
         self.now_us = 0
         self.events_done = 0
         self._heap: list[tuple[int, int, Action]] = []
@@ -36,7 +39,7 @@ class VirtualTime:
 
     def fork(self, name: str) -> Random:
         """A stream of its own. Seeding by text does not depend on PYTHONHASHSEED."""
-        return Random(f"{self.seed}/{name}")
+        return Random(f"{self.seed}/{name}") if self._streams is None else self._streams(name)
 
     def after(self, delay_us: int, action: Action) -> None:
         assert delay_us >= 0, delay_us

@@ -21,7 +21,7 @@ from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.observer import Observer, Observers, tolerated
 from jepsen_like.sim.pace import TURNS_US
 from jepsen_like.sim.tolerance import Tolerance
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.virtual_time import Streams, VirtualTime
 from quorum.core.effects import Core, Effect
 from quorum.core.types import ElectionState
 
@@ -41,16 +41,17 @@ class World(VirtualTime):
         turns_us: tuple[int, ...] = TURNS_US,
         kinds: Iterable[str] = QUORUM_KINDS,
         is_judged: bool = True,
+        streams: Streams | None = None,
     ) -> None:
         """`kinds`: of faults, beside the common ones. Not judged: judges say nothing."""
-        super().__init__(seed)
+        super().__init__(seed, streams)
         self.counts = Counts(kinds)
         self.network = Network(
             world=self,
             random=self.fork("network"),
             counts=self.counts,
             faults=links or LinkFaults(),
-            deliver=self._deliver,
+            deliver=self.deliver,
         )
         self.codec: Codec | None = None  # of all messages
         self.nodes: dict[int, Host] = {}
@@ -122,7 +123,7 @@ class World(VirtualTime):
     def _saved(self, host: Host, election: ElectionState) -> None:
         self._observers.saved(host, election)
 
-    def _deliver(self, message: Message) -> None:
+    def deliver(self, message: Message) -> None:
         host = self.hosts.get(message.target)
         deliver = self.delivers_elsewhere[message.target] if host is None else host.deliver
         deliver(message)

@@ -11,6 +11,7 @@ _ACTIONS: Verbs = {
     "report": ("many runs over all kinds of faults, and a page about them", "chaos_report"),
     "export": ("write a history as EDN or JSON lines", "chaos_export"),
     "museum": ("known failures of Apache Kafka, red and green", "chaos_museum"),
+    "scenario": ("the protocol as text: commands, and what comes of each", "chaos_scenario"),
     "sim": ("run seeds on virtual time", "chaos_sim:add_sim_options"),
     "replay": ("do a simulated run again, with the same digest", "chaos_sim:add_replay_options"),
     "shrink": ("the smallest simulated run that still fails", "chaos_sim:add_shrink_options"),

@@ -28,6 +28,7 @@ from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.quorum.invariants import Invariants
+from jepsen_like.sim.virtual_time import Streams
 from jepsen_like.sim.world import Digest, World
 from quorum.core.effects import Core, Effect
 from quorum.core.storage import METADATA_LOG
@@ -48,6 +49,7 @@ class Cluster(Observer):
         tracer: Observer | None = None,
         *,
         is_judged: bool = True,
+        streams: Streams | None = None,
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
@@ -58,6 +60,7 @@ class Cluster(Observer):
             turns_us=options.quorum.turns_us,
             kinds=CLUSTER_FAULT_KINDS,
             is_judged=is_judged,
+            streams=streams,
         )
         if options.quorum.codecs:
             world.codec = Codec(world.fork("codec"))

@@ -21,6 +21,7 @@ from jepsen_like.sim.quorum.replicas import (
     start_replica,
     voters_at_start,
 )
+from jepsen_like.sim.virtual_time import Streams
 from jepsen_like.sim.world import Digest, World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
@@ -39,6 +40,7 @@ class SimulatedQuorum:
         tracer: Observer | None = None,
         *,
         is_judged: bool = True,
+        streams: Streams | None = None,
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
@@ -48,6 +50,7 @@ class SimulatedQuorum:
             disks=options.disks,
             turns_us=options.turns_us,
             is_judged=is_judged,
+            streams=streams,
         )
         if options.codecs:
             world.codec = Codec(world.fork("codec"), options.kraft_version)

@@ -1,0 +1,142 @@
+"""Tells what happens in a cluster: who is the active controller, what the metadata says of brokers
+and of the partition, what replicas append, and what is committed.
+
+What the metadata says is told once, when it is committed; a broker knows it a moment later.
+"""
+
+from broker.partition import FollowerOf, LeaderOf, Partition
+from controller.metadata.image import BrokerImage
+from controller.metadata.partitions import NO_LEADER, PartitionState
+from jepsen_like.scenarios.appended import appended_after
+from jepsen_like.scenarios.request_story import RequestStory
+from jepsen_like.scenarios.scenario_client import values_in
+from jepsen_like.scenarios.story import Story
+from jepsen_like.sim.cluster.cluster import Cluster
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.observer import Observer
+from quorum.core.effects import Effect, Event, Stop, Truncate
+
+__all__ = ["ClusterStory"]
+
+
+class ClusterStory(Observer):
+    """Looks on at `cluster`, which is set before anything happens."""
+
+    def __init__(self, story: Story, partition: str) -> None:
+        self.cluster: Cluster
+        self._story = story
+        self._name = partition
+        self._requests = RequestStory(story)
+        self._active: set[int] = set()
+        self._brokers: dict[int, str] = {}
+        self._partition = ""
+        self._roles: dict[int, str] = {}
+        self._high_watermarks: dict[int, int] = {}
+        self._written: dict[int, Entry | None] = {}
+
+    def forget(self, node: int) -> None:
+        """Its process has ended: what it says next is news."""
+        self._active.discard(node)
+        self._roles.pop(node, None)
+        self._high_watermarks.pop(node, None)
+
+    # --- Observer -----------------------------------------------------------------------
+
+    def received(self, host: Host, event: Event) -> None:
+        self._requests.received(host.node_id, event)
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        node = host.node_id
+        self._requests.performing(node, effect)
+        match effect:
+            case Truncate(log=log, end_offset=end_offset) if log == self._name:
+                self._story.tell(f"{node} truncates {log} to offset {end_offset}")
+            case Stop(reason=reason):
+                self._story.tell(f"{node} stops: {reason}")
+                self.forget(node)
+            case _:
+                pass
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        node, cluster = host.node_id, self.cluster
+        self._tell_controller(node, cluster)
+        self._tell_metadata(cluster)
+        self._tell_log(host)
+        broker = cluster.broker(node)
+        for partition in () if broker is None else broker.replicas:
+            if partition.name == self._name:
+                self._tell_replica(node, partition)
+
+    def _tell_controller(self, node: int, cluster: Cluster) -> None:
+        running = cluster.nodes[node]
+        is_active = running.controller is not None and running.controller.is_active
+        if is_active and node not in self._active:
+            self._active.add(node)
+            self._story.tell(f"{node} is the active controller in epoch {running.leader.epoch}")
+        elif not is_active and node in self._active:
+            self._active.discard(node)
+            self._story.tell(f"{node} is the active controller no more")
+
+    def _tell_metadata(self, cluster: Cluster) -> None:
+        for node, broker in cluster.metadata.image.brokers.items():
+            told = _broker(broker)
+            if self._brokers.get(node) != told:
+                self._brokers[node] = told
+                self._story.tell(f"metadata: broker {node} is {told}")
+        for watched in cluster.partitions.watched.values():
+            if watched.name == self._name and watched.state is not None:
+                told = _partition(watched.state)
+                if told != self._partition:
+                    self._partition = told
+                    self._story.tell(f"metadata: {self._name}: {told}")
+
+    def _tell_log(self, host: Host) -> None:
+        stored = host.disk.logs.get(self._name)
+        if stored is None:
+            return
+        node = host.node_id
+        for entry in appended_after(self._written.get(node), stored.written.entries):
+            for offset, value in values_in(entry.records):
+                self._story.tell(f"{node} appends {value} at {offset} in epoch {entry.epoch}")
+        self._written[node] = stored.written.last
+
+    def _tell_replica(self, node: int, partition: Partition) -> None:
+        match partition.role:
+            case LeaderOf(leader_epoch=epoch):
+                self._tell_role(node, f"leads {self._name} in epoch {epoch}")
+            case FollowerOf(leader_id=leader, leader_epoch=epoch) if leader != NO_LEADER:
+                self._tell_role(node, f"follows {leader} in epoch {epoch}")
+            case FollowerOf():
+                self._tell_role(node, "has no leader to follow")
+            case _:
+                return
+        high_watermark = partition.open_log.high_watermark
+        if self._high_watermarks.get(node, 0) != high_watermark:
+            self._high_watermarks[node] = high_watermark
+            self._story.tell(f"{node} knows that all before {high_watermark} is committed")
+
+    def _tell_role(self, node: int, told: str) -> None:
+        if self._roles.get(node) != told:
+            self._roles[node] = told
+            self._story.tell(f"{node} {told}")
+
+
+def _broker(broker: BrokerImage) -> str:
+    what = "fenced" if broker.fenced else "unfenced"
+    return f"{what}, and shuts down" if broker.in_controlled_shutdown else what
+
+
+def _partition(state: PartitionState) -> str:
+    leader = "no leader" if state.leader == NO_LEADER else f"{state.leader} leads"
+    told = (
+        f"{leader}, epoch {state.leader_epoch}; in sync: {_ids(state.isr)};"
+        f" partition epoch {state.partition_epoch}"
+    )
+    if state.eligible_leader_replicas:
+        told += f"; eligible: {_ids(state.eligible_leader_replicas)}"
+    return told
+
+
+def _ids(nodes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sorted(nodes))) or "nobody"

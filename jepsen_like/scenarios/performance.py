@@ -1,0 +1,145 @@
+"""Plays a scenario: each command in its turn, and what came of it beside what the file says.
+
+The first command starts what the others act on. What breaks an invariant of the simulator ends the
+scenario with a line that says so: then nothing that follows is what the file says.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+from jepsen_like.scenarios import cluster_forms, quorum_forms
+from jepsen_like.scenarios.directed_cluster import ClusterSettings, DirectedCluster
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum, QuorumSettings
+from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
+from jepsen_like.scenarios.stage_forms import Directed
+from jepsen_like.scenarios.starts import STARTS
+from jepsen_like.scenarios.story import Story
+from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.virtual_time import EventsSpent
+
+__all__ = ["Played", "play"]
+
+_WAIT_MS = 5_000
+_QUIETLY = "quietly "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    script: Script
+    outputs: tuple[tuple[str, ...], ...]  # one a block
+    failures: tuple[str, ...]  # what was expected in vain, or broken
+
+    @property
+    def text(self) -> str:
+        """The file as it would have to be."""
+        return rewritten(self.script, self.outputs)
+
+    def differences(self) -> list[str]:
+        """A unified diff from what the file says to what came; empty if they agree."""
+        said = rewritten(self.script, [block.output for block in self.script.blocks])
+        name = self.script.name
+        return list(
+            unified_diff(
+                said.splitlines(), self.text.splitlines(), name, f"{name} as played", lineterm=""
+            )
+        )
+
+
+def play(script: Script, *, is_judged: bool = True) -> Played:
+    """Not judged: it goes on when an invariant is broken. Raises ScriptError."""
+    return _Performance(script, is_judged=is_judged).play()
+
+
+class _Performance:
+    def __init__(self, script: Script, *, is_judged: bool) -> None:
+        self._script = script
+        self._is_judged = is_judged
+        self._story = Story()
+        self._stage: Directed | None = None
+
+    def play(self) -> Played:
+        outputs = []
+        is_over = False
+        for block in self._script.blocks:
+            lines: list[str] = []
+            for command in block.commands:
+                is_over = is_over or self._carry_out(command)
+                lines += self._story.take()
+            outputs.append(tuple(lines))
+        return Played(
+            script=self._script, outputs=tuple(outputs), failures=tuple(self._story.failures)
+        )
+
+    def _carry_out(self, command: Command) -> bool:
+        """Returns whether the scenario has come to a bad end."""
+        try:
+            self._act(command.text)
+        except Misused as misused:
+            raise ScriptError(self._script.name, command.line, str(misused)) from misused
+        except (Violation, Stuck, Crash) as broken:
+            self._story.fail(f"broken: {broken}")
+            return True
+        except EventsSpent as spent:
+            self._story.fail(f"broken: no end after {spent} events")
+            return True
+        return False
+
+    def _act(self, text: str) -> None:
+        if text.startswith(_QUIETLY):
+            before = len(self._story.failures)
+            self._act(text.removeprefix(_QUIETLY))
+            self._story.take()
+            for failure in self._story.failures[before:]:
+                self._story.tell(failure)
+        elif self._stage is None:
+            form, arguments = STARTS.find(text)
+            self._stage = self._started(form.act(**arguments))
+        elif text.startswith(("deliver until ", "expect ")):
+            self._judge(self._stage, text)
+        else:
+            forms, _ = _forms_of(self._stage)
+            form, arguments = forms.find(text)
+            _check_nodes(self._stage, arguments)
+            form.act(self._stage, **arguments)
+
+    def _started(self, settings: QuorumSettings | ClusterSettings) -> Directed:
+        match settings:
+            case QuorumSettings():
+                return DirectedQuorum(self._story, settings, is_judged=self._is_judged)
+            case ClusterSettings():
+                return DirectedCluster(self._story, settings, is_judged=self._is_judged)
+
+    def _judge(self, stage: Directed, text: str) -> None:
+        is_awaited = text.startswith("deliver")
+        what = text.removeprefix("deliver until ").removeprefix("expect ")
+        holds = _condition(stage, what)
+        if is_awaited and not stage.machines.reach(holds, _WAIT_MS):
+            self._story.fail(f"not within {_WAIT_MS} ms: {what}")
+        elif not is_awaited and not holds():
+            self._story.fail(f"not so: {what}")
+
+
+def _forms_of(stage: Directed) -> tuple[Forms, Forms]:
+    """The commands and the conditions of what has been started."""
+    if isinstance(stage, DirectedCluster):
+        return cluster_forms.FORMS, cluster_forms.CONDITIONS
+    return quorum_forms.FORMS, quorum_forms.CONDITIONS
+
+
+def _condition(stage: Directed, text: str) -> Callable[[], bool]:
+    _, conditions = _forms_of(stage)
+    form, arguments = conditions.find(text)
+    _check_nodes(stage, arguments)
+    return lambda: bool(form.act(stage, **arguments))
+
+
+def _check_nodes(stage: Directed, arguments: dict[str, Any]) -> None:
+    for name in ("node", "other", "nodes", "sources", "targets"):
+        said = arguments.get(name, [])
+        for node in said if isinstance(said, list) else [said]:
+            if node not in stage.machines.nodes:
+                known = ", ".join(map(str, stage.machines.nodes))
+                raise Misused(f"there is no node {node}: the nodes are {known}")

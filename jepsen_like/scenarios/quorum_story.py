@@ -1,0 +1,155 @@
+"""Tells what happens in a quorum: roles, votes, what is stored where, what is committed.
+
+It looks on as a tracer does, and tells what has changed at a node whenever the node has had a turn.
+A record is told when it is durable, since only then does it count (`docs/architecture.md`); on a
+disk that a scenario has slowed down it is also told when it is written.
+"""
+
+from itertools import groupby
+
+from jepsen_like.scenarios.appended import appended_after
+from jepsen_like.scenarios.story import Story, offsets
+from jepsen_like.scenarios.vote_story import VoteStory
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.observer import Observer, ReplicaOf
+from jepsen_like.sim.running_replica import RunningReplica
+from jepsen_like.sim.virtual_time import VirtualTime
+from quorum.core.effects import (
+    Effect,
+    Event,
+    Reply,
+    ResetLog,
+    SaveSnapshot,
+    Send,
+    Stop,
+    Trim,
+    Truncate,
+)
+from quorum.core.storage import METADATA_LOG
+from wire.errors import ErrorCode
+from wire.messages.fetching import FetchSnapshotRequest
+from wire.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
+
+__all__ = ["QuorumStory"]
+
+_ROLES = {
+    "prospective": "asks for pre-votes in epoch {epoch}",
+    "candidate": "is a candidate in epoch {epoch}",
+    "leader": "leads epoch {epoch}",
+    "resigned": "has resigned from epoch {epoch}",
+    "unattached": "knows no leader in epoch {epoch}",
+    "follower": "follows {leader} in epoch {epoch}",
+}
+
+
+class QuorumStory(Observer):
+    """Looks on at a simulated quorum."""
+
+    def __init__(self, story: Story) -> None:
+        self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
+        self._story = story
+        self._votes = VoteStory(story)
+        self._roles: dict[int, str] = {}
+        self._high_watermarks: dict[int, int | None] = {}
+        self._durable: dict[int, Entry | None] = {}
+        self._written: dict[int, Entry | None] = {}
+        self._downloads: dict[int, object] = {}
+
+    def forget(self, node: int) -> None:
+        """Its process has ended: what it says next is news."""
+        self._roles.pop(node, None)
+        self._high_watermarks.pop(node, None)
+        self._downloads.pop(node, None)
+
+    # --- Observer -----------------------------------------------------------------------
+
+    def attach(self, world: VirtualTime, replica_of: ReplicaOf) -> None:
+        self._replica_of = replica_of
+
+    def received(self, host: Host, event: Event) -> None:
+        self._votes.received(host.node_id, event)
+
+    def performing(self, host: Host, effect: Effect) -> None:
+        node = host.node_id
+        self._votes.performing(node, effect)
+        match effect:
+            case Truncate(end_offset=end_offset):
+                self._story.tell(f"{node} truncates its log to offset {end_offset}")
+            case ResetLog(start=start):
+                self._story.tell(f"{node} begins its log anew at offset {start.offset}")
+            case SaveSnapshot(id=id):
+                self._story.tell(f"{node} takes a snapshot of all before offset {id.offset}")
+            case Trim(start_offset=start_offset):
+                self._story.tell(f"{node} drops its log before offset {start_offset}")
+            case Send(body=FetchSnapshotRequest() as request, to=to):
+                self._tell_download(node, request, to.node_id)
+            case Reply(body=AddRaftVoterResponse() | RemoveRaftVoterResponse() as answer):
+                done = answer.error_code is ErrorCode.NONE
+                told = "has changed the voters" if done else f"refuses: {answer.error_code.name}"
+                self._story.tell(f"administrator: {node} {told}")
+            case Stop(reason=reason):
+                self._story.tell(f"{node} stops: {reason}")
+                self.forget(node)
+            case _:
+                pass
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        replica = self._replica_of(host)
+        self._tell_role(host.node_id, replica)
+        self._tell_log(host)
+        self._tell_high_watermark(host.node_id, replica)
+
+    # --- what is told -------------------------------------------------------------------
+
+    def _tell_role(self, node: int, replica: RunningReplica) -> None:
+        leader = replica.leader
+        told = _ROLES[replica.role_name].format(epoch=leader.epoch, leader=leader.leader_id)
+        if self._roles.get(node) != told:
+            self._roles[node] = told
+            self._story.tell(f"{node} {told}")
+
+    def _tell_log(self, host: Host) -> None:
+        node, log = host.node_id, host.disk.log(METADATA_LOG)
+        if node in self.slow:
+            self._tell_entries(node, "writes", log.written.entries, self._written.get(node))
+        self._tell_entries(node, "stores", log.durable.entries, self._durable.get(node))
+        self._written[node], self._durable[node] = log.written.last, log.durable.last
+
+    def _tell_entries(
+        self, node: int, verb: str, entries: list[Entry], before: Entry | None
+    ) -> None:
+        """One line for records of one epoch and kind that follow one another."""
+        added = appended_after(before, entries)
+        for (epoch, kind), group in groupby(added, lambda entry: (entry.epoch, _kind_of(entry))):
+            run = list(group)
+            place = offsets(run[0].base_offset, run[-1].next_offset)
+            self._story.tell(f"{node} {verb} {place} of epoch {epoch}{kind}")
+
+    def _tell_high_watermark(self, node: int, replica: RunningReplica) -> None:
+        high_watermark = replica.high_watermark
+        if self._high_watermarks.get(node) != high_watermark:
+            self._high_watermarks[node] = high_watermark
+            if high_watermark is not None:
+                self._story.tell(f"{node} knows that all before {high_watermark} is committed")
+
+    def _tell_download(self, node: int, request: FetchSnapshotRequest, source: int) -> None:
+        snapshot = request.topics[0].partitions[0].snapshot_id
+        if self._downloads.get(node) != snapshot:
+            self._downloads[node] = snapshot
+            self._story.tell(
+                f"{node} fetches the snapshot of all before {snapshot.end_offset} from {source}"
+            )
+
+
+def _kind_of(entry: Entry) -> str:
+    """What the quorum itself says in the log; nothing for records of its application."""
+    if not entry.is_control:
+        return ""
+    parent = entry.parent
+    says = []
+    if parent is None or parent.epoch != entry.epoch:
+        says.append("the leader's first record")
+    if entry.voters is not None and (parent is None or entry.voters != parent.voters):
+        says.append(f"the voters are {', '.join(str(voter.id) for voter in entry.voters)}")
+    return f" ({'; '.join(says)})" if says else ""

@@ -1,0 +1,153 @@
+"""`quorumlab chaos scenario [SCENARIO …]`: the protocol as text, played by the simulator.
+
+    quorumlab chaos scenario                    what there is: number and title; nothing is played
+    quorumlab chaos scenario 5                  one, with what comes of each command
+    quorumlab chaos scenario all                all of them, one line each
+    quorumlab chaos scenario my.txt             one of your own
+    quorumlab chaos scenario my.txt --rewrite   write what comes of it into the file
+    quorumlab chaos scenario --commands         what a scenario may say
+    quorumlab chaos scenario 13 --plant NAME    on rules with this bug
+
+Exit codes: 0 what came is what the file says, 1 the file cannot be read or written, 2 a line of it
+cannot be understood, 4 what came differs: the difference is printed.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen_like.scenarios.performance import Played, play
+from jepsen_like.scenarios.script import Script, ScriptError, parse
+from jepsen_like.scenarios.shipped import names, scenario
+from jepsen_like.scenarios.vocabulary import vocabulary
+from jepsen_like.sim.planted.every import EVERY_PLANT, planted
+from quorumlab.output import complain, print_rows, say
+from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.verbs.common import one_of
+
+__all__ = ["add_options"]
+
+EXIT_OK = 0
+EXIT_DIFFERS = 4
+_ALL = "all"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "scenario",
+        nargs="*",
+        metavar="SCENARIO",
+        help="its number, its name, a file; all: every one that is shipped",
+    )
+    parser.add_argument(
+        "--rewrite", action="store_true", help="write what comes of it into the files"
+    )
+    parser.add_argument("--plant", metavar="NAME", help="play on rules with this bug")
+    parser.add_argument("--commands", action="store_true", help="list what a scenario may say")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.commands:
+        print_rows(vocabulary(), ("for", "write", "meaning"))
+        return EXIT_OK
+    if not args.scenario:
+        return _list()
+    if args.rewrite and args.plant:
+        raise UsageError("--rewrite writes what the shipped rules do: leave out --plant")
+    if args.plant:
+        one_of(EVERY_PLANT, "--plant", args.plant)
+    try:
+        if args.rewrite:
+            return _rewrite([_path(name) for name in args.scenario])
+        return _show([each for name in args.scenario for each in _scripts(name)], args.plant)
+    except ScriptError as error:
+        raise UsageError(str(error)) from error
+
+
+def _list() -> int:
+    shipped = [scenario(name) for name in names()]
+    print_rows(
+        ({"scenario": each.name.partition("-")[0], "title": each.title} for each in shipped),
+        ("scenario", "title"),
+    )
+    say(f"\n`quorumlab chaos scenario {shipped[0].name[:2]}` plays that one")
+    return EXIT_OK
+
+
+# --- which ----------------------------------------------------------------------------------
+
+
+def _scripts(name: str) -> list[Script]:
+    shipped = names()
+    if name == _ALL:
+        return [scenario(each) for each in shipped]
+    wanted = [each for each in shipped if name == each or _is_number_of(name, each)]
+    return [scenario(wanted[0])] if wanted else [_read(_path(name))]
+
+
+def _is_number_of(name: str, shipped: str) -> bool:
+    return name.isdecimal() and int(name) == int(shipped.partition("-")[0])
+
+
+def _path(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"no scenario {name}, and no such file: `quorumlab chaos scenario` lists")
+    return path
+
+
+def _read(path: Path) -> Script:
+    try:
+        return parse(str(path), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise Failed(f"{path}: not UTF-8: {error}") from error
+
+
+# --- played ---------------------------------------------------------------------------------
+
+
+def _show(scripts: Sequence[Script], plant: str | None) -> int:
+    """With a bug, what it breaks first is told, and then what comes of it if nobody minds."""
+    is_told = len(scripts) == 1
+    differing = 0
+    with planted(plant):
+        for script in scripts:
+            played = play(script, is_judged=not plant)
+            differing += _tell(played, is_told=is_told)
+            if plant:
+                _complain_of(play(script))
+    return EXIT_DIFFERS if differing else EXIT_OK
+
+
+def _tell(played: Played, *, is_told: bool) -> bool:
+    """Returns whether it differs from what the file says, or what it expects did not come."""
+    differences = played.differences()
+    if differences:
+        for line in differences:
+            say(line)
+    elif is_told:
+        say(played.text.rstrip("\n"))
+    else:
+        say(f"{played.script.name}: {played.script.title}")
+    _complain_of(played)
+    return bool(differences or played.failures)
+
+
+def _complain_of(played: Played) -> None:
+    for failure in played.failures:
+        complain(f"{played.script.name}: {failure}")
+
+
+def _rewrite(paths: Sequence[Path]) -> int:
+    differing = 0
+    for path in paths:
+        played = play(_read(path))
+        if played.failures:
+            differing += 1
+            for failure in played.failures:
+                complain(f"{path}: not written: {failure}")
+        elif played.differences():
+            path.write_text(played.text, encoding="utf-8")
+            say(f"{path}: written")
+    return EXIT_DIFFERS if differing else EXIT_OK

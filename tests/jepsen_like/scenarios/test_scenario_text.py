@@ -1,0 +1,155 @@
+"""The text of a scenario: what is kept, and how what is wrong with it is said."""
+
+import pytest
+
+from jepsen_like.scenarios import machines
+from jepsen_like.scenarios.performance import Played, play
+from jepsen_like.scenarios.script import ScriptError, parse, rewritten
+from jepsen_like.scenarios.vocabulary import vocabulary
+
+HEAD = "# A title.\n\n"
+
+
+def played(*lines: str) -> Played:
+    return play(parse("x.txt", HEAD + "\n".join(lines) + "\n"))
+
+
+def problem_of(*lines: str) -> str:
+    with pytest.raises(ScriptError) as raised:
+        played(*lines)
+    return str(raised.value)
+
+
+def test_every_line_but_the_output_is_kept() -> None:
+    text = HEAD + "# why\nstart 1\nstate\n----\nold\n\n\n# more\nstate\n----\n\n# the end\n"
+    script = parse("x.txt", text)
+    assert script.title == "A title"
+    assert [len(block.commands) for block in script.blocks] == [2, 1]
+    assert script.blocks[0].output == ("old",)
+    assert rewritten(script, [("old",), ()]) == text
+    assert rewritten(script, [("new", "er"), ("two",)]) == text.replace("old", "new\ner").replace(
+        "state\n----\n\n# the", "state\n----\ntwo\n\n# the"
+    )
+
+
+def test_playing_what_was_written_changes_nothing() -> None:
+    once = played("start 3", "deliver until a leader", "----")
+    again = play(parse("x.txt", once.text))
+    assert once.differences()
+    assert not again.differences()
+    assert again.text == once.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "x.txt:1: a scenario begins with a comment"),
+        ("start 3\n----\n", "x.txt:1: a scenario begins with a comment"),
+        (HEAD, "x.txt:2: there is no command"),
+        (HEAD + "start 3\n", "x.txt:3: a line `----` belongs below the commands"),
+        (HEAD + "start 3\n\n----\n", "x.txt:3: a line `----` belongs below the commands"),
+        (HEAD + "----\n", "x.txt:3: no command stands above `----`"),
+    ],
+)
+def test_what_is_no_scenario(text: str, said: str) -> None:
+    with pytest.raises(ScriptError) as raised:
+        parse("x.txt", text)
+    assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("isolte 1", "there is no `isolte`: did you mean `isolate`?"),
+        ("crash", "`crash` cannot be read: write `crash NODE` or `crash NODE losing unsynced`"),
+        ("crash two", "`crash two` cannot be read: write `crash NODE` or"),
+        ("crash 1234567890", "`crash 1234567890` cannot be read"),
+        ("crash 9", "there is no node 9: the nodes are 1, 2, 3"),
+        ("isolate 1, 7", "there is no node 7: the nodes are 1, 2, 3"),
+        ("restart 2", "2 is up"),
+        ("wipe 2", "2 is up"),
+        ("propose", "nobody leads: `deliver until a leader` waits for one"),
+        ("propose at 2", "2 does not take records"),
+        ("timers 1, 2", "name each node once: 1, 2, 3"),
+        ("hold fetsch from 1 to 2", "there is no request `fetsch`"),
+        ("remove voter 9", "there is no node 9"),
+        ("start 3", "there is no `start`"),
+        ("deliver until somebody leads", "there is no `somebody`: write `NODE is down`"),
+        ("expect 9 leads", "there is no node 9"),
+        ("quietly jump", "there is no `jump`"),
+        ("delver until a leader", "there is no `delver`: did you mean `deliver`?"),
+        ("deliver a leader", "`deliver a leader` cannot be read: write `deliver until CONDITION`"),
+    ],
+)
+def test_a_command_that_cannot_be_obeyed(command: str, said: str) -> None:
+    problem = problem_of("start 3", "----", "", command, "----")
+    assert problem.startswith(f"x.txt:6: {said}"), problem
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("produce orders-1 a", "there is no orders-1: `deliver until ready` waits for orders-0"),
+        ("produce orders-0 a", "there is no orders-0"),
+        ("produce orders-0", "`produce orders-0` cannot be read: write `produce PARTITION VALUE`"),
+        ("prefer 2", "there is no active controller"),
+        ("wipe 1", "1 is up"),
+        ("expect 1 is fenced", "1 is no broker: 2, 3"),
+        ("propose", "there is no `propose`"),
+    ],
+)
+def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
+    problem = problem_of("start 1 controllers, 2 brokers", command, "----")
+    assert problem.startswith(f"x.txt:4: {said}"), problem
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "state",
+        "start",
+        "start 0",
+        "start 10",
+        "start many",
+        "start 1 controllers",
+        "start 0 controllers, 3 brokers",
+        "start 1 controllers, 3 brokers with nothing",
+        "start 1 controllers, 3 brokers with min.insync.replicas=two",
+        "start 1 controllers, 3 brokers with broker.session.timeout.ms=0",
+        "start 1 controllers, 3 brokers with unclean.leader.election.enable=maybe",
+    ],
+)
+def test_a_scenario_starts_something_first(start: str) -> None:
+    assert problem_of(start, "----").startswith("x.txt:3: ")
+
+
+def test_what_is_expected_in_vain_is_a_failure() -> None:
+    vain = played("start 3", "expect 1 leads", "deliver until 1 is down", "----")
+    assert vain.failures == ("not so: 1 leads", "not within 5000 ms: 1 is down")
+    assert {*vain.failures} <= {*vain.outputs[0]}
+
+
+def test_what_a_voter_change_meets_is_told() -> None:
+    refused = played(
+        "quietly start 3", "quietly deliver until a leader", "add voter 2", "run 9 ms", "----"
+    )
+    assert "administrator: 1 refuses: DUPLICATE_VOTER" in refused.outputs[0]
+
+
+def test_an_endless_scenario_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "EVENTS_MAX", 1_000)
+    endless = played("quietly start 3", "quietly run 900000 ms", "----", "", "state", "----")
+    assert endless.failures == ("broken: no end after 1000 events",)
+    assert endless.outputs[-1] == ()
+
+
+def test_quietly_tells_nothing_but_a_failure() -> None:
+    assert played("quietly start 3", "quietly run 500 ms", "----").outputs == ((),)
+    vain = played("quietly start 3", "quietly expect 1 leads", "----")
+    assert vain.outputs == (("not so: 1 leads",),)
+
+
+def test_every_command_says_in_a_line_what_it_does() -> None:
+    told = list(vocabulary())
+    assert len({(each["for"], each["write"]) for each in told}) == len(told)
+    assert all(each["meaning"] and "\n" not in each["meaning"] for each in told)

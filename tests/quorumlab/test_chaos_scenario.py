@@ -1,0 +1,115 @@
+"""`quorumlab chaos scenario`: what it prints and writes, and its exit codes."""
+
+from pathlib import Path
+
+import pytest
+
+from jepsen_like.scenarios.shipped import names
+from quorumlab.cli import main
+from tests.quorumlab.pasted import pasted
+
+MINE = "# Mine.\n\nstart 1\ndeliver until a leader\n----\n"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.txt"
+    path.write_text(MINE)
+    return path
+
+
+def test_without_a_name_it_lists_what_there_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorumlab.verbs.chaos_scenario.play", None)
+    assert main(["chaos", "scenario"]) == 0
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert lines[1].split() == ["01", "An", "election"]
+    assert len(lines[1:-2]) == len(names())
+    assert pasted(said) == [["quorumlab", "chaos", "scenario", "01"]]
+
+
+@pytest.mark.parametrize("name", ["1", "01", "01-an-election"])
+def test_a_number_or_a_name_plays_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", name]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# An election.\n")
+    assert "\n1 leads epoch 1\n" in said
+
+
+def test_several_are_told_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", "1", "2"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "01-an-election.txt: An election"
+    assert len(said) == 2
+
+
+def test_a_file_that_says_something_else(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", str(mine)]) == 4
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [f"--- {mine}", f"+++ {mine} as played"]
+    assert "+1 leads epoch 1" in said
+    assert mine.read_text() == MINE, "without --rewrite nothing is written"
+
+
+def test_rewrite_writes_what_came(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", str(mine), "--rewrite"]) == 0
+    assert capsys.readouterr().out == f"{mine}: written\n"
+    assert "\n1 leads epoch 1\n" in mine.read_text()
+    assert main(["chaos", "scenario", str(mine)]) == 0
+    assert main(["chaos", "scenario", str(mine), "--rewrite"]) == 0
+    assert "written" not in capsys.readouterr().out, "it is as it has to be"
+
+
+def test_rewrite_does_not_bless_what_was_expected_in_vain(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = MINE.replace("----", "expect no leader\n----")
+    mine.write_text(text)
+    assert main(["chaos", "scenario", str(mine), "--rewrite"]) == 4
+    assert "not written: not so: no leader" in capsys.readouterr().err
+    assert mine.read_text() == text
+
+
+def test_a_bug_is_planted_for_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", "13", "--plant", "forgets_its_vote"]) == 4
+    printed = capsys.readouterr()
+    assert "+3 leads epoch 1" in printed.out.splitlines()
+    assert "broken: R-VD" in printed.err
+    assert main(["chaos", "scenario", "13"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing-like-it"], "no scenario nothing-like-it, and no such file"),
+        (["99"], "no scenario 99"),
+        (["1", "--plant", "forgets_its_votes"], "did you mean 'forgets_its_vote'?"),
+        (["1", "--rewrite"], "no scenario 1, and no such file"),
+        (["FILE", "--rewrite", "--plant", "forgets_its_vote"], "leave out --plant"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", "scenario", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_line_that_cannot_be_understood(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(MINE.replace("deliver", "delivr"))
+    assert main(["chaos", "scenario", str(mine)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"quorumlab: {mine}:4: there is no `delivr`: did you mean `deliver`?\n"
+
+
+def test_a_file_that_is_no_text(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_bytes(b"\xff\xfe")
+    assert main(["chaos", "scenario", str(mine)]) == 1
+    assert "not UTF-8" in capsys.readouterr().err
+
+
+def test_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chaos", "scenario", "--commands"]) == 0
+    assert "crash NODE losing unsynced" in capsys.readouterr().out
