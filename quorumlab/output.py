@@ -13,6 +13,7 @@ __all__ = [
     "aligned",
     "complain",
     "drop_what_is_buffered",
+    "number_of",
     "one_line",
     "print_json",
     "print_rows",
@@ -135,3 +136,8 @@ def topic_lines(topic: Mapping[str, Any]) -> Iterator[str]:
 
 def _ids(brokers: Sequence[int] | None) -> str:
     return _NOT_ASKED if brokers is None else ",".join(map(str, brokers))
+
+
+def number_of(count: int, thing: str, things: str = "") -> str:
+    """As in "1 batch" and "2 batches"; `things` where an s does not make the plural."""
+    return f"{count} {thing if count == 1 else things or thing + 's'}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jepsen_like.advice import command
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
+from quorumlab.output import number_of
 
 __all__ = ["BEHIND_MAX_MS", "diagnose"]
 
@@ -196,7 +197,8 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     for replica in logs:
         lag = longest.end_offset - replica.end_offset
         if lag:
-            behind = f"{replica.name} ends {lag} records before it, in epoch {replica.last_epoch}"
+            records = number_of(lag, "record")
+            behind = f"{replica.name} ends {records} before it, in epoch {replica.last_epoch}"
             yield Finding(Level.FINE, behind)
 
 

@@ -8,7 +8,7 @@ from quorumlab.inspection.identity import Identity, Voter, VoterSet, identify
 from quorumlab.inspection.summary import Summary, committed, notes, summarize
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import time_text
-from quorumlab.output import print_json, say
+from quorumlab.output import number_of, print_json, say
 from quorumlab.verbs.inspect_reading import DAMAGED, scanning
 
 __all__ = ["run_summary"]
@@ -62,7 +62,7 @@ def _identity_lines(known: Identity) -> Iterator[str]:
     if known.epoch is not None:
         known_of = f"leader {_or_dash(known.leader)}, voted for {_or_dash(known.voted)}"
         yield _line("quorum", f"epoch {known.epoch}, {known_of}")
-    yield _line("files", f"{known.segments} segments, {known.bytes} B")
+    yield _line("files", f"{number_of(known.segments, 'segment')}, {known.bytes} B")
     for snapshot in known.snapshots:
         what = f"before offset {snapshot.end_offset}, epoch {snapshot.epoch}, {snapshot.bytes} B"
         yield _line("snapshot", what)
@@ -110,7 +110,8 @@ def _summary_lines(target: Target, known: Identity, summary: Summary) -> Iterato
     offset, why = committed(target, known, summary)
     place = "not known" if offset < 0 else f"everything before offset {offset}"
     yield _line("committed", f"{place}: {why}")
-    yield _line("records", f"{summary.records} in {summary.batches} batches, {summary.bytes} B")
+    batches = number_of(summary.batches, "batch", "batches")
+    yield _line("records", f"{summary.records} in {batches}, {summary.bytes} B")
     yield _line("times", f"{time_text(summary.first_ms)} to {time_text(summary.last_ms)}")
     if target.segments:
         yield _line("rates", _rates(summary))
@@ -133,7 +134,8 @@ def _epoch_lines(summary: Summary) -> Iterator[str]:
 
 def _rates(summary: Summary) -> str:
     busiest = summary.busiest
+    records = number_of(busiest.records, "record")
     return (
         f"{summary.per_second(summary.records)} records and {summary.per_second(summary.bytes)} B a"
-        f" second; {busiest.records} records in the busiest, {time_text(busiest.second * 1000)}"
+        f" second; {records} in the busiest, {time_text(busiest.second * 1000)}"
     )

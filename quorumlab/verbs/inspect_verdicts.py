@@ -12,7 +12,7 @@ from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.telling import TopicNames, as_text, time_text
 from quorumlab.inspection.verifying import Verified, verify
-from quorumlab.output import complain, print_json, say
+from quorumlab.output import complain, number_of, print_json, say
 from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.inspect_reading import DAMAGED, VIOLATED, scanning
 
@@ -90,11 +90,14 @@ def run_verify(args: argparse.Namespace, target: Target) -> int:
 def _say_verified(target: Target, seen: Verified) -> None:
     if target.segments:
         say(
-            f"{target.path}: {seen.records} records in {seen.batches} batches, "
+            f"{target.path}: {number_of(seen.records, 'record')} in "
+            f"{number_of(seen.batches, 'batch', 'batches')}, "
             f"{seen.snapshots_compared} of {len(target.snapshots)} snapshots compared with the log"
         )
     else:
-        say(f"{target.path}: {len(target.snapshots)} snapshots, and no log to compare them with")
+        say(
+            f"{target.path}: {number_of(len(target.snapshots), 'snapshot')}, and no log to compare them with"
+        )
     if seen.unknown_from >= 0:
         say(
             f"the state from offset {seen.unknown_from} on is not looked at: a later Kafka wrote it"

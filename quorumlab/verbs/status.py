@@ -6,7 +6,7 @@ from typing import Any
 
 from jepsen_like.advice import command
 from quorumlab import status
-from quorumlab.output import print_json, print_rows, say
+from quorumlab.output import number_of, print_json, print_rows, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
 __all__ = ["add_options", "run"]
@@ -69,7 +69,7 @@ def _print_health(described: dict[str, Any]) -> None:
         f"controller epoch {described['controller_epoch']}"
     )
     say(
-        f"{described['partitions']} partitions, "
+        f"{number_of(described['partitions'], 'partition')}, "
         f"{described['under_replicated_partitions']} under-replicated, "
         f"{described['offline_partitions']} without a leader"
         f"{'' if described['metadata_is_current'] else ', as last known: no node can tell now'}"

@@ -145,7 +145,7 @@ def test_a_snapshot_goes_back_no_further(said: Said) -> None:
     assert said.code == 1
     assert "nothing here goes back further" in said.errors
     (line,) = said("verify", snapshot)
-    assert line.endswith("1 snapshots, and no log to compare them with")
+    assert line.endswith("1 snapshot, and no log to compare them with")
 
 
 def test_values_cannot_break_lines_or_a_terminal(said: Said, tmp_path: Path) -> None:
