@@ -95,9 +95,8 @@ def _say_verified(target: Target, seen: Verified) -> None:
             f"{seen.snapshots_compared} of {len(target.snapshots)} snapshots compared with the log"
         )
     else:
-        say(
-            f"{target.path}: {number_of(len(target.snapshots), 'snapshot')}, and no log to compare them with"
-        )
+        snapshots = number_of(len(target.snapshots), "snapshot")
+        say(f"{target.path}: {snapshots}, and no log to compare them with")
     if seen.unknown_from >= 0:
         say(
             f"the state from offset {seen.unknown_from} on is not looked at: a later Kafka wrote it"
