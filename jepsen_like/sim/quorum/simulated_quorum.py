@@ -46,6 +46,7 @@ class SimulatedQuorum:
             seed,
             links=options.links,
             disks=options.disks,
+            files=options.files,
             turns_us=options.turns_us,
             is_judged=is_judged,
         )
