@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.interception import Interception, Rule
 from jepsen_like.sim.network import LinkFaults, Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.world import World
 
 __all__ = ["DISKS", "EVENTS_MAX", "LINKS", "Machines"]

@@ -35,6 +35,15 @@ SNAPSHOT_KINDS = (
     "snapshot_received",
     "trim_undone",
 )
+# Those of disks that run the shipped storage.
+SHIPPED_STORAGE_KINDS = (
+    "bit_flipped",
+    "died_at_start",
+    "lost_entry",
+    "lost_sectors",
+    "read_failed",
+    "shipped_storage",
+)
 # Those that the simulation of the quorum alone adds.
 QUORUM_KINDS = (
     "change_refused",
@@ -42,6 +51,7 @@ QUORUM_KINDS = (
     "damaged",
     "isolated",
     "snapshot_loaded",
+    *SHIPPED_STORAGE_KINDS,
     "voter_added",
     "voter_removed",
     "wiped",

@@ -8,13 +8,13 @@ What a log holds, and what of it a crash leaves, is in `jepsen_like.sim.stored_l
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from random import Random
 from typing import assert_never
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.stored_log import StoredLog, WriteEffect
 from jepsen_like.sim.stored_snapshots import is_whole
 from jepsen_like.sim.virtual_time import Action, VirtualTime
@@ -45,28 +45,11 @@ from quorum.core.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.core.storage import SnapshotEffect, StorageEffect
+from quorum.core.storage import METADATA_LOG, SnapshotEffect, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
-from wire.primitives import ZERO_UUID
+from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
-__all__ = ["Disk", "DiskFaults"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskFaults:
-    """How slow and how treacherous a disk is. Chances are per write, sync, read or crash."""
-
-    sync_us_min: int = 50
-    sync_us_mean: int = 200  # on top of the minimum, exponentially distributed
-    inline_syncs: bool = False  # some end before the node does anything else: a share by chance
-    read_us: int = 20
-    write_failure: float = 0.0  # at once
-    fsync_failure: float = 0.0
-    torn_write: float = 0.0
-    keeps_unsynced: bool = True  # a power failure leaves some of it, or all, by chance
-    short_read: float = 0.0  # of a snapshot: fewer bytes than were asked for
-    segment_batches: int = 1  # batches in a segment: only whole ones are trimmed
-    snapshot_syncs: int = 1  # how many syncs' time it takes to write a snapshot
+__all__ = ["Disk"]
 
 
 class Disk:
@@ -149,6 +132,17 @@ class Disk:
         self.checkpoints.clear()
         self.generation += 1
         self.is_damaged = False
+
+    def damage(self) -> None:
+        """A bit flips in what was synced, while no process runs."""
+        self.is_damaged = True
+
+    def close(self) -> None:
+        """What an orderly stop leaves, a crash may leave."""
+
+    def format(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
+        """Leave a first snapshot of the metadata log on an empty disk."""
+        self.log(METADATA_LOG, METADATA_TOPIC_ID).snapshots.whole[snapshot_id] = content
 
     @property
     def busy_until_us(self) -> int:

@@ -17,10 +17,10 @@ from uuid import UUID
 
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.node_disk import NodeDisk
 from jepsen_like.sim.pace import TURNS_US, Pace
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent, VirtualTime
@@ -104,7 +104,7 @@ class Host:
         node_id: int,
         world: VirtualTime,
         network: Network,
-        disk: Disk,
+        disk: NodeDisk,
         clock: Clock,
         codec: Codec | None,
         counts: Counts,
@@ -412,6 +412,8 @@ class Host:
         if stop.exit_code != 0 and not self._storage_failed and self.must_not_stop:
             raise Crash("stopped", f"node {self.node_id}: {stop.reason}")
         self.stopped = stop.reason
+        if stop.exit_code == 0:
+            self.disk.close()
         if self._companion is not None and stop.exit_code == 0:
             self._companion.close()
         self.crash(power_loss=False)

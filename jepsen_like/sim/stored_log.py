@@ -85,7 +85,7 @@ class StoredLog:
                 self.written.truncate(effect.end_offset)
                 wants_sync = effect.durability is Durability.SYNCED
             case ResetLog():
-                self.written = self._anew(effect.start)
+                self.written = self.anew(effect.start)
             case SaveElection():
                 pass
             case _:
@@ -94,7 +94,7 @@ class StoredLog:
         if wants_sync:
             self.wanted = effect.token
 
-    def _anew(self, start: OffsetAndEpoch) -> Content:
+    def anew(self, start: OffsetAndEpoch) -> Content:
         """An empty log that begins there, after the history that it stands for."""
         origin = self.tree.ending_at(start)
         if origin is None and start.offset > 0 and start.epoch >= 0:
@@ -121,7 +121,7 @@ class StoredLog:
                 case Truncate(end_offset=end_offset):
                     self.durable.truncate(end_offset)
                 case ResetLog(start=start):
-                    self.durable = self._anew(start)
+                    self.durable = self.anew(start)
                 case SaveElection(election=election):
                     self.election = election
                 case _:
@@ -198,7 +198,7 @@ class StoredLog:
     def _agree_with_snapshots(self) -> None:
         newest = self.snapshots.newest
         if newest is not None and not self.durable.end.is_at_least(newest):
-            self.durable = self._anew(newest)
+            self.durable = self.anew(newest)
         self.snapshots.remove_before(self.durable.start_offset)
         start_offset = self.durable.start_offset
         if start_offset > 0 and self.snapshots.newest is None and self.durable.start.epoch >= 0:

@@ -13,13 +13,15 @@ from struct import Struct
 
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.counts import QUORUM_KINDS, Counts
-from jepsen_like.sim.disk import Disk, DiskFaults
+from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.log_trees import LogTrees
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.node_disk import DiskFaults, NodeDisk
 from jepsen_like.sim.observer import Observer, Observers, tolerated
 from jepsen_like.sim.pace import TURNS_US
+from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.tolerance import Tolerance
 from jepsen_like.sim.virtual_time import Streams, VirtualTime
 from quorum.core.effects import Core, Effect
@@ -38,12 +40,16 @@ class World(VirtualTime):
         *,
         links: LinkFaults | None = None,
         disks: DiskFaults | None = None,
+        files: FileOptions | None = None,
         turns_us: tuple[int, ...] = TURNS_US,
         kinds: Iterable[str] = QUORUM_KINDS,
         is_judged: bool = True,
         streams: Streams | None = None,
     ) -> None:
-        """`kinds`: of faults, beside the common ones. Not judged: judges say nothing."""
+        """`files`: the shipped storage runs on them; None: on model disks.
+
+        `kinds`: of faults, beside the common ones. Not judged: judges say nothing.
+        """
         super().__init__(seed, streams)
         self.counts = Counts(kinds)
         self.network = Network(
@@ -61,6 +67,7 @@ class World(VirtualTime):
         self._observers = Observers()
         self._trees = LogTrees(self.tolerance)
         self._disks = disks or DiskFaults()
+        self._files = files
         self._turns_us = turns_us
 
     # --- who is there -------------------------------------------------------------------
@@ -98,18 +105,11 @@ class World(VirtualTime):
         clock: Clock,
         listener: str,
     ) -> Host:
-        disk = Disk(
-            world=self,
-            random=self.fork(f"disk/{node_id}"),
-            counts=self.counts,
-            faults=self._disks,
-            tree_of=self._trees.of,
-        )
         host = self.hosts[node_id] = Host(
             node_id=node_id,
             world=self,
             network=self.network,
-            disk=disk,
+            disk=self._disk(node_id),
             clock=clock,
             codec=self.codec,
             counts=self.counts,
@@ -119,6 +119,24 @@ class World(VirtualTime):
             turns_us=self._turns_us,
         )
         return host
+
+    def _disk(self, node_id: int) -> NodeDisk:
+        if self._files is None:
+            return Disk(
+                world=self,
+                random=self.fork(f"disk/{node_id}"),
+                counts=self.counts,
+                faults=self._disks,
+                tree_of=self._trees.of,
+            )
+        return ShippedDisk(
+            world=self,
+            random=self.fork(f"files/{node_id}"),
+            counts=self.counts,
+            faults=self._disks,
+            options=self._files,
+            tree_of=self._trees.of,
+        )
 
     def _saved(self, host: Host, election: ElectionState) -> None:
         self._observers.saved(host, election)

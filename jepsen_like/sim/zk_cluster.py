@@ -23,9 +23,9 @@ from controller.zk.administrator import ZkAdministrator
 from controller.zk.authorizer import EVERYBODY, Authorizer
 from controller.zk.controller import OWNER, ZkController
 from controller.zk.controller_context import ZkControllerConfig
-from jepsen_like.sim.disk import Disk, DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults, NodeDisk
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import TURNS_US
 from jepsen_like.sim.world import World
@@ -259,7 +259,7 @@ class ZkCluster(Observer):
             self.traces.append((self.world.now_ms, host.node_id, effect))
 
 
-def _found(disk: Disk, config: BrokerConfig) -> tuple[FoundLog, ...]:
+def _found(disk: NodeDisk, config: BrokerConfig) -> tuple[FoundLog, ...]:
     """What lies on its disk when a process starts."""
     (directory,) = config.log_dirs
     return tuple(

@@ -17,11 +17,11 @@ from typing import Any, Protocol, Self, cast
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk as SimulatedDisk
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import Pace
 from jepsen_like.sim.violation import Crash

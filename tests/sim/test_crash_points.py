@@ -14,8 +14,8 @@ from itertools import product
 import pytest
 
 from jepsen_like.sim.crash_points import KINDS, CrashPoints, Death
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.options import Options

@@ -6,8 +6,9 @@ from random import Random
 import pytest
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk, DiskFaults
+from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.violation import Crash, Violation
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (

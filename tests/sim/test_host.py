@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk, DiskFaults
+from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.network import LinkFaults, Message, Network
 from jepsen_like.sim.node_clock import Clock
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.violation import Crash
 from jepsen_like.sim.virtual_time import VirtualTime

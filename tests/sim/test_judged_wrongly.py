@@ -21,9 +21,10 @@ from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
 from jepsen_like.sim.cluster.run import ClusterRun
 from jepsen_like.sim.content import Content
-from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.quorum.simulation import Simulation
 from jepsen_like.sim.violation import Stuck, Violation
@@ -251,6 +252,7 @@ def test_node_whose_disk_fails_in_its_first_turn_is_started_again() -> None:
     simulation = Simulation(1, Options(voters=1, nemesis_ms={}))
     (host,) = simulation.quorum.hosts
     host.disk.faults = DiskFaults(inline_syncs=True, fsync_failure=1.0)
+    assert isinstance(host.disk, Disk)
     host.disk._inline_share = 1.0
     simulation.quorum.start()
     assert not host.is_up

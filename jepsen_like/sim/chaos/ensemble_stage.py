@@ -9,7 +9,7 @@ from controller.metadata.image import MetadataImage
 from jepsen_like.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.chaos.injection.zookeeper import ZooKeepers
 from jepsen_like.sim.chaos.stages import LINKS, Inject, Timing
-from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.world import Digest
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions

@@ -15,8 +15,8 @@ from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.faults import ClusterFaults
 from jepsen_like.sim.cluster.liveness import brokers_are_up, controller_is_active, in_sync
 from jepsen_like.sim.cluster.options import ClusterOptions
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.quorum.options import Options
 from jepsen_like.sim.world import World
 from quorum.raft.config import SnapshotSettings

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from jepsen_like.sim.counts import FAULT_KINDS
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.quorum.options import Options
 from quorum.raft.config import SnapshotSettings
 

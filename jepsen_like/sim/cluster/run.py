@@ -17,9 +17,9 @@ from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.faults import ClusterFaults
 from jepsen_like.sim.cluster.liveness import is_ready, led
 from jepsen_like.sim.cluster.options import ClusterOptions, draw_cluster_options
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.planted.cluster import planted
 from jepsen_like.sim.quorum.nemesis import Nemesis

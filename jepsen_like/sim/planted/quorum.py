@@ -16,11 +16,14 @@ of seeds. What another rule guards too cannot be found alone; the survivors are 
 - `counts_with_the_voters_of_the_end`: voters change by one: a majority of either set will do
 - `forgets_the_epoch_of_who_waits`: a node's clients see it, tests/sim/test_chaos_catches.py
   These three are found turn by turn, in tests/quorum/test_turn_engines.py
+- `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
+  alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 """
 
 from contextlib import AbstractContextManager, nullcontext
 
+from jepsen_like.sim.planted.files import FILE_PLANTS, FILE_SURVIVORS
 from jepsen_like.sim.planted.logs import LOG_PLANTS, LOG_SURVIVORS
 from jepsen_like.sim.planted.planting import Plants, planted_in
 from jepsen_like.sim.planted.reads import READ_SCHEDULED
@@ -31,13 +34,20 @@ from jepsen_like.sim.planted.votes import VOTE_PLANTS, VOTE_SURVIVORS
 
 __all__ = ["PLANTS", "SURVIVORS", "planted"]
 
-PLANTS: Plants = {**VOTE_PLANTS, **LOG_PLANTS, **SNAPSHOT_PLANTS, **VOTER_PLANTS}
+PLANTS: Plants = {
+    **VOTE_PLANTS,
+    **LOG_PLANTS,
+    **SNAPSHOT_PLANTS,
+    **VOTER_PLANTS,
+    **FILE_PLANTS,
+}
 SURVIVORS: Plants = {
     **VOTE_SURVIVORS,
     **LOG_SURVIVORS,
     **SNAPSHOT_SURVIVORS,
     **VOTER_SURVIVORS,
     **TURN_SURVIVORS,
+    **FILE_SURVIVORS,
     **READ_SCHEDULED,  # found by their schedule
 }
 

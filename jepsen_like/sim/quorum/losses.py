@@ -64,7 +64,7 @@ class Losses:
         if found:
             host = self._nemesis.choose(found)
             self._nemesis.crash(host)
-            host.disk.is_damaged = True
+            host.disk.damage()
             self._counts.fired("damaged")
 
     def _may_wipe(self, host: Host) -> bool:

@@ -8,15 +8,16 @@ Source: Groce et al., "Swarm testing" (2012); TigerBeetle's VOPR for the ranges.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.pace import TURNS_US
+from jepsen_like.sim.shipped_disk import FileOptions
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["NEMESIS_KINDS", "Options", "draw_options"]
+__all__ = ["NEMESIS_KINDS", "Options", "draw_options", "draw_storage"]
 
 # Faults that happen at moments of their own; those of links and disks are chances per message
 # or per sync.
@@ -34,6 +35,7 @@ NEMESIS_KINDS = (
 )
 _LOSSES = ("damaged", "wiped")  # which take long to repair
 _SELDOM = (5.0, 20.0, 50.0)
+_SHIPPED_STORAGE = 1 / 8  # the share of seeds in which the shipped storage runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Options:
     safety_ms: int = 10_000  # how long faults are injected
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
+    files: FileOptions | None = None  # the shipped storage runs on them; None: the model disk
     turns_us: tuple[int, ...] = TURNS_US
     drift_ppm_max: int = 0
     clock_jump: float = 0.0  # chance that a node's clock shows something else after a restart
@@ -188,6 +191,32 @@ def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
         segment_batches=random.choice((1, 5, 20)),
         snapshot_syncs=random.choice((1, 10, 50)),
     )
+
+
+def draw_storage(options: Options, random: Random, *, is_wanted: bool = False) -> Options:
+    """Perhaps let the shipped storage run, surely if it is wanted.
+
+    `random` is a stream of its own.
+    """
+    if random.random() >= _SHIPPED_STORAGE and not is_wanted:
+        return options
+    mean_us = options.disks.sync_us_mean
+    static = range(1, options.voters + 1) if options.kraft_version == 0 else ()
+    files = FileOptions(
+        segment_bytes=random.choice((500, 2_000, 10_000)),
+        preallocate_bytes=random.choice((0, 1_024, 4_096)),
+        descriptors_max=random.choice((3, 100)),
+        inline_sync_us=random.choice((0, mean_us, 4 * mean_us)),
+        dies_at_start=random.choice((0.0, 0.3)),
+        flips=0.3,
+        voters=tuple(static),
+    )
+    disks = replace(
+        options.disks,
+        fsync_failure=random.choice((0.0, 0.002, 0.02)),
+        read_failure=random.choice((0.0, 0.0005, 0.005)),
+    )
+    return replace(options, files=files, disks=disks)
 
 
 def _scaled(random: Random, unit: int, factors: Sequence[float]) -> int:

@@ -109,8 +109,7 @@ def format_disk(host: Host, options: Options) -> None:
         membership = Membership(voters=voters_at_start(options), kraft_version=1)
         head = snapshot_head(0, membership.head_records())
         content = b"".join(snapshot_content(head, (), epoch=0, last_timestamp_ms=0))
-        stored = host.disk.log(METADATA_LOG, METADATA_TOPIC_ID)
-        stored.snapshots.whole[OffsetAndEpoch(0, 0)] = content
+        host.disk.format(OffsetAndEpoch(0, 0), content)
 
 
 def voters_at_start(options: Options) -> VoterSet:

@@ -48,6 +48,7 @@ class SimulatedQuorum:
             seed,
             links=options.links,
             disks=options.disks,
+            files=options.files,
             turns_us=options.turns_us,
             is_judged=is_judged,
             streams=streams,

@@ -13,16 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
+from jepsen_like.sim.planted.files import FILE_PLANTS, FILE_SURVIVORS
 from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.quorum.losses import Losses
 from jepsen_like.sim.quorum.nemesis import Nemesis
-from jepsen_like.sim.quorum.options import Options, draw_options
+from jepsen_like.sim.quorum.options import Options, draw_options, draw_storage
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.virtual_time import VirtualTime
@@ -64,10 +65,14 @@ class Simulation:
         tracer: Observer | None = None,
         *,
         is_judged: bool = True,
+        on_files: bool = False,
     ) -> None:
-        """Not judged: invariants are looked at, and may break."""
+        """Not judged: invariants are looked at, and may break.
+
+        On files: the shipped storage runs, which else is drawn.
+        """
         if options is None:
-            options = draw_options(VirtualTime(seed).fork("options"))
+            options = _options_of(seed, on_files)
         self.options = options
         self.quorum = quorum = SimulatedQuorum(seed, options, tracer, is_judged=is_judged)
         self.world = world = quorum.world
@@ -222,6 +227,16 @@ class Simulation:
         )
 
 
+def _options_of(seed: int, on_files: bool) -> Options:
+    world = VirtualTime(seed)
+    options = draw_options(world.fork("options"))
+    return draw_storage(options, world.fork("storage"), is_wanted=on_files)
+
+
+def _is_of_files(plant: str | None) -> bool:
+    return plant in FILE_PLANTS or plant in FILE_SURVIVORS
+
+
 def run(
     seed: int,
     *,
@@ -232,5 +247,5 @@ def run(
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
-        simulation = Simulation(seed, options, tracer)
+        simulation = Simulation(seed, options, tracer, on_files=_is_of_files(plant))
         return simulation.outcome_of(simulation.run, until_event)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator

@@ -18,6 +18,7 @@ from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.converging import Convergence
 from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.liveness import is_ready
+from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.interception import Interception, Rule
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
@@ -268,14 +269,19 @@ class Stage:
     def hold_reads(self, node: int) -> None:
         """What the broker reads of the partition takes until `let_reads_go`."""
         self._production.note(f"the disk of {self.name(node)} is slow to read")
-        self.cluster.hosts[node].disk.held_reads[self.partition(node).name] = []
+        self._disk(node).held_reads[self.partition(node).name] = []
 
     def has_held_reads(self, node: int) -> bool:
-        return any(self.cluster.hosts[node].disk.held_reads.values())
+        return any(self._disk(node).held_reads.values())
 
     def let_reads_go(self, node: int) -> None:
         self._production.note(f"the disk of {self.name(node)} has read")
-        self.cluster.hosts[node].disk.let_reads_go(self.partition(node).name)
+        self._disk(node).let_reads_go(self.partition(node).name)
+
+    def _disk(self, node: int) -> Disk:
+        disk = self.cluster.hosts[node].disk
+        assert isinstance(disk, Disk), disk
+        return disk
 
     # --- requests -----------------------------------------------------------------------
 

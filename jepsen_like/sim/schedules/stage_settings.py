@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from jepsen_like.sim.cluster.options import ClusterOptions
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import LinkFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.options import Options
 

@@ -4,11 +4,10 @@ One write of a file at a time; what is asked for meanwhile replaces what waits. 
 them, and the logs are as good without: a failure is a line in the log.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Finish, Jobs, Outcome
+from quorum.log.files.jobs import Finish, Jobs, Outcome, Pool
 
 __all__ = ["CheckpointWrites"]
 
@@ -16,17 +15,9 @@ __all__ = ["CheckpointWrites"]
 class CheckpointWrites:
     """Belongs to the driver's thread."""
 
-    def __init__(
-        self,
-        disk: Disk,
-        jobs: Jobs,
-        pool: ThreadPoolExecutor,
-        *,
-        finish: Finish,
-    ) -> None:
+    def __init__(self, disk: Disk, jobs: Jobs, *, finish: Finish) -> None:
         self._disk = disk
         self._jobs = jobs
-        self._pool = pool
         self._finish = finish
         self._waiting: dict[str, bytes] = {}  # by path: what is to be written next
         self._running: set[str] = set()
@@ -40,7 +31,7 @@ class CheckpointWrites:
             return
         self._running.add(path)
         job = partial(self._disk.replace, path, self._waiting.pop(path))
-        self._jobs.submit(self._pool, job, partial(self._finished, path))
+        self._jobs.submit(Pool.BACKGROUND, job, partial(self._finished, path))
 
     def _finished(self, path: str, outcome: Outcome) -> None:
         self._running.discard(path)

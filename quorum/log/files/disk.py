@@ -1,7 +1,7 @@
 """Files by path, under a bounded number of open descriptors, with errors that people can act on.
 
 Everything that storage does to the operating system goes through one `Disk` a process: thousands
-of logs share its descriptor cache, and a test replaces `system` to make a call fail. Every failure
+of logs share its descriptor cache, and the simulator replaces `system`. Every failure
 is a `StorageError` that names the file. Nothing is retried: after a failed sync the kernel may have
 dropped the pages and would report success the next time (the "fsyncgate" of 2018).
 
@@ -11,21 +11,23 @@ every file open; what waits for a sync is in use by it soon, and so among the la
 
 import errno
 import os
-import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from posixpath import dirname
+from stat import S_ISDIR
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from quorum.core.storage import StorageError
+from quorum.log.files.system import CREATED, DIRECTORY, EMPTIED, READ, READ_AND_WRITE, System
 
-__all__ = ["Disk", "System"]
+__all__ = ["Disk"]
 
 T = TypeVar("T")
 
 _FILE_MODE = 0o644
+_CHUNK_BYTES = 1 << 20
 _ADVICE = {
     errno.ENOSPC: "free space on that volume, then restart the node",
     errno.EDQUOT: "raise the quota or free space, then restart the node",
@@ -38,21 +40,6 @@ _ADVICE = {
     errno.ENFILE: "raise the system's limit of open files, then restart the node",
 }
 _NO_PREALLOCATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class System(Protocol):
-    """The calls of module `os` that reach the medium."""
-
-    def open(self, path: str, flags: int, mode: int = ..., /) -> int: ...
-    def close(self, fd: int, /) -> None: ...
-    def pread(self, fd: int, length: int, offset: int, /) -> bytes: ...
-    def pwrite(self, fd: int, data: bytes | memoryview, offset: int, /) -> int: ...
-    def fdatasync(self, fd: int, /) -> None: ...
-    def fsync(self, fd: int, /) -> None: ...
-    def ftruncate(self, fd: int, length: int, /) -> None: ...
-    def posix_fallocate(self, fd: int, offset: int, length: int, /) -> None: ...
-    def rename(self, source: str, target: str, /) -> None: ...
-    def unlink(self, path: str, /) -> None: ...
 
 
 class _Descriptor:
@@ -85,7 +72,7 @@ class Disk:
     def create(self, path: str) -> None:
         """An empty file; one that is in the way is emptied."""
         self.forget(path)
-        self._use("create", path, _nothing, flags=os.O_CREAT | os.O_TRUNC)
+        self._use("create", path, _nothing, flags=CREATED | EMPTIED)
 
     def read(self, path: str, *, position: int, length: int) -> bytes:
         """Up to `length` bytes: fewer at the end of the file."""
@@ -94,7 +81,7 @@ class Disk:
     def read_once(self, path: str, *, position: int, length: int) -> bytes:
         """The same of a file that is seldom read and never written: it need not be writable."""
         with _explained("read", path):
-            fd = self._system.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = self._system.open(path, READ)
             try:
                 return self._system.pread(fd, length, position)
             finally:
@@ -131,11 +118,11 @@ class Disk:
 
     def size(self, path: str) -> int:
         with _explained("read", path):
-            return os.stat(path).st_size
+            return self._system.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
         with _explained("read", path):
-            return os.stat(path).st_mtime_ns // 1_000_000
+            return self._system.stat(path).st_mtime_ns // 1_000_000
 
     def remove(self, path: str) -> None:
         self.forget(path)
@@ -146,9 +133,13 @@ class Disk:
         """None if there is no such file."""
         with _explained("read", path):
             try:
-                return Path(path).read_bytes()
+                fd = self._system.open(path, READ)
             except FileNotFoundError:
                 return None
+            try:
+                return self._read_on(fd)
+            finally:
+                self._system.close(fd)
 
     def replace(self, path: str, content: bytes, *, syncs_directory: bool = True) -> None:
         """Put `content` in place of the file, so that a crash leaves the one or the other.
@@ -165,42 +156,61 @@ class Disk:
         with _explained("replace", path):
             self._system.rename(temporary, path)
         if syncs_directory:
-            self.sync_directory(str(Path(path).parent))
+            self.sync_directory(dirname(path))
 
     def names(self, directory: str) -> list[str]:
         """Of everything in a directory, sorted."""
         with _explained("list", directory):
-            return sorted(os.listdir(directory))
+            return sorted(self._system.listdir(directory))
 
     def make_directory(self, path: str) -> bool:
         """Not durably. Its parent must exist. False if it is there already."""
         with _explained("create", path):
-            if os.path.isdir(path):
-                return False
-            os.mkdir(path)
+            try:
+                self._system.mkdir(path)
+            except FileExistsError:
+                if S_ISDIR(self._system.stat(path).st_mode):
+                    return False
+                raise
             return True
 
     def rename(self, path: str, to: str) -> None:
         """Durably, within one directory. Files below it must have been forgotten."""
         with _explained("rename", path):
             self._system.rename(path, to)
-        self.sync_directory(str(Path(path).parent))
+        self.sync_directory(dirname(path))
 
     def remove_tree(self, path: str) -> None:
         """A directory and all that is in it, of which nothing may be in use."""
         with _explained("remove", path):
-            shutil.rmtree(path)
+            self._remove_below(path)
 
     def sync_directory(self, path: str) -> None:
         """Make creations, removals and renames in a directory durable."""
         with _explained("sync", path):
-            fd = self._system.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = self._system.open(path, READ | DIRECTORY)
             try:
                 self._system.fsync(fd)
             finally:
                 self._system.close(fd)
         with self._lock:
             self.syncs += 1
+
+    def _read_on(self, fd: int) -> bytes:
+        """All of an open file."""
+        content = self._system.pread(fd, _CHUNK_BYTES, 0)
+        while piece := self._system.pread(fd, _CHUNK_BYTES, len(content)):
+            content += piece
+        return content
+
+    def _remove_below(self, path: str) -> None:
+        for name in self._system.listdir(path):
+            below = f"{path}/{name}"
+            try:
+                self._system.unlink(below)
+            except IsADirectoryError:
+                self._remove_below(below)
+        self._system.rmdir(path)
 
     # --- descriptors ------------------------------------------------------------------------
 
@@ -257,7 +267,7 @@ class Disk:
                 self._system.close(descriptor.fd)
 
     def _open_file(self, path: str, flags: int) -> int:
-        flags |= os.O_RDWR | os.O_CLOEXEC
+        flags |= READ_AND_WRITE
         try:
             return self._system.open(path, flags, _FILE_MODE)
         except OSError as error:

@@ -14,7 +14,6 @@ write.
 Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import assert_never
@@ -56,20 +55,18 @@ from quorum.core.storage import (
 from quorum.log.files.at_once import AtOnce, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Jobs, Outcome
+from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
+from quorum.log.files.threads import Threads
 from wire.message import replace
 from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
-
-_SYNC_THREADS = 2
-_BACKGROUND_THREADS = 3
 
 Opening = tuple[SegmentedLog, LogState]
 Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
@@ -85,6 +82,7 @@ class FileStorage:
         metadata_directory: str | None = None,
         settings: StorageSettings | None = None,
         disk: Disk | None = None,
+        workers: Workers | None = None,
         say: Say = lambda line: None,
     ) -> None:
         """`directories` are those for partitions: their ids by path, or the only one's path.
@@ -99,32 +97,31 @@ class FileStorage:
         self._inline_sync_seconds = settings.inline_sync_seconds
         self._disk = disk or Disk(descriptors_max=settings.descriptors_max)
         self._say = say
+        self._workers = workers = workers or Threads()
         self._directories = LogDirectories(
             self._disk,
             directories,
             metadata_directory=metadata_directory or next(iter(directories)),
             settings=settings,
+            sleep=workers.sleep,
             say=say,
         )
         self._queues: dict[str, LogQueue] = {}
         self._unsynced: list[LogQueue] = []  # may be due for a sync
         self._events: list[StorageEvent] = []
         self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
-        self._jobs = Jobs()
-        self._syncers = self._jobs.pool("sync", _SYNC_THREADS)
-        self._background = self._jobs.pool("background", _BACKGROUND_THREADS)
+        self._jobs = Jobs(workers)
         self._checkpoints = CheckpointWrites(
-            self._disk, self._jobs, self._background, finish=self._finish_housekeeping
+            self._disk, self._jobs, finish=self._finish_housekeeping
         )
         self._snapshots = SnapshotJobs(
             self._directories.snapshots,
             self._jobs,
-            self._background,
             report=lambda event: self._events.append(event),
             fail=lambda token, error: self._fail(self._queue(METADATA_LOG), token, error),
         )
         self._jobs.submit(
-            self._background, self._directories.remove_deleted, self._finish_housekeeping
+            Pool.BACKGROUND, self._directories.remove_deleted, self._finish_housekeeping
         )
 
     # --- what Storage asks for --------------------------------------------------------------
@@ -232,8 +229,12 @@ class FileStorage:
             self._jobs.wait()
             events += self.take_events()
         open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
-        list(self._background.map(self._close_log, open_logs))
+        for queue in open_logs:
+            job = partial(self._close_log, queue)
+            self._jobs.submit(Pool.BACKGROUND, job, self._finish_housekeeping)
+        self._jobs.wait()
         self._jobs.shut_down()
+        self._jobs.settle()
         self._leave_marks(broker_epoch)
         self._disk.close()
         self._events = events
@@ -334,14 +335,14 @@ class FileStorage:
         queue.is_syncing = True
         token, count = queue.take_sync()
         if token is None:
-            unsynced, pool = queue.segments.unsynced_rolled(), self._background
+            unsynced, pool = queue.segments.unsynced_rolled(), Pool.BACKGROUND
         else:
-            unsynced, pool = queue.segments.unsynced(), self._syncers
+            unsynced, pool = queue.segments.unsynced(), Pool.SYNC
 
         def job() -> float:
-            started = time.perf_counter()
+            started = self._workers.seconds()
             self._directories.sync(queue.log, unsynced)
-            seconds = time.perf_counter() - started
+            seconds = self._workers.seconds() - started
             if token is None:
                 self._directories.save_recovery_points()
             self.syncs.add(seconds, tokens=count)
@@ -390,7 +391,7 @@ class FileStorage:
             self._directories.remove(queue.log, doomed)
             self._directories.snapshots.remove(snapshot_ids)
 
-        self._jobs.submit(self._background, job, partial(self._finish_removal, queue))
+        self._jobs.submit(Pool.BACKGROUND, job, partial(self._finish_removal, queue))
 
     def _finish_removal(self, queue: LogQueue, outcome: Outcome) -> None:
         queue.is_removing = False
@@ -411,7 +412,7 @@ class FileStorage:
         self._last_read = None
         is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
-        pool = self._syncers if _is_waited_for(effect) else self._background
+        pool = Pool.SYNC if _is_waited_for(effect) else Pool.BACKGROUND
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
@@ -430,6 +431,8 @@ class FileStorage:
                 directories.truncate(log, segments, effect.end_offset)
                 if effect.durability is Durability.SYNCED:
                     directories.sync(log, segments.unsynced())
+                else:
+                    directories.sync_cut(segments)
             case ResetLog():
                 assert segments is not None, f"{log} is not open: {effect}"
                 directories.reset(log, segments, effect.start)

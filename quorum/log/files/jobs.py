@@ -1,18 +1,27 @@
-"""Work in threads, and what follows from it in the thread that asked for it.
+"""Work beside the driver's thread, and what follows from it in the thread that asked for it.
 
 A job blocks; its `finish` does not, and runs when the driver's thread next settles. So everything
-but the jobs themselves belongs to one thread, and needs no locks.
+but the jobs themselves belongs to one thread, and needs no locks. Where jobs run is up to the
+`Workers`: threads (`quorum.log.files.threads`), or the simulator's virtual time.
 """
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
 from quorum.core.storage import StorageError
 
-__all__ = ["Finish", "Jobs", "Outcome"]
+__all__ = ["Done", "Finish", "Jobs", "Outcome", "Pool", "Workers"]
+
+
+class Pool(Enum):
+    """Jobs of one pool wait for each other, if there are many; for those of another, never."""
+
+    SYNC = "sync"  # somebody waits for them
+    BACKGROUND = "background"
+    SNAPSHOT = "snapshot"  # one after the other: each may take minutes
 
 
 class Outcome(Protocol):
@@ -26,11 +35,37 @@ class Outcome(Protocol):
 Finish = Callable[[Outcome], None]
 
 
-class _Done:
+class Workers(Protocol):
+    def run(self, pool: Pool, job: Callable[[], object], done: Callable[[Outcome], None]) -> None:
+        """Run `job`, then `done` on whatever thread that was."""
+        ...
+
+    def wait(self) -> None:
+        """Until the jobs that run now are done."""
+        ...
+
+    def shut_down(self) -> None: ...
+
+    def seconds(self) -> float:
+        """A clock by which jobs are measured."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Leave the processor to others; called in jobs."""
+        ...
+
+
+class Done:
+    """The outcome of a job that is run here and now."""
+
     __slots__ = ("_error", "_value")
 
-    def __init__(self, value: object, error: StorageError | None = None) -> None:
-        self._value, self._error = value, error
+    def __init__(self, job: Callable[[], object]) -> None:
+        self._error: StorageError | None = None
+        try:
+            self._value = job()
+        except StorageError as error:
+            self._error = error
 
     def result(self) -> Any:
         if self._error is not None:
@@ -39,9 +74,9 @@ class _Done:
 
 
 class Jobs:
-    def __init__(self) -> None:
-        self._pools: list[ThreadPoolExecutor] = []
-        self._running: set[Future[Any]] = set()
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._running = 0  # or not settled yet
         self.finished: deque[Callable[[], None]] = deque()
         self._wake: Callable[[], None] = _nobody
 
@@ -50,37 +85,27 @@ class Jobs:
         """Something runs, or has run and was not settled yet."""
         return bool(self._running or self.finished)
 
-    def pool(self, name: str, threads: int) -> ThreadPoolExecutor:
-        pool = ThreadPoolExecutor(threads, name)
-        self._pools.append(pool)
-        return pool
-
     def wake_with(self, wake: Callable[[], None]) -> None:
         """Have `wake` called, from any thread, when there is something to settle."""
         self._wake = wake
 
-    def submit(self, pool: ThreadPoolExecutor, job: Callable[[], object], finish: Finish) -> None:
-        """Run `job` in a thread of `pool`, then `finish` when its outcome is settled."""
-        future: Future[Any] = pool.submit(job)
-        self._running.add(future)
+    def submit(self, pool: Pool, job: Callable[[], object], finish: Finish) -> None:
+        """Have `job` run in `pool`, then `finish` when its outcome is settled."""
+        self._running += 1
 
-        def settle() -> None:
-            self._running.discard(future)
-            finish(future)
-
-        def done(_: Future[Any]) -> None:
-            self.finished.append(settle)
+        def done(outcome: Outcome) -> None:
+            self.finished.append(partial(self._finish, finish, outcome))
             self._wake()
 
-        future.add_done_callback(done)
+        self._workers.run(pool, job, done)
+
+    def _finish(self, finish: Finish, outcome: Outcome) -> None:
+        self._running -= 1
+        finish(outcome)
 
     def at_once(self, job: Callable[[], object], finish: Finish) -> None:
         """Run `job` here, to be settled like the others."""
-        try:
-            outcome = _Done(job())
-        except StorageError as error:
-            outcome = _Done(None, error)
-        self.finished.append(partial(finish, outcome))
+        self.finished.append(partial(finish, Done(job)))
 
     def settle(self) -> None:
         while self.finished:
@@ -88,11 +113,10 @@ class Jobs:
 
     def wait(self) -> None:
         """Until everything that runs now is done; it is not settled by that."""
-        wait(tuple(self._running))
+        self._workers.wait()
 
     def shut_down(self) -> None:
-        for pool in self._pools:
-            pool.shutdown()
+        self._workers.shut_down()
 
 
 def _nobody() -> None:

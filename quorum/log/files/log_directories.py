@@ -11,7 +11,7 @@ Where a log lies is settled before it is opened (`place`), by the one thread tha
 Source: Kafka's LogManager and KafkaRaftLog.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -67,6 +67,7 @@ class LogDirectories:
         *,
         metadata_directory: str,
         settings: StorageSettings,
+        sleep: Callable[[float], None],
         say: Say,
     ) -> None:
         """`directories` are those for partitions, by path; one that cannot be read is offline."""
@@ -83,7 +84,7 @@ class LogDirectories:
         metadata = known.get(metadata_directory)
         self._homes[METADATA_LOG] = metadata or LogDirectory(disk, metadata_directory, ZERO_UUID)
         self._mark = SyncedMark(disk, self.path(METADATA_LOG), METADATA_LOG)
-        self.snapshots = SnapshotFiles(disk, self.path(METADATA_LOG))
+        self.snapshots = SnapshotFiles(disk, self.path(METADATA_LOG), sleep=sleep)
 
     def _scan(self, directories: Mapping[str, UUID]) -> Iterable[FoundLog]:
         for path, directory_id in directories.items():
@@ -269,6 +270,20 @@ class LogDirectories:
             self._mark.raise_to(unsynced.end_offset)
         else:
             self._homes[log].recovery_points.raise_to(log, unsynced.end_offset)
+
+    def sync_cut(self, segments: SegmentedLog) -> None:
+        """Let a truncation last before anything is appended in the place of what it cut off.
+
+        Nobody may ask for that, and yet, where batches are of one size:
+        1. The log has offsets 0 to 9 of epoch 1. It is truncated to 3.
+        2. Offsets 3 to 9 of epoch 2 are appended: they lie where the old ones lay.
+        3. The power fails. The shorter length is lost, and so are some sectors of what followed.
+        4. The log has 0 to 5 of epoch 1, then 6 to 9 of epoch 2: a history that never was, in which
+           every checksum, offset and epoch is in order.
+        The same may happen to segments, whose names begin again with those that were removed.
+        """
+        self._disk.sync(segments.active_path)
+        self._disk.sync_directory(segments.directory)
 
     def save_election(self, log: str, election: ElectionState, kraft_version: int) -> None:
         version = min(kraft_version, ELECTION_VERSION_MAX)

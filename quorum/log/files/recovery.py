@@ -1,7 +1,8 @@
 """Reading a log back: what of it is whole, and what to do about the rest.
 
-A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs. Where
-that ends, or where a segment does not begin where the one before it ended, the log ends, and
+A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs; the
+metadata log has no gaps, and below its recovery point the epochs that leader-epoch-checkpoint says.
+Where that ends, or where a segment does not begin where the one before it ended, the log ends, and
 everything behind that place goes:
 
 - silently, if it is nothing but preallocated zeros;
@@ -23,6 +24,7 @@ Source: Kafka's LogLoader and LogSegment.recover, which cut off at the first dam
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
@@ -38,7 +40,7 @@ from quorum.log.files.segment import Segment, batches_in
 from quorum.log.files.segments import SegmentedLog, observe_epoch
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
-__all__ = ["WAY_OUT", "CorruptLog", "Recovered", "open_log"]
+__all__ = ["WAY_OUT", "CorruptLog", "Recovered", "epoch_problem", "is_loss", "open_log"]
 
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 _INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
@@ -70,24 +72,67 @@ class _Damage:
 
     segment: Segment
     problem: str
+    end_offset: int  # of what is sound
 
     def __str__(self) -> str:
         return f"{self.segment.path} is damaged at byte {self.segment.size_bytes}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """What is known beside the batches of a log that has no gaps: the metadata log."""
+
+    epochs: Sequence[EpochStart]
+    recovery_point: int  # below it, each epoch of the log is among them
+
+    def epoch_at(self, offset: int) -> int | None:
+        """None where it is not known."""
+        before = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
+        return self.epochs[before - 1].epoch if before and offset < self.recovery_point else None
 
 
 @dataclass(slots=True)
 class _Seen:
     """What the batches of the log say."""
 
+    noted: _Noted | None = None
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: dict[int, ProducerEntry] = field(default_factory=dict)
     control_batches: list[bytes] = field(default_factory=list)
+    end_offset: int = -1  # -1: nothing was read, and nothing is known of what comes
+    gap: range = range(0)  # the offsets between the last two batches
 
     @property
     def last_epoch(self) -> int:
         return -1 if self.epochs.latest is None else self.epochs.latest.epoch
 
+    def refuses(self, header: BatchHeader, end_offset: int) -> str | None:
+        """Why an intact batch cannot come next, if it cannot.
+
+        Its checksum covers neither its offset nor its epoch.
+        """
+        if header.base_offset < end_offset:
+            return f"offset {header.base_offset} follows {end_offset - 1}"
+        if self.noted is None:
+            return epoch_problem(header, last_epoch=self.last_epoch, noted_epoch=None)
+        if header.base_offset > end_offset:
+            return f"offset {end_offset} is next, not {header.base_offset}"
+        noted_epoch = self.noted.epoch_at(header.base_offset)
+        return epoch_problem(header, last_epoch=self.last_epoch, noted_epoch=noted_epoch)
+
+    def sound_end(self, end_offset: int, refused_offset: int) -> int:
+        """Where the log ends before a batch, or a segment, that cannot come next.
+
+        If its offset is one that the batch before has left out, that batch is damaged and this one
+        is not: nothing is wrong with a log that goes on from before the gap.
+        """
+        was_left_out = self.gap.start <= refused_offset <= self.gap.stop
+        return self.gap.start if self.gap and was_left_out else end_offset
+
     def observe(self, header: BatchHeader, batch: memoryview) -> None:
+        start_offset = header.base_offset if self.end_offset < 0 else self.end_offset
+        self.gap = range(start_offset, header.base_offset)
+        self.end_offset = header.next_offset
         observe_epoch(self.epochs, header)
         observe(self.producers, header)
         if header.is_control:
@@ -118,7 +163,8 @@ def open_log(
     first = 0
     if not reads_all and known_epochs is not None:
         first = _first_to_read(segments, recovery_point or 0)
-    seen = _Seen()
+    noted = _Noted(known_epochs or (), recovery_point or 0) if reads_all else None
+    seen = _Seen(noted, end_offset=segments[first].base_offset)
     for entry in known_epochs or ():
         if entry.start_offset < segments[first].base_offset:
             seen.epochs.assign(entry.epoch, entry.start_offset)
@@ -153,6 +199,21 @@ def open_log(
         control_batches=tuple(seen.control_batches),
         is_new=is_new,
     )
+
+
+def epoch_problem(header: BatchHeader, *, last_epoch: int, noted_epoch: int | None) -> str | None:
+    """What is wrong with the epoch of a batch. Those of the oldest producers have none."""
+    epoch = header.leader_epoch
+    if 0 <= epoch < last_epoch:
+        return f"leader epoch {epoch} follows {last_epoch}"
+    if noted_epoch is not None and epoch != noted_epoch:
+        return f"leader epoch {epoch} where {noted_epoch} was noted"
+    return None
+
+
+def is_loss(end_offset: int, recovery_point: int) -> bool:
+    """Are synced records missing from a log that ends there?"""
+    return end_offset < recovery_point
 
 
 def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
@@ -226,7 +287,8 @@ def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Dam
             return damage
         if not is_continued:
             problem = f"offset {segment.end_offset} is next, not {following.base_offset}"
-            return _Damage(segment, problem)
+            end_offset = seen.sound_end(segment.end_offset, following.base_offset)
+            return _Damage(segment, problem, end_offset)
     return None
 
 
@@ -235,22 +297,23 @@ def _read_segment(disk: Disk, segment: Segment, seen: _Seen) -> _Damage | None:
     size = disk.size(segment.path)
     segment.begin_scan(size)
     problem = "the last batch is cut short, or zeros follow"
+    refused_offset = -1
     try:
         for position, header, batch in batches_in(disk, segment.path, position=0, end=size):
             if not is_intact(batch, 0, header):
                 problem = f"the checksum of the batch at offset {header.base_offset} is wrong"
                 break
-            if header.base_offset < segment.end_offset:
-                problem = f"offset {header.base_offset} follows {segment.end_offset - 1}"
-                break
-            if 0 <= header.leader_epoch < seen.last_epoch:
-                problem = f"leader epoch {header.leader_epoch} follows {seen.last_epoch}"
+            refusal = seen.refuses(header, segment.end_offset)
+            if refusal is not None:
+                problem, refused_offset = refusal, header.base_offset
                 break
             segment.observe(position, header)
             seen.observe(header, batch)
     except CorruptBatch as error:
         problem = str(error)
-    return None if segment.size_bytes == size else _Damage(segment, problem)
+    if segment.size_bytes == size:
+        return None
+    return _Damage(segment, problem, seen.sound_end(segment.end_offset, refused_offset))
 
 
 def _refuse_loss(
@@ -261,9 +324,9 @@ def _refuse_loss(
     recovery_point: int | None,
 ) -> None:
     """Raise if records are missing, or would go with the damage, that may be acknowledged."""
-    end_offset = (segments[-1] if damage is None else damage.segment).end_offset
+    end_offset = segments[-1].end_offset if damage is None else damage.end_offset
     if recovery_point is not None:
-        if end_offset < recovery_point:
+        if is_loss(end_offset, recovery_point):
             problem = f"{directory} ends" if damage is None else f"{damage}, and the log ends"
             raise CorruptLog(
                 f"{problem} at offset {end_offset}, but it was synced up to {recovery_point}."

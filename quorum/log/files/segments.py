@@ -90,6 +90,10 @@ class SegmentedLog:
         return self._segments[-1].base_offset
 
     @property
+    def active_path(self) -> str:
+        return self._segments[-1].path
+
+    @property
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
 

@@ -8,9 +8,7 @@ The blocking work is in `quorum.log.files.snapshot_files`. A failure is the fail
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Event as Signal
 from typing import assert_never
 
 from quorum.core.effects import (
@@ -24,7 +22,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import SnapshotEffect, StorageError
 from quorum.core.types import OffsetAndEpoch
-from quorum.log.files.jobs import Jobs, Outcome
+from quorum.log.files.jobs import Jobs, Outcome, Pool
 from quorum.log.files.snapshot_files import SnapshotFiles
 
 __all__ = ["SnapshotJobs"]
@@ -39,20 +37,17 @@ class SnapshotJobs:
         self,
         files: SnapshotFiles,
         jobs: Jobs,
-        background: ThreadPoolExecutor,
         *,
         report: Callable[[SnapshotSaved | SnapshotRead], None],
         fail: Callable[[Token, StorageError], None],
     ) -> None:
         self._files = files
         self._jobs = jobs
-        self._saver = jobs.pool("snapshot", 1)
-        self._background = background
         self._report = report
         self._fail = fail
         self._known: dict[OffsetAndEpoch, SnapshotFile] = {}
         self._receiving: OffsetAndEpoch | None = None
-        self._is_abandoned = Signal()
+        self._is_abandoned = False  # read in a thread
 
     def found(self, snapshots: tuple[SnapshotFile, ...]) -> None:
         """Those that were there at the start."""
@@ -60,7 +55,7 @@ class SnapshotJobs:
 
     def abandon(self) -> None:
         """The process ends: a snapshot that is being saved is not worth waiting for."""
-        self._is_abandoned.set()
+        self._is_abandoned = True
 
     def trim(self, start_offset: int) -> list[OffsetAndEpoch]:
         """Those that end before the start of the log; they are not read any more."""
@@ -77,9 +72,9 @@ class SnapshotJobs:
                     self._files.save,
                     effect.id,
                     effect.content,
-                    is_abandoned=self._is_abandoned.is_set,
+                    is_abandoned=lambda: self._is_abandoned,
                 )
-                self._jobs.submit(self._saver, job, partial(self._finish_save, effect))
+                self._jobs.submit(Pool.SNAPSHOT, job, partial(self._finish_save, effect))
             case ReceiveSnapshot():
                 self._receive(effect)
             case ReadSnapshot():
@@ -105,7 +100,7 @@ class SnapshotJobs:
         if effect.is_last:
             self._receiving = None
             job = partial(self._files.finish, effect.id)
-            self._jobs.submit(self._background, job, partial(self._finish_receive, effect))
+            self._jobs.submit(Pool.BACKGROUND, job, partial(self._finish_receive, effect))
 
     def _finish_receive(self, effect: ReceiveSnapshot, outcome: Outcome) -> None:
         try:

@@ -5,15 +5,14 @@ import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event as Signal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from quorum.core.effects import Stored
 from quorum.core.storage import METADATA_LOG
-from quorum.log.files import file_storage
 from quorum.log.files.sync_pace import SYNCS_TO_BEGIN, SYNCS_TO_TRUST_AGAIN
+from quorum.log.files.threads import Threads
 from tests.quorum.storages import LOG, SETTINGS, Storage
 from wire.primitives import METADATA_TOPIC_ID
 
@@ -45,8 +44,7 @@ class Medium:
 class Bench:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, *, settings: Any = INLINE):
         self.medium = Medium()
-        clock = SimpleNamespace(perf_counter=lambda: self.medium.seconds)
-        monkeypatch.setattr(file_storage, "time", clock)
+        monkeypatch.setattr(Threads, "seconds", lambda _threads: self.medium.seconds)
         self.storage = Storage(path, system=self.medium, settings=settings)
         self.storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
         self.storage.settle()

@@ -7,7 +7,7 @@ from jepsen_like.faults import Fault, Proof
 from jepsen_like.in_force import InForce, proof_of
 from jepsen_like.sim.chaos.injection.processes import start_again
 from jepsen_like.sim.chaos.stages import Stage
-from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.node_disk import DiskFaults
 
 __all__ = ["Disks"]
 

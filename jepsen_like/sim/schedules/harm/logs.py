@@ -5,8 +5,8 @@ Source: Raft thesis 3.5, 3.8 and 10.2.1; KIP-101, KIP-279, KIP-595.
 
 from collections.abc import Iterable
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.harm.steps import (
     comes_to_rest,
     commits_unheard,

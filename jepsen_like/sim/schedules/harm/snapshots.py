@@ -6,7 +6,7 @@ cut or begins at a wrong one still looks whole.
 Source: KIP-630; KAFKA-14618.
 """
 
-from jepsen_like.sim.disk import DiskFaults
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.harm.steps import SNAPSHOTS_OFTEN, others, write
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario

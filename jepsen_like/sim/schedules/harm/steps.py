@@ -6,8 +6,8 @@ What the schedule does has an imperative for its name, and what it waits for has
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from quorum.raft.config import SnapshotSettings

@@ -5,8 +5,8 @@ Source: Raft thesis 3.4 and 3.6; KIP-595.
 
 from collections.abc import Callable
 
-from jepsen_like.sim.disk import DiskFaults
 from jepsen_like.sim.network import Message
+from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.harm.steps import (
     comes_to_rest,
     commits_unheard,

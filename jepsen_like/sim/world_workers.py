@@ -1,0 +1,88 @@
+"""The jobs of the shipped storage on virtual time: threads without threads.
+
+A job does its work at one instant, when it is asked for or when it is due; who asked is told when
+it is due. So what the driver's thread does meanwhile comes before it or after it. If the process
+ends first, each job that has not worked gets as far as chance has it (`die`).
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+from jepsen_like.sim.virtual_files import Died, VirtualFiles
+from jepsen_like.sim.virtual_time import VirtualTime
+from quorum.log.files.jobs import Done, Outcome, Pool
+
+__all__ = ["WorldWorkers"]
+
+_AT_ONCE = 0.25  # the share of jobs that work when they are asked for
+_CALLS_MAX = 12  # of a job that does not come to its end: most have fewer
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    job: Callable[[], object]
+    done: Callable[[Outcome], None]
+    outcome: Done | None = None
+
+    def work(self) -> Done:
+        if self.outcome is None:
+            self.outcome = Done(self.job)
+        return self.outcome
+
+
+class WorldWorkers:
+    """The `quorum.log.files.jobs.Workers` of one process."""
+
+    def __init__(
+        self,
+        *,
+        world: VirtualTime,
+        random: Random,
+        files: VirtualFiles,
+        delay_us: Callable[[Pool], int],
+    ) -> None:
+        self.busy_until_us = 0
+        self._world = world
+        self._random = random
+        self._files = files
+        self._delay_us = delay_us
+        self._tasks: list[_Task] = []  # of which nobody has been told
+
+    def run(self, pool: Pool, job: Callable[[], object], done: Callable[[Outcome], None]) -> None:
+        task = _Task(job, done)
+        if self._random.random() < _AT_ONCE:
+            task.work()
+        self._tasks.append(task)
+        due_us = self._world.now_us + self._delay_us(pool)
+        self.busy_until_us = max(self.busy_until_us, due_us)
+        self._world.at(due_us, lambda: self._due(task))
+
+    def _due(self, task: _Task) -> None:
+        if task in self._tasks:
+            self._tasks.remove(task)
+            task.done(task.work())
+
+    def wait(self) -> None:
+        for task in tuple(self._tasks):
+            self._due(task)
+
+    def die(self) -> None:
+        """The process ends; nobody will be told."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            calls = self._random.choice((0, self._random.randrange(_CALLS_MAX), None))
+            self._files.die_after(calls)
+            with suppress(Died):
+                task.work()
+        self._files.die_after(None)
+
+    def shut_down(self) -> None:
+        """There are no threads."""
+
+    def seconds(self) -> float:
+        return self._files.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """A job is over at the instant at which it works."""
