@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.client import Acknowledged, Judge, Key
-from jepsen_like.sim.quorum.asking import Answered, Asking
-from quorum.core.effects import Effect, Event
+from jepsen_like.sim.quorum.asking import AskingCore
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -21,37 +20,18 @@ __all__ = ["ScenarioClient", "values_in"]
 _FETCH_BYTES = 1 << 20
 
 
-class ScenarioClient:
+class ScenarioClient(AskingCore):
     """A core. Every operation has a connection of its own, so that none waits for another."""
 
     def __init__(self, story: Story, judge: Judge, *, timeout_ms: int) -> None:
+        super().__init__(timeout_ms=timeout_ms)
         self._story = story
         self._judge = judge
-        self._timeout_ms = timeout_ms
-        self._asking = Asking()
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
-
-    def settle(self, now_ms: int) -> None:
-        pass
-
-    def deadline_ms(self) -> int | None:
-        return None
-
-    def take_effects(self) -> list[Effect]:
-        return self._asking.take()
 
     @property
     def is_quiet(self) -> bool:
         """Is nothing under way?"""
         return self._asking.is_quiet
-
-    def ask(self, node: int, body: object, answered: Answered) -> None:
-        self._asking.ask(node, body, self._timeout_ms, answered)
 
     # --- producing ----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from quorum.core.effects import Effect, Event, RequestFailed, Response, Send, Token
 from quorum.core.types import Endpoint
 
-__all__ = ["CLIENT_CHANNEL", "Answered", "Asking"]
+__all__ = ["CLIENT_CHANNEL", "Answered", "Asking", "AskingCore"]
 
 Answered = Callable[[object, int], None]  # (body or None, now_ms)
 CLIENT_CHANNEL = "client"
@@ -53,3 +53,29 @@ class Asking:
     def take(self) -> list[Effect]:
         effects, self._effects = self._effects, []
         return effects
+
+
+class AskingCore:
+    """A core that only asks: what its user says, and each question on a connection of its own."""
+
+    def __init__(self, *, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._asking = Asking()
+
+    def ask(self, node: int, body: object, answered: Answered) -> None:
+        self._asking.ask(node, body, self._timeout_ms, answered)
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._asking.receive(event, now_ms)
+
+    def ends_batch(self, event: Event) -> bool:
+        return False
+
+    def settle(self, now_ms: int) -> None:
+        pass
+
+    def deadline_ms(self) -> int | None:
+        return None
+
+    def take_effects(self) -> list[Effect]:
+        return self._asking.take()

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from jepsen_like.history import Kind, Value
 from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Judge, Key
-from jepsen_like.sim.quorum.asking import Answered, Asking
+from jepsen_like.sim.quorum.asking import AskingCore
 from jepsen_like.sim.schedules.production import Production
-from quorum.core.effects import Effect, Event
 from wire.batch import data_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -58,32 +57,13 @@ class Reader:
     is_done: bool = False  # has caught up, or was refused
 
 
-class StageClients:
+class StageClients(AskingCore):
     """A core that asks what the schedule says. `timeout_ms`: when it gives up."""
 
     def __init__(self, production: Production, judge: Judge, *, timeout_ms: int) -> None:
+        super().__init__(timeout_ms=timeout_ms)
         self._production = production
         self._judge = judge
-        self._timeout_ms = timeout_ms
-        self._asking = Asking()
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
-
-    def settle(self, now_ms: int) -> None:
-        pass
-
-    def deadline_ms(self) -> int | None:
-        return None
-
-    def take_effects(self) -> list[Effect]:
-        return self._asking.take()
-
-    def ask(self, node: int, body: object, answered: Answered) -> None:
-        self._asking.ask(node, body, self._timeout_ms, answered)
 
     # --- producing ----------------------------------------------------------------------
 
