@@ -310,7 +310,7 @@ class Disk:
 
         def renamed() -> None:
             if not stored.failed and not self._fails(stored, name, token, self._deliver):
-                file = stored.snapshots.renamed(end)
+                file = stored.snapshots.renamed(end, content)
                 self._deliver(SnapshotSaved(token=token, log=name, file=file))
 
         self._after(self._snapshot_us(), renamed)

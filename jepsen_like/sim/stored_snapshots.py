@@ -51,9 +51,11 @@ class StoredSnapshots:
         """Written and synced; whether the name will last is not known yet."""
         self._renaming[end] = content
 
-    def renamed(self, end: OffsetAndEpoch) -> SnapshotFile:
-        self.whole[end] = self._renaming.pop(end)
-        return snapshot_file(end, self.whole[end])
+    def renamed(self, end: OffsetAndEpoch, content: bytes) -> SnapshotFile:
+        """One may have been received and saved at the same time: the last has the name."""
+        self._renaming.pop(end, None)
+        self.whole[end] = content
+        return snapshot_file(end, content)
 
     def receive(self, effect: ReceiveSnapshot) -> bytes | None:
         """The content, if that was its last piece."""

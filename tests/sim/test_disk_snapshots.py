@@ -33,6 +33,7 @@ from quorum.core.effects import (
 )
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.snapshots import snapshot_content, snapshot_head
+from tests.quorum.disks import snapshot_file
 from wire.batch import assign, data_batch
 
 LOG = "log"
@@ -154,6 +155,17 @@ def test_pieces_become_a_snapshot_when_the_last_has_come() -> None:
     [saved] = bench.events
     assert isinstance(saved, SnapshotSaved)
     assert saved.file.size_bytes == len(content)
+
+
+def test_snapshot_may_be_saved_and_received_at_the_same_time() -> None:
+    bench = Bench()
+    content = snapshot(b"state")
+    bench.save()
+    bench.receive(0, content, is_last=True)
+    bench.settle()
+    saved = [event for event in bench.events if isinstance(event, SnapshotSaved)]
+    assert [event.file.id for event in saved] == [AT_THREE, AT_THREE]
+    assert bench.crash().snapshots == (snapshot_file(AT_THREE, content),)
 
 
 def test_what_is_no_whole_snapshot_is_refused() -> None:

@@ -100,12 +100,21 @@ def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:
     quiet_us = 3000 * max(
         simulation.options.fetch_timeout_ms, 2 * simulation.options.election_timeout_ms
     )
-    leader = simulation._leading_host()
+    leader = simulation._leading_host(EVENTS)
     simulation.world.after(
         quiet_us + quiet_us // 4, lambda: simulation._administrator.remove(leader, key_of(leader))
     )
     simulation._stays_quiet(EVENTS)
-    assert simulation._leading_host() is not leader
+    assert simulation._leading_host(EVENTS) is not leader
+
+
+def test_leader_that_a_late_request_has_removed_is_waited_for() -> None:
+    simulation = quiet()
+    leader = simulation._leading_host(EVENTS)
+    leader.command(simulation.quorum.replicas[leader.node_id].resign)
+    assert simulation.quorum.leader() is None
+    simulation._loses_its_leader(EVENTS)
+    assert leader.is_up
 
 
 def test_agreement_of_before_is_not_taken_for_that_on_a_new_append(
@@ -224,7 +233,7 @@ def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_tur
     Followers may know it, whatever becomes of the leader.
     """
     simulation = quiet()
-    leader = simulation._leading_host()
+    leader = simulation._leading_host(EVENTS)
     invariants = simulation.quorum.invariants
     settled, before = invariants.settled, invariants.committed_offset
     failing: list[Host] = []

@@ -171,7 +171,7 @@ class Simulation:
     def _loses_its_leader(self, events_max: int) -> None:
         """Of those who have followed it in peace, another leads in time; then it comes back."""
         view = self.quorum.invariants.view
-        leader = self._leading_host()
+        leader = self._leading_host(events_max)
         voting = [host for host in view.present(view.committed_voters) if host.is_up]
         if len(voting) - 1 < majority_count(len(view.committed_voters)):
             return
@@ -181,7 +181,9 @@ class Simulation:
         self._elects(events_max)
         self._converges(events_max)
 
-    def _leading_host(self) -> Host:
+    def _leading_host(self, events_max: int) -> Host:
+        """A request that was delayed for long may have removed the leader of before."""
+        self._elects(events_max)
         leader = self.quorum.leader()
         assert leader is not None, self.quorum.summary()
         assert leader.leader_id is not None, leader
@@ -196,7 +198,7 @@ class Simulation:
         before = view.committed_voters
         bound_ms = self.options.catch_up_bound_ms + self.options.request_timeout_ms
         for _ in range(_TRIES):
-            self._administrator.repair(self._leading_host())
+            self._administrator.repair(self._leading_host(events_max))
             if self.world.reaches(lambda: view.committed_voters != before, bound_ms, events_max):
                 break
         else:
