@@ -33,6 +33,7 @@ FOUND_AT = {
     "shows_consumers_the_end": 32,
     "shows_what_is_not_committed": 0,
     "stops_without_an_epoch": 3,
+    "takes_alterations_one_epoch_old": 19,
     "takes_repetitions": 7,
     "tells_no_epoch": 6,
     "truncates_to_the_high_watermark": 0,

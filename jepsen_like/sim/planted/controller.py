@@ -15,8 +15,10 @@ from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.planted.planting import Plants, plant_in
+from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.partitions import BrokerState, IsrPartition
+from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["CONTROLLER_PLANTS"]
 
@@ -24,6 +26,8 @@ CONTROLLER_PLANTS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
+_hear = Controller._hear
+_refusal = alter_partition.refusal
 _decide_configs = configs.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
@@ -65,6 +69,25 @@ def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bo
     return False
 
 
+# What has changed since is somebody who left the ISR. If they may join it again, the leader still
+# counts on them: no record is lost.
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who asks for an ISR knows the present one: its partition epoch (KIP-497)",
+    holder=alter_partition,
+    name="refusal",
+    seeds_max=80,
+)
+def takes_alterations_one_epoch_old(
+    image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
+) -> ErrorCode:
+    if asked.partition_epoch == state.partition_epoch - 1:
+        asked = replace_message(asked, partition_epoch=state.partition_epoch)
+    return _refusal(image, state, asked, broker_id=broker_id)
+
+
 @plant_in(
     CONTROLLER_PLANTS,
     "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
@@ -85,6 +108,33 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
     if request.current_metadata_offset < image.at.offset - 1:
         request = replace_message(request, want_fence=True)
     return _decide_heartbeat(image, request, *rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a heartbeat acts for the present life of its broker (KIP-631)",
+    holder=brokers,
+    name="decide_heartbeat",
+)
+def obeys_heartbeats_of_earlier_lives(
+    image: MetadataImage, request: BrokerHeartbeatRequest, *rest: Any
+) -> Any:
+    broker = image.brokers.get(request.broker_id)
+    if broker is not None:
+        request = replace_message(request, broker_epoch=broker.epoch)
+    return _decide_heartbeat(image, request, *rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a heartbeat prolongs the session of the present life of its broker (KIP-631)",
+    holder=Controller,
+    name="_hear",
+)
+def hears_earlier_lives(self: Controller, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+    broker = self.head.brokers.get(request.broker_id)
+    if broker is not None:
+        _hear(self, replace_message(request, broker_epoch=broker.epoch), now_ms)
 
 
 @plant_in(

@@ -237,6 +237,24 @@ def leads_again_without_knowing(production: Production) -> None:
     stage.finish()
 
 
+@schedule(SCHEDULES, finds=("obeys_heartbeats_of_earlier_lives", "hears_earlier_lives"))
+def heartbeat_of_an_earlier_life(production: Production) -> None:
+    """A heartbeat of c is on its way for so long that c has died and registered again. It says
+    nothing of the process that runs now."""
+    stage = production.cluster()
+    *_, c = stage.cast()
+    before = stage.broker_epoch(c)
+    late = stage.hold(BrokerHeartbeatRequest, source=c, target=stage.controller, times=1)
+    stage.until(lambda: bool(late.kept), "c has sent a heartbeat")
+    stage.kill(c)
+    stage.until(lambda: stage.is_fenced(c), "c is fenced")
+    stage.start(c)
+    stage.until(lambda: stage.broker_epoch(c) > before, "c has registered again")
+    stage.wait(50)
+    stage.let_go(late)
+    stage.finish()
+
+
 # --- R10, R11 -------------------------------------------------------------------------------
 
 
