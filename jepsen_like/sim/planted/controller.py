@@ -10,10 +10,17 @@ from typing import Any
 from controller.accumulator import Accumulator
 from controller.controller import Controller
 from controller.decisions import brokers, configs, partitions
-from controller.metadata import alter_partition, election, partition_records, topics_draft
+from controller.metadata import (
+    alter_partition,
+    election,
+    partition_records,
+    reassignment,
+    topics_draft,
+)
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
+from controller.metadata.reassignment import Assignment
 from jepsen_like.sim.planted.planting import Plants, plant_in
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
@@ -146,6 +153,19 @@ def hears_earlier_lives(self: Controller, request: BrokerHeartbeatRequest, now_m
 )
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
     return election.Elected(state.replicas[0])
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a reassignment ends when all that stay are in sync (KIP-455)",
+    holder=election,
+    name="completed",
+)
+def ends_moves_when_the_added_are_in_sync(
+    assignment: Assignment, isr: Iterable[int]
+) -> Assignment | None:
+    is_done = assignment.is_moving and set(assignment.adding) <= set(isr)
+    return reassignment._only(assignment, assignment.staying) if is_done else None
 
 
 @plant_in(

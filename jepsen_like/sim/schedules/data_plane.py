@@ -7,6 +7,7 @@ Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
 """
 
 from jepsen_like.sim.schedules.leaders import LEADER_SCHEDULES
+from jepsen_like.sim.schedules.moves import MOVE_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import ClusterStage, Held
@@ -18,7 +19,12 @@ from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["SCHEDULES"]
 
-SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES, **LEADER_SCHEDULES, **TOPIC_SCHEDULES}
+SCHEDULES: Schedules = {
+    **TRUNCATION_SCHEDULES,
+    **LEADER_SCHEDULES,
+    **TOPIC_SCHEDULES,
+    **MOVE_SCHEDULES,
+}
 
 
 def _leaves_the_isr(stage: ClusterStage, node: int, leader: int) -> tuple[Held, Held]:
