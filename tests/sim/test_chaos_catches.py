@@ -60,6 +60,7 @@ TABLE = {
     "takes_repetitions": (LOG, 3, "duplicate"),
     "tells_no_epoch": (LOG, 3, "inconsistent-offsets"),
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
+    "writes_in_the_epoch_before": (LOG, 3, "inconsistent-offsets"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "forgets_the_epoch_of_who_waits": (STORM, 3, "not-linearizable"),
     "acknowledges_before_sync": (POWER, 9, "not-linearizable"),
