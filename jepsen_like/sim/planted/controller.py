@@ -6,6 +6,7 @@ The names in brackets are those of the museum: Apache Kafka had each of these bu
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from controller.accumulator import Accumulator
 from controller.controller import Controller
@@ -166,6 +167,18 @@ def ends_moves_when_the_added_are_in_sync(
 ) -> Assignment | None:
     is_done = assignment.is_moving and set(assignment.adding) <= set(isr)
     return reassignment._only(assignment, assignment.staying) if is_done else None
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is shutting down is not elected (KIP-841)",
+    holder=MetadataImage,
+    name="is_acceptable",
+    seeds_max=80,
+)
+def elects_who_is_shutting_down(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
+    broker = self.brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.has_online(directory)
 
 
 @plant_in(
