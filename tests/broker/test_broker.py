@@ -249,6 +249,21 @@ def test_the_high_watermark_waits_for_a_replica_whose_expansion_is_pending() -> 
     assert brokers.ends("t", 0)[1] == (1, 0)  # 2 has it, 3 may be in the ISR and has not
 
 
+def test_a_replica_whose_expansion_is_pending_does_not_count_for_min_insync_replicas() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3), min_insync_replicas="2")
+    brokers.cut |= {(2, 1), (3, 1)}
+    brokers.change("t", 0, isr=(1,))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.holds_controller = True
+    brokers.cut.discard((2, 1))
+    brokers.run(1200)
+
+    assert brokers.leader_role(1, "t", 0).isr == PendingExpand(members=(1,), joining=2)
+    assert brokers.ends("t", 0)[1] == (1, 0)  # 2 has it, and is not known to be in sync
+
+
 def test_the_high_watermark_waits_while_a_shrink_is_pending() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))

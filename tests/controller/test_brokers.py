@@ -16,6 +16,7 @@ from controller.decisions.brokers import (
 )
 from controller.decisions.decision import Decision
 from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.partitions import NO_LEADER
 from tests.controller.clusters import (
     CONFIG,
     FEATURES,
@@ -33,6 +34,7 @@ from tests.controller.clusters import (
 )
 from wire.errors import ErrorCode
 from wire.messages.registration import (
+    BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Feature,
@@ -42,6 +44,7 @@ from wire.metadata_records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -327,6 +330,38 @@ def test_broker_that_wants_to_stop_hands_over_what_it_leads() -> None:
     assert after.brokers[1].in_controlled_shutdown
     assert {s.leader for _, s in after.partitions_of(TOPIC)} == {2}
     assert {s.isr for _, s in after.partitions_of(TOPIC)} == {(2,)}
+
+
+@pytest.mark.parametrize(
+    ("state", "request_"),
+    [
+        pytest.param(
+            partition(0, (1, 2, 3), isr=(2,), leader=-1), heartbeat(3, 103, 9), id="3 comes up"
+        ),
+        pytest.param(
+            partition(0, (1, 2), isr=(1, 2)), heartbeat(1, 101, 9, want_fence=True), id="1 fails"
+        ),
+        pytest.param(
+            partition(0, (1, 2), isr=(1, 2)), heartbeat(1, 101, 9, want_shut_down=True), id="1 goes"
+        ),
+        pytest.param(
+            partition(0, (1, 2), isr=(1,), eligible_leader_replicas=(2,)),
+            heartbeat(1, 101, 9, want_fence=True),
+            id="1 fails, and 2 is eligible",
+        ),
+    ],
+)
+def test_broker_in_a_controlled_shutdown_is_not_elected(
+    state: PartitionRecord, request_: BrokerHeartbeatRequest
+) -> None:
+    """It is the last that could lead; then nobody leads."""
+    elr = FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
+    image = step(cluster(1, 2, registered(3, fenced=True)), elr)
+    image = step(with_topic(image, state), leaving(2))
+    decision = decide_heartbeat(image, request_, CONFIG, ALONE)
+    after = step(image, *decision.changes).partition(TOPIC, 0)
+    assert after is not None
+    assert after.leader == NO_LEADER
 
 
 def test_leader_is_not_let_go_by_a_heartbeat_from_before_its_shutdown() -> None:

@@ -16,7 +16,7 @@ from broker.isr import Committed
 from broker.partition import LeaderOf
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, _Partition
+from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key, _Partition
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
 from jepsen_like.sim.cluster.run import ClusterRun
@@ -34,7 +34,13 @@ from quorum.core.types import ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
 from tests.sim.watching import in_place_of
-from wire.batch import assign
+from wire.batch import assign, data_batch
+from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchRequest, FetchResponse
+from wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from wire.messages.producing import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -358,3 +364,42 @@ def test_answer_counts_for_the_batch_that_was_sent_though_its_topic_seemed_gone(
     client.receive(Response(token=sent[0].token, body=answer), 1)
     assert told[0].values[0] == b"0", "that of the first batch"
     assert before.is_sending, "the second is still on its way"
+
+
+# --- topics of the same name ----------------------------------------------------------------------
+
+
+def test_record_that_was_never_in_a_topic_is_not_to_be_read_by_its_id() -> None:
+    invariants = object.__new__(PartitionInvariants)
+    key = (UUID(int=7), 0)
+    invariants.watched = {key: Watched("other-0", None)}
+    with pytest.raises(Violation, match="D-ONE"):
+        invariants.has_read(key, 0, b"1")
+
+
+def test_client_asks_for_a_deleted_topic_by_its_id_when_another_has_its_name() -> None:
+    read: list[tuple[Key, int, bytes]] = []
+    judge = SimpleNamespace(has_read=lambda *told: read.append(told))
+    settings = ClientSettings.of(
+        brokers=(1,),
+        partitions=1,
+        replication_factor=1,
+        configs={},
+        timeout_ms=1_000,
+        interval_ms=0,
+        is_idempotent=False,
+    )
+    client = Client(settings, Random(1), lambda: 0, cast(Any, judge))
+    before, after = UUID(int=7), UUID(int=8)
+    there = MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=0)
+    for topic_id in (before, after, before):  # the last is old news: nothing is asked for
+        topic = MetadataResponseTopic(name="other", topic_id=topic_id, partitions=(there,))
+        client._learn(MetadataResponse(topics=(topic,)), 0)
+    (sent,) = [effect for effect in client.take_effects() if isinstance(effect, Send)]
+    assert isinstance(sent.body, FetchRequest)
+    assert sent.body.topics[0].topic_id == before
+    records = data_batch([b"1"], timestamp_ms=0)
+    told = FetchedPartition(partition_index=0, records=records)
+    answer = FetchResponse(responses=(FetchedTopic(topic_id=before, partitions=(told,)),))
+    client.receive(Response(token=sent.token, body=answer), 1)
+    assert read == [((before, 0), 0, b"1")]

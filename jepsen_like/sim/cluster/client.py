@@ -1,7 +1,8 @@
 """A client of the simulated cluster, as a core: produces to every partition, reads, remembers.
 
 It creates its topic, then produces batches of unique values with acks=all, one at a time to a
-partition, and reads every partition from the beginning on. What it was told goes to its `History`;
+partition, and reads every partition from the beginning on. It goes on to ask for topics that were
+deleted, by their ids, when others have their names. What it was told goes to its `History`;
 whether that came true is judged in `jepsen_like.sim.cluster.partition_invariants` and
 `jepsen_like.sim.cluster.end`.
 
@@ -137,6 +138,7 @@ class Client:
     _asking: Asking = field(default_factory=Asking)
     _is_created: bool = False
     _partitions: dict[Key, _Partition] = field(default_factory=dict)
+    _ids: dict[tuple[str, int], list[UUID]] = field(default_factory=dict)  # ever, the last counts
     _is_asking_metadata: bool = False
     _due_ms: int = 0  # the next look at the metadata, or the next try to create the topic
 
@@ -236,9 +238,19 @@ class Client:
             assert topic.name is not None, topic
             key = (topic.topic_id, told.partition_index)
             partition = self._partitions.setdefault(key, _Partition(topic.name))
+            self._learn_id(topic.name, key, told.leader_id)
             if told.leader_epoch >= partition.leader_epoch:  # an older one is old news (KIP-320)
                 partition.leader = told.leader_id if told.leader_id >= 0 else None
                 partition.leader_epoch = told.leader_epoch
+
+    def _learn_id(self, name: str, key: Key, leader: int) -> None:
+        """Read of its leader what it must not give away: topics that had the same name."""
+        ids = self._ids.setdefault((name, key[1]), [])
+        if key[0] not in ids:
+            ids.append(key[0])
+        if ids[-1] == key[0] and leader >= 0:
+            for topic_id in ids[:-1]:
+                self._read_deleted(name, (topic_id, key[1]), leader)
 
     def _lose_leader(self, key: Key, partition: _Partition, error: ErrorCode, now_ms: int) -> None:
         """The leader is another, or the whole topic is gone.
@@ -345,6 +357,21 @@ class Client:
             if offset >= partition.position:
                 self.judge.has_read(key, offset, value)
                 partition.position = offset + 1
+
+    def _read_deleted(self, name: str, key: Key, leader: int) -> None:
+        """By the id: the leader of the topic that has the name now does not know it."""
+        place = FetchPartition(partition=key[1], fetch_offset=0, partition_max_bytes=_FETCH_BYTES)
+        body = FetchRequest(
+            max_wait_ms=0, topics=(FetchTopic(topic=name, topic_id=key[0], partitions=(place,)),)
+        )
+        self._asking.ask(leader, body, self.settings.short_ms, partial(self._has_read_deleted, key))
+
+    def _has_read_deleted(self, key: Key, body: object, now_ms: int) -> None:
+        records = (
+            body.responses[0].partitions[0].records if isinstance(body, FetchResponse) else b""
+        )
+        for value, offset in _values(records or b""):
+            self.judge.has_read(key, offset, value)
 
 
 def _produced_in(body: object) -> PartitionProduceResponse | None:

@@ -12,6 +12,7 @@ from controller.controller import Controller
 from jepsen_like.sim.cluster.admin import Admin, AdminSettings
 from jepsen_like.sim.cluster.clean_stops import CleanStops
 from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
+from jepsen_like.sim.cluster.controller_invariants import ControllerInvariants
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.nodes import (
     BROKER_LISTENER,
@@ -78,6 +79,7 @@ class Cluster(Observer):
             world.observe(tracer)
         world.judge(self.quorum)
         world.judge(self)
+        world.judge(ControllerInvariants(self._node_of))
         for node_id in (*options.controllers, *options.brokers):
             world.add(
                 node_id,

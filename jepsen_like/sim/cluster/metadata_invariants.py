@@ -106,6 +106,7 @@ class MetadataInvariants:
         self.one_leader_an_epoch((topic_id, index), now.leader_epoch, now.leader)
         if was is not None:
             _epochs_grow(name, index, was, now)
+            _move_is_done(name, index, was, now)
         self.changed((topic_id, index), name, was, now)
 
     def _is_sound(self, topic_id: UUID, index: int) -> None:
@@ -206,6 +207,22 @@ def _epochs_grow(name: str, index: int, was: PartitionState, now: PartitionState
         not is_same_leader and now.leader_epoch == was.leader_epoch
     ):
         raise Violation("M-PE", f"{name}-{index}: leader epoch of {was} becomes that of {now}")
+
+
+def _move_is_done(name: str, index: int, was: PartitionState, now: PartitionState) -> None:
+    """M-MOV: when a reassignment has ended, all that are replicas then are in sync.
+
+    Unless it was cancelled, which goes back to the replicas of its beginning.
+    """
+    if now.adding_replicas or now.removing_replicas:
+        return
+    replicas = set(now.replicas)
+    was_moving = bool(was.adding_replicas or was.removing_replicas)
+    is_cancelled = replicas == set(was.replicas) - set(was.adding_replicas)
+    if is_cancelled and (was_moving or replicas == set(was.replicas)):
+        return
+    if not replicas <= set(now.isr):
+        raise Violation("M-MOV", f"{name}-{index}: {was} becomes {now}")
 
 
 def _said(image: MetadataImage) -> dict[str, object]:

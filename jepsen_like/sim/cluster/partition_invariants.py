@@ -359,11 +359,16 @@ class PartitionInvariants:
         """D-ONE: whoever reads an offset, whenever and of whomever, reads the same value: that
         which lay there below a high watermark of this very topic, not of one of the same name."""
         watched = self.watched[key]
+        if watched.excused:
+            return
         known = watched.read.get(offset)
         if known is None:
-            known = watched.read[offset] = _exposed_at(watched.exposed, offset) or value
-        if known != value and not watched.excused:
-            raise Violation("D-ONE", f"{watched.name} offset {offset}: read {known!r}, {value!r}")
+            known = _exposed_at(watched.exposed, offset)
+            watched.read[offset] = value
+        if known != value:
+            raise Violation(
+                "D-ONE", f"{watched.name} offset {offset}: read {value!r}, not {known!r}"
+            )
 
     def refused_position(self, key: Key, offset: int) -> None:
         """D-HWE: what a consumer has read never lies beyond the end of a later leader's log."""

@@ -6,17 +6,27 @@ The names in brackets are those of the museum: Apache Kafka had each of these bu
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from controller.accumulator import Accumulator
 from controller.controller import Controller
 from controller.decisions import brokers, configs, partitions
-from controller.metadata import alter_partition, election, partition_records, topics_draft
+from controller.metadata import (
+    alter_partition,
+    election,
+    partition_records,
+    reassignment,
+    topics_draft,
+)
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
+from controller.metadata.reassignment import Assignment
 from jepsen_like.sim.planted.planting import Plants, plant_in
+from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.partitions import BrokerState, IsrPartition
+from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["CONTROLLER_PLANTS"]
 
@@ -24,6 +34,8 @@ CONTROLLER_PLANTS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
+_hear = Controller._hear
+_refusal = alter_partition.refusal
 _decide_configs = configs.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
@@ -65,6 +77,25 @@ def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bo
     return False
 
 
+# What has changed since is somebody who left the ISR. If they may join it again, the leader still
+# counts on them: no record is lost.
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who asks for an ISR knows the present one: its partition epoch (KIP-497)",
+    holder=alter_partition,
+    name="refusal",
+    seeds_max=80,
+)
+def takes_alterations_one_epoch_old(
+    image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
+) -> ErrorCode:
+    if asked.partition_epoch == state.partition_epoch - 1:
+        asked = replace_message(asked, partition_epoch=state.partition_epoch)
+    return _refusal(image, state, asked, broker_id=broker_id)
+
+
 @plant_in(
     CONTROLLER_PLANTS,
     "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
@@ -89,6 +120,33 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
 
 @plant_in(
     CONTROLLER_PLANTS,
+    "a heartbeat acts for the present life of its broker (KIP-631)",
+    holder=brokers,
+    name="decide_heartbeat",
+)
+def obeys_heartbeats_of_earlier_lives(
+    image: MetadataImage, request: BrokerHeartbeatRequest, *rest: Any
+) -> Any:
+    broker = image.brokers.get(request.broker_id)
+    if broker is not None:
+        request = replace_message(request, broker_epoch=broker.epoch)
+    return _decide_heartbeat(image, request, *rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a heartbeat prolongs the session of the present life of its broker (KIP-631)",
+    holder=Controller,
+    name="_hear",
+)
+def hears_earlier_lives(self: Controller, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+    broker = self.head.brokers.get(request.broker_id)
+    if broker is not None:
+        _hear(self, replace_message(request, broker_epoch=broker.epoch), now_ms)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
     "who leads is in the ISR, and alive",
     holder=election,
     name="elect_leader",
@@ -96,6 +154,31 @@ def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) ->
 )
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
     return election.Elected(state.replicas[0])
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a reassignment ends when all that stay are in sync (KIP-455)",
+    holder=election,
+    name="completed",
+)
+def ends_moves_when_the_added_are_in_sync(
+    assignment: Assignment, isr: Iterable[int]
+) -> Assignment | None:
+    is_done = assignment.is_moving and set(assignment.adding) <= set(isr)
+    return reassignment._only(assignment, assignment.staying) if is_done else None
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is shutting down is not elected (KIP-841)",
+    holder=MetadataImage,
+    name="is_acceptable",
+    seeds_max=80,
+)
+def elects_who_is_shutting_down(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
+    broker = self.brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.has_online(directory)
 
 
 @plant_in(

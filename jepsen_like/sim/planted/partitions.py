@@ -37,6 +37,7 @@ PARTITION_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
+_advance = leading.advance_high_watermark
 _append = leading.append
 _follow = Replication.follow
 _answered = Alterations._answered
@@ -130,6 +131,20 @@ def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> b
 )
 def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
     return True
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "who may be about to join does not count for min.insync.replicas",
+    holder=leading,
+    name="advance_high_watermark",
+    seeds_max=20,
+)
+def counts_the_joining_as_in_sync(
+    partition: Partition, role: LeaderOf, *rest: Any, **known: Any
+) -> bool:
+    counted = replace(role, isr=Committed(members=_maximal_isr(role.isr)))
+    return _advance(partition, counted, *rest, **known)
 
 
 @plant_in(

@@ -7,6 +7,7 @@ Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
 """
 
 from jepsen_like.sim.schedules.leaders import LEADER_SCHEDULES
+from jepsen_like.sim.schedules.moves import MOVE_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.schedule_list import Schedules, schedule
 from jepsen_like.sim.schedules.stages import ClusterStage, Held
@@ -18,7 +19,12 @@ from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["SCHEDULES"]
 
-SCHEDULES: Schedules = {**TRUNCATION_SCHEDULES, **LEADER_SCHEDULES, **TOPIC_SCHEDULES}
+SCHEDULES: Schedules = {
+    **TRUNCATION_SCHEDULES,
+    **LEADER_SCHEDULES,
+    **TOPIC_SCHEDULES,
+    **MOVE_SCHEDULES,
+}
 
 
 def _leaves_the_isr(stage: ClusterStage, node: int, leader: int) -> tuple[Held, Held]:
@@ -234,6 +240,24 @@ def leads_again_without_knowing(production: Production) -> None:
     stage.kill(a)
     stage.kill(b)
     stage.until(lambda: stage.leader == c, "c is elected")
+    stage.finish()
+
+
+@schedule(SCHEDULES, finds=("obeys_heartbeats_of_earlier_lives", "hears_earlier_lives"))
+def heartbeat_of_an_earlier_life(production: Production) -> None:
+    """A heartbeat of c is on its way for so long that c has died and registered again. It says
+    nothing of the process that runs now."""
+    stage = production.cluster()
+    *_, c = stage.cast()
+    before = stage.broker_epoch(c)
+    late = stage.hold(BrokerHeartbeatRequest, source=c, target=stage.controller, times=1)
+    stage.until(lambda: bool(late.kept), "c has sent a heartbeat")
+    stage.kill(c)
+    stage.until(lambda: stage.is_fenced(c), "c is fenced")
+    stage.start(c)
+    stage.until(lambda: stage.broker_epoch(c) > before, "c has registered again")
+    stage.wait(50)
+    stage.let_go(late)
     stage.finish()
 
 
