@@ -25,6 +25,7 @@ FOUND_AT = {
     "decides_at_the_end_of_the_log": 0,
     "elects_whoever_is_first": 0,
     "follows_the_slowest": 11,
+    "forgets_the_last_partition": 43,
     "is_content_with_any_isr": 3,
     "keeps_in_sync_who_has_left": 5,
     "keeps_the_leader_epoch": 0,

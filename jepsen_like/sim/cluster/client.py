@@ -38,10 +38,11 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 
-__all__ = ["TOPIC", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
+__all__ = ["TOPIC", "WIDE", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
 
 Key = tuple[UUID, int]  # topic id, partition
 TOPIC = "orders"
+WIDE = "wide"  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
 _LOST_SEQUENCE = (
@@ -225,7 +226,8 @@ class Client:
             self._soon(now_ms)
             return
         for topic in body.topics:
-            if topic.error_code is ErrorCode.NONE:
+            is_wide = topic.name is not None and topic.name.startswith(WIDE)
+            if topic.error_code is ErrorCode.NONE and not is_wide:
                 self._learn_leaders(topic)
         leaders = [partition.leader for partition in self._partitions.values()]
         if not leaders or None in leaders:

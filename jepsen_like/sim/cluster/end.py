@@ -45,6 +45,11 @@ def _keeps_decisions(cluster: Cluster) -> None:
             raise Violation(
                 "M-LOST", f"{name} has {count} partitions and {SETTING}={setting}, not {expected}"
             )
+    for name, partitions in cluster.wide_topics.expected.items():
+        topic = image.topic(name)
+        count = 0 if topic is None else len(list(topic.partitions()))
+        if count != partitions:
+            raise Violation("M-LOST", f"{name} has {count} partitions, not {partitions}")
 
 
 def _values(written: Content) -> dict[int, bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from controller.accumulator import Accumulator
 from controller.controller import Controller
-from controller.decisions import brokers, configs, partitions
+from controller.decisions import brokers, columns, configs, partitions
 from controller.metadata import alter_partition, election, partition_records, topics_draft
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
@@ -24,6 +24,7 @@ CONTROLLER_PLANTS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
+_block_of = columns.block_of
 _decide_configs = configs.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
@@ -167,3 +168,16 @@ def answers_without_doing(*args: Any) -> Any:
 )
 def decides_at_the_end_of_the_log(self: Accumulator) -> int:
     return self._log.end_offset
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a decision over columns is made for every partition",
+    holder=columns,
+    name="block_of",
+    seeds_max=80,
+)
+def forgets_the_last_partition(decided: columns.Decided, *, keep: columns.Hits) -> Any:
+    keep = keep.copy()
+    keep[-1:] = False
+    return _block_of(decided, keep=keep)
