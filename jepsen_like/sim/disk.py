@@ -45,7 +45,7 @@ from quorum.core.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.core.storage import SnapshotEffect, StorageEffect
+from quorum.core.storage import METADATA_LOG, SnapshotEffect, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
@@ -112,6 +112,7 @@ class Disk:
             stored = self.logs[name] = StoredLog(
                 tree=self._tree_of(name, topic_id),
                 topic_id=topic_id,
+                has_snapshots=name == METADATA_LOG,
                 segment_batches=self.faults.segment_batches,
             )
         return stored

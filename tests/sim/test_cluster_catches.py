@@ -23,6 +23,8 @@ FOUND_AT = {
     "answers_without_doing": 0,
     "counts_on_the_shrunk_isr": 0,
     "decides_at_the_end_of_the_log": 0,
+    "deletes_all_that_is_exposed": 17,
+    "deletes_what_is_not_exposed": 17,
     "elects_whoever_is_first": 0,
     "follows_the_slowest": 11,
     "forgets_the_last_partition": 43,

@@ -22,6 +22,7 @@ from jepsen_like.sim.cluster.nodes import (
 from jepsen_like.sim.cluster.one_at_a_time import Operator
 from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS, ClusterOptions
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.cluster.record_deletion import RecordDeletion
 from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.cluster.wide_topics import WideTopics
 from jepsen_like.sim.codec import Codec
@@ -91,7 +92,11 @@ class Cluster(Observer):
         self.client = self._client()
         self.admin = self._admin()
         self.wide_topics = self._wide_topics()
-        self.operators: tuple[Operator, ...] = (self.admin, self.wide_topics)
+        self.operators: tuple[Operator, ...] = (
+            self.admin,
+            self.wide_topics,
+            self._record_deletion(),
+        )
         world.add_client(self.client)
         for operator in self.operators:
             if operator.interval_ms:
@@ -137,6 +142,7 @@ class Cluster(Observer):
             random=self.world.fork("client"),
             next_serial=self.world.sequence,
             judge=self.judge,
+            fired=self.counts.fired,
         )
 
     def _admin(self) -> Admin:
@@ -165,6 +171,17 @@ class Cluster(Observer):
             interval_ms=options.operations.wide_interval_ms,
             random=self.world.fork("wide topics"),
             next_serial=self.world.sequence,
+            fired=self.counts.fired,
+        )
+
+    def _record_deletion(self) -> RecordDeletion:
+        options = self.options
+        return RecordDeletion(
+            led=self.client.led,
+            deletable=lambda key: self.partitions.watched[key].deletable,
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.operations.deletion_interval_ms,
+            random=self.world.fork("record deletion"),
             fired=self.counts.fired,
         )
 
