@@ -121,11 +121,13 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
         end_offset = truncation_point(log.epochs, end_offset=log.end_offset, diverging=diverging)
         log.truncate(end_offset)
         return Progress()
-    batches = fetched_batches(
-        data.records or b"", end_offset=log.end_offset, leader_epoch=role.leader_epoch
-    )
+    records = data.records or b""
+    end_offset = _next_batch_at(log, records)
+    batches = fetched_batches(records, end_offset=end_offset, leader_epoch=role.leader_epoch)
     match batches:
         case Batches(records=records, headers=found):
+            if found and end_offset < log.end_offset:
+                log.reset(end_offset)
             if found:
                 log.append(records, found)
         case Mismatch() | TryLater():
@@ -137,6 +139,23 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
     )
     log.trim(min(data.log_start_offset, log.high_watermark))
     return Progress()
+
+
+def _next_batch_at(log: LocalLog, records: bytes) -> int:
+    """Where the next batch begins: at our end, but for an empty log.
+
+    Records may be deleted up to an offset within a batch, and a log that begins there has to have
+    the batch whole (KIP-107).
+    """
+    if log.start_offset < log.end_offset:
+        return log.end_offset
+    try:
+        _, first = next(headers(records), (0, None))
+    except CorruptBatch:
+        return log.end_offset
+    if first is None or not first.base_offset < log.end_offset < first.next_offset:
+        return log.end_offset
+    return first.base_offset
 
 
 def follower_high_watermark(

@@ -95,6 +95,7 @@ class Disk:
             stored = self.logs[name] = StoredLog(
                 tree=self._tree_of(name, topic_id),
                 topic_id=topic_id,
+                has_snapshots=name == METADATA_LOG,
                 segment_batches=self.faults.segment_batches,
             )
         return stored

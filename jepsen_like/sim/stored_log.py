@@ -54,6 +54,7 @@ class _Waiting:
 class StoredLog:
     tree: LogTree
     topic_id: UUID
+    has_snapshots: bool = True  # what lies before its start is in one
     segment_batches: int = 1  # only whole segments of so many batches are trimmed
     written: Content = field(default_factory=lambda: Content([]))
     durable: Content = field(default_factory=lambda: Content([]))
@@ -86,6 +87,7 @@ class StoredLog:
                 wants_sync = effect.durability is Durability.SYNCED
             case ResetLog():
                 self.written = self.anew(effect.start)
+                self._trimmed_to = 0
             case SaveElection():
                 pass
             case _:
@@ -201,6 +203,8 @@ class StoredLog:
             self.durable = self.anew(newest)
         self.snapshots.remove_before(self.durable.start_offset)
         start_offset = self.durable.start_offset
+        if not self.has_snapshots:
+            return
         if start_offset > 0 and self.snapshots.newest is None and self.durable.start.epoch >= 0:
             raise Violation("R-SS", f"a log starts at {start_offset}, and no snapshot is there")
 

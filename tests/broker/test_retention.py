@@ -108,6 +108,23 @@ def test_follower_behind_the_start_of_its_leader_begins_anew_there() -> None:
     assert [header.base_offset for header in brokers.disks[2].logs["t-0"].headers()] == [6]
 
 
+def test_follower_that_begins_anew_within_a_batch_has_the_batch_whole() -> None:
+    """Found by cluster seed 328 of the simulator: it never fetched again."""
+    brokers = started(2)
+    brokers.kill(2)
+    brokers.fence(2)
+    brokers.change("t", 0, isr=(1,))
+    brokers.produce(1, "t", 0, batch_of(b"a", b"b", b"c"))
+    brokers.run(100)
+    brokers.partition(1, "t", 0).open_log.trim(6)
+    brokers.start(2)
+    brokers.run(5000)
+    follower = brokers.partition(2, "t", 0).open_log
+    assert (follower.start_offset, follower.end_offset, follower.high_watermark) == (6, 8, 8)
+    assert follower.epochs.entries == brokers.partition(1, "t", 0).open_log.epochs.entries
+    assert [header.base_offset for header in brokers.disks[2].logs["t-0"].headers()] == [5]
+
+
 @pytest.mark.parametrize("written", [1, 4])
 def test_follower_that_starts_where_its_leader_has_not_been_begins_anew(written: int) -> None:
     """The leader, elected uncleanly, never had what was deleted here; its own records count."""

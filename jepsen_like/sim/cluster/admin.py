@@ -10,12 +10,10 @@ and one of its requests may arrive when all is over.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from random import Random
 
 from controller.metadata.image import ResourceType
 from jepsen_like.sim.cluster.client import TOPIC
-from jepsen_like.sim.quorum.asking import Asking
-from quorum.core.effects import Effect, Event
+from jepsen_like.sim.cluster.one_at_a_time import UNCLEAR, Operator
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -46,13 +44,6 @@ __all__ = ["SETTING", "Admin", "AdminSettings", "Expected"]
 SETTING = "retention.ms"  # one that changes nothing in a run
 _TOPICS_MAX = 2
 _DIRECT = "direct"  # topics that only controllers are asked about
-# Asked directly, a controller that answers one of these may have done it all the same: those that
-# wait when it loses its office are told so, and a later controller may commit them.
-_UNCLEAR = (
-    ErrorCode.NOT_CONTROLLER,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +52,6 @@ class AdminSettings:
     brokers: tuple[int, ...]
     partitions: int  # of the topic that it moves about
     replication_factor: int
-    timeout_ms: int
-    interval_ms: int  # between two operations, on average
     reuses_names: bool  # of deleted topics
 
 
@@ -74,46 +63,13 @@ class Expected:
     setting: str | None = None
 
 
-@dataclass(slots=True)
-class Admin:
+@dataclass(slots=True, kw_only=True)
+class Admin(Operator):
     settings: AdminSettings
-    random: Random
     next_serial: Callable[[], int]
-    works: bool = True
     expected: dict[str, Expected] = field(default_factory=dict)
-    _asking: Asking = field(default_factory=Asking)
-    _due_ms: int | None = None
 
-    # --- Core ---------------------------------------------------------------------------
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
-
-    def settle(self, now_ms: int) -> None:
-        if self._due_ms is None:
-            self._pause(now_ms)
-        elif now_ms >= self._due_ms and self._asking.is_quiet:
-            self._due_ms = now_ms + self.settings.timeout_ms
-            if self.works:
-                self._operate()
-
-    def deadline_ms(self) -> int | None:
-        return 0 if self._due_ms is None else self._due_ms if self._asking.is_quiet else None
-
-    def take_effects(self) -> list[Effect]:
-        return self._asking.take()
-
-    @property
-    def is_quiet(self) -> bool:
-        return self._asking.is_quiet
-
-    def _pause(self, now_ms: int) -> None:
-        self._due_ms = now_ms + self.random.randint(1, 2 * self.settings.interval_ms)
-
-    def _ask(
+    def _ask_somebody(
         self, body: object, concludes: Callable[[ErrorCode | None], None], name: str = ""
     ) -> None:
         """`concludes` is told the one error of the answer; None if the outcome is not clear.
@@ -124,14 +80,13 @@ class Admin:
         is_direct = name.startswith(_DIRECT) or self.random.random() < 0.5
         node = self.random.choice(settings.controllers if is_direct else settings.brokers)
 
-        def answered(answer: object, now_ms: int) -> None:
-            self._pause(now_ms)
+        def answered(answer: object) -> None:
             error = _error_of(answer)
             # A broker repeats what it forwards, and may be refused what it has achieved before.
-            is_clear = error is ErrorCode.NONE or (is_direct and error not in _UNCLEAR)
+            is_clear = error is ErrorCode.NONE or (is_direct and error not in UNCLEAR)
             concludes(error if is_clear else None)
 
-        self._asking.ask(node, body, settings.timeout_ms, answered)
+        self._ask(node, body, answered)
 
     # --- operations ---------------------------------------------------------------------
 
@@ -157,9 +112,9 @@ class Admin:
             num_partitions=count,
             replication_factor=self.settings.replication_factor,
         )
-        body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.settings.timeout_ms)
+        body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
         self.expected[name] = Expected(partitions=0)
-        self._ask(body, partial(self._concludes, name, Expected(partitions=count)), name)
+        self._ask_somebody(body, partial(self._concludes, name, Expected(partitions=count)), name)
 
     def _name(self) -> str:
         """A new one, or that of a topic that is gone for good."""
@@ -175,16 +130,18 @@ class Admin:
 
     def _delete(self, name: str) -> None:
         body = DeleteTopicsRequest(
-            topics=(DeleteTopicState(name=name),), timeout_ms=self.settings.timeout_ms
+            topics=(DeleteTopicState(name=name),), timeout_ms=self.timeout_ms
         )
-        self._ask(body, partial(self._concludes, name, Expected(partitions=0)), name)
+        self._ask_somebody(body, partial(self._concludes, name, Expected(partitions=0)), name)
 
     def _extend(self, name: str) -> None:
         known = self.expected[name]
         count = known.partitions + 1
         topic = CreatePartitionsTopic(name=name, count=count)
-        body = CreatePartitionsRequest(topics=(topic,), timeout_ms=self.settings.timeout_ms)
-        self._ask(body, partial(self._concludes, name, replace(known, partitions=count)), name)
+        body = CreatePartitionsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
+        self._ask_somebody(
+            body, partial(self._concludes, name, replace(known, partitions=count)), name
+        )
 
     def _configure(self, name: str) -> None:
         value = str(self.next_serial())
@@ -195,7 +152,7 @@ class Admin:
         )
         known = replace(self.expected[name], setting=value)
         body = IncrementalAlterConfigsRequest(resources=(resource,))
-        self._ask(body, partial(self._concludes, name, known), name)
+        self._ask_somebody(body, partial(self._concludes, name, known), name)
 
     def _concludes(self, name: str, wanted: Expected, error: ErrorCode | None) -> None:
         if error is None:
@@ -205,7 +162,7 @@ class Admin:
 
     def _elect(self) -> None:
         """Let the preferred replicas lead, wherever they can."""
-        self._ask(ElectLeadersRequest(timeout_ms=self.settings.timeout_ms), _ignore)
+        self._ask_somebody(ElectLeadersRequest(timeout_ms=self.timeout_ms), _ignore)
 
     def _reassign(self) -> None:
         """Other replicas for a partition of the client's topic, or the same in another order."""
@@ -216,10 +173,10 @@ class Admin:
             partition_index=index, replicas=None if self.random.random() < 0.1 else replicas
         )
         body = AlterPartitionReassignmentsRequest(
-            timeout_ms=settings.timeout_ms,
+            timeout_ms=self.timeout_ms,
             topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),),
         )
-        self._ask(body, _ignore)
+        self._ask_somebody(body, _ignore)
 
 
 def _error_of(body: object) -> ErrorCode:

@@ -17,11 +17,21 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
+from broker.offsets import EARLIEST
 from jepsen_like.sim.quorum.asking import Asking
 from quorum.core.effects import Effect, Event
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
-from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.fetching import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from wire.messages.producing import (
     InitProducerIdRequest,
@@ -39,10 +49,11 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 
-__all__ = ["TOPIC", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
+__all__ = ["TOPIC", "WIDE", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
 
 Key = tuple[UUID, int]  # topic id, partition
 TOPIC = "orders"
+WIDE = "wide"  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
 _LOST_SEQUENCE = (
@@ -126,6 +137,7 @@ class _Partition:
     sequence: int = 0
     position: int = 0  # of the reader
     is_reading: bool = False
+    is_before_start: bool = False  # what comes next has been deleted
 
 
 @dataclass(slots=True)
@@ -134,6 +146,7 @@ class Client:
     random: Random
     next_serial: Callable[[], int]
     judge: Judge
+    fired: Callable[[str], None] = lambda _kind: None
     produces: bool = True
     _asking: Asking = field(default_factory=Asking)
     _is_created: bool = False
@@ -166,7 +179,8 @@ class Client:
             ):
                 self._produce(key, partition, now_ms)
             if not partition.is_reading:
-                self._read(key, partition)
+                find = self._find_start if partition.is_before_start else self._read
+                find(key, partition)
 
     def deadline_ms(self) -> int | None:
         due = [] if self._is_asking_metadata else [self._due_ms]
@@ -188,6 +202,14 @@ class Client:
     def positions(self) -> dict[Key, int]:
         """How far each partition has been read."""
         return {key: partition.position for key, partition in self._partitions.items()}
+
+    def led(self) -> dict[Key, tuple[int, int]]:
+        """The partitions of its own topic that have a leader: that, and how far they were read."""
+        return {
+            key: (partition.leader, partition.position)
+            for key, partition in self._partitions.items()
+            if partition.leader is not None and partition.name == TOPIC
+        }
 
     def _may_send(self, partition: _Partition) -> bool:
         if self.settings.is_idempotent and partition.producer_id < 0:
@@ -227,7 +249,8 @@ class Client:
             self._soon(now_ms)
             return
         for topic in body.topics:
-            if topic.error_code is ErrorCode.NONE:
+            is_wide = topic.name is not None and topic.name.startswith(WIDE)
+            if topic.error_code is ErrorCode.NONE and not is_wide:
                 self._learn_leaders(topic)
         leaders = [partition.leader for partition in self._partitions.values()]
         if not leaders or None in leaders:
@@ -349,7 +372,7 @@ class Client:
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self.judge.refused_position(key, partition.position)
-            partition.position = 0
+            partition.is_before_start = True
         if told is None or error is not ErrorCode.NONE:
             self._lose_leader(key, partition, error, now_ms)
             return
@@ -372,6 +395,31 @@ class Client:
         )
         for value, offset in _values(records or b""):
             self.judge.has_read(key, offset, value)
+
+    def _find_start(self, key: Key, partition: _Partition) -> None:
+        assert partition.leader is not None, key
+        partition.is_reading = True
+        asked = ListOffsetsPartition(
+            partition_index=key[1],
+            current_leader_epoch=partition.leader_epoch,
+            timestamp=EARLIEST,
+        )
+        body = ListOffsetsRequest(
+            topics=(ListOffsetsTopic(name=partition.name, partitions=(asked,)),)
+        )
+        answered = partial(self._has_found_start, key, partition)
+        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
+
+    def _has_found_start(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
+        partition.is_reading = False
+        told = body.topics[0].partitions[0] if isinstance(body, ListOffsetsResponse) else None
+        error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
+        if told is None or error is not ErrorCode.NONE:
+            self._lose_leader(key, partition, error, now_ms)
+            return
+        self.fired("sent_to_start")
+        partition.is_before_start = False
+        partition.position = told.offset
 
 
 def _produced_in(body: object) -> PartitionProduceResponse | None:

@@ -20,9 +20,12 @@ from jepsen_like.sim.cluster.nodes import (
     start_broker,
     start_controller,
 )
+from jepsen_like.sim.cluster.one_at_a_time import Operator
 from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS, ClusterOptions
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.cluster.record_deletion import RecordDeletion
 from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
+from jepsen_like.sim.cluster.wide_topics import WideTopics
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.node_clock import Clock
@@ -93,14 +96,21 @@ class Cluster(Observer):
         self.network.once = (CLIENT_CHANNEL, "forwarding", "alter-partition")
         self.client = self._client()
         self.admin = self._admin()
+        self.wide_topics = self._wide_topics()
+        self.operators: tuple[Operator, ...] = (
+            self.admin,
+            self.wide_topics,
+            self._record_deletion(),
+        )
         world.add_client(self.client)
-        if options.admin_interval_ms:
-            world.add_client(self.admin)
+        for operator in self.operators:
+            if operator.interval_ms:
+                world.add_client(operator)
 
     def _build_invariants(self) -> None:
         options, world = self.options, self.world
         timeout_us = 2 * options.quorum.fetch_timeout_ms * 1500 + 10_000
-        self.metadata = MetadataInvariants(lambda: world.events_done)
+        self.metadata = MetadataInvariants(lambda: world.events_done, self.counts.fired)
         self.quorum = Invariants(
             world=world,
             voters=tuple(map(ReplicaKey, options.controllers)),
@@ -137,6 +147,7 @@ class Cluster(Observer):
             random=self.world.fork("client"),
             next_serial=self.world.sequence,
             judge=self.judge,
+            fired=self.counts.fired,
         )
 
     def _admin(self) -> Admin:
@@ -146,14 +157,37 @@ class Cluster(Observer):
             brokers=options.brokers,
             partitions=options.partitions,
             replication_factor=options.replication_factor,
-            timeout_ms=options.client_timeout_ms,
-            interval_ms=options.admin_interval_ms,
             reuses_names=not options.quorum.codecs,  # old versions of Fetch know but names
         )
         return Admin(
             settings=settings,
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.admin_interval_ms,
             random=self.world.fork("admin"),
             next_serial=self.world.sequence,
+        )
+
+    def _wide_topics(self) -> WideTopics:
+        options = self.options
+        return WideTopics(
+            controllers=options.controllers,
+            brokers=options.brokers,
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.operations.wide_interval_ms,
+            random=self.world.fork("wide topics"),
+            next_serial=self.world.sequence,
+            fired=self.counts.fired,
+        )
+
+    def _record_deletion(self) -> RecordDeletion:
+        options = self.options
+        return RecordDeletion(
+            led=self.client.led,
+            deletable=lambda key: self.partitions.watched[key].deletable,
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.operations.deletion_interval_ms,
+            random=self.world.fork("record deletion"),
+            fired=self.counts.fired,
         )
 
     # --- processes ------------------------------------------------------------------------

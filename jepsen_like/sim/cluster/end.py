@@ -28,8 +28,9 @@ def check_end(cluster: Cluster) -> None:
         for node_id in state.replicas:
             written = cluster.hosts[node_id].disk.log(watched.name).written
             values = _values(written)
-            _keeps_acknowledged(watched, node_id, values)
-            _keeps_read(watched, node_id, values)
+            start_offset = min(written.start_offset, watched.deletable.start_offset)
+            _keeps_acknowledged(watched, node_id, values, start_offset)
+            _keeps_read(watched, node_id, values, start_offset)
         if cluster.options.is_idempotent:
             _has_no_duplicate(watched, values)
 
@@ -45,6 +46,11 @@ def _keeps_decisions(cluster: Cluster) -> None:
             raise Violation(
                 "M-LOST", f"{name} has {count} partitions and {SETTING}={setting}, not {expected}"
             )
+    for name, partitions in cluster.wide_topics.expected.items():
+        topic = image.topic(name)
+        count = 0 if topic is None else len(list(topic.partitions()))
+        if count != partitions:
+            raise Violation("M-LOST", f"{name} has {count} partitions, not {partitions}")
 
 
 def _values(written: Content) -> dict[int, bytes]:
@@ -55,11 +61,14 @@ def _values(written: Content) -> dict[int, bytes]:
     }
 
 
-def _keeps_acknowledged(watched: Watched, node_id: int, values: dict[int, bytes]) -> None:
-    """D-ACK: every record that was acknowledged with acks=all is at its offset, everywhere."""
+def _keeps_acknowledged(
+    watched: Watched, node_id: int, values: dict[int, bytes], start_offset: int
+) -> None:
+    """D-ACK: every record that was acknowledged with acks=all is at its offset, everywhere, from
+    `start_offset` on: what lies before was deleted."""
     for batch in watched.acknowledged:
         for offset, value in enumerate(batch.values, batch.base_offset):
-            if values.get(offset) != value:
+            if offset >= start_offset and values.get(offset) != value:
                 raise Violation(
                     "D-ACK",
                     f"{watched.name} of {node_id}: {value!r} was acknowledged at {offset}, where"
@@ -67,10 +76,12 @@ def _keeps_acknowledged(watched: Watched, node_id: int, values: dict[int, bytes]
                 )
 
 
-def _keeps_read(watched: Watched, node_id: int, values: dict[int, bytes]) -> None:
-    """D-ONE: every record that was read is still there."""
+def _keeps_read(
+    watched: Watched, node_id: int, values: dict[int, bytes], start_offset: int
+) -> None:
+    """D-ONE: every record that was read is still there, but for those that were deleted."""
     for offset, value in watched.read.items():
-        if values.get(offset) != value:
+        if offset >= start_offset and values.get(offset) != value:
             raise Violation(
                 "D-ONE",
                 f"{watched.name} of {node_id}: {value!r} was read at {offset}, where there is"

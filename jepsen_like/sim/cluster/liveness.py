@@ -104,7 +104,7 @@ def written_since(before: dict[Key, int]) -> Missing:
 
     def missing(cluster: Cluster) -> str:
         for key, watched in cluster.partitions.watched.items():
-            is_asked = watched in _electable(cluster) and watched.name.startswith(f"{TOPIC}-")
+            is_asked = _is_electable(watched) and watched.name.startswith(f"{TOPIC}-")
             if is_asked and watched.acknowledgements == before.get(key, 0):
                 return f"nothing acknowledged in {watched.name}: {watched.state}"
         return ""
@@ -116,10 +116,10 @@ def everything_is_settled(cluster: Cluster) -> str:
     """L-HW: nothing is written any more; all logs are the same and all of them is exposed."""
     watched_by_key = cluster.partitions.watched
     waits = [watched_by_key[key].name for key in cluster.client.waits if watched_by_key[key].state]
-    if waits or not cluster.admin.is_quiet:
-        return f"no answer yet: {waits or 'to the administrator'}"
+    if waits or not all(operator.is_quiet for operator in cluster.operators):
+        return f"no answer yet: {waits or 'to an operator'}"
     for key, watched in watched_by_key.items():
-        if watched not in _electable(cluster):
+        if not _is_electable(watched):
             continue
         assert watched.state is not None
         ends = dict(_ends(cluster, key, watched))
@@ -135,12 +135,12 @@ def everything_is_settled(cluster: Cluster) -> str:
 
 
 def _electable(cluster: Cluster) -> list[Watched]:
-    return [
-        watched
-        for watched in cluster.partitions.watched.values()
-        if watched.state is not None
-        and (watched.state.isr or watched.state.eligible_leader_replicas)
-    ]
+    return [watched for watched in cluster.partitions.watched.values() if _is_electable(watched)]
+
+
+def _is_electable(watched: Watched) -> bool:
+    state = watched.state
+    return state is not None and bool(state.isr or state.eligible_leader_replicas)
 
 
 def _leading(cluster: Cluster, watched: Watched) -> LeaderOf | None:

@@ -7,6 +7,7 @@ show can then be compared with it, and each change of a partition be judged when
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from controller.decisions.partitions import COLUMNS_FROM
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import (
     CommittedBatch,
@@ -35,9 +36,12 @@ PartitionChanged = Callable[[Key, str, PartitionState | None, PartitionState | N
 class MetadataInvariants:
     """Raises `Violation`. `changed` hears of every change of a partition, in order."""
 
-    def __init__(self, moment: Callable[[], int]) -> None:
-        """`moment` tells the number of the event that is going on."""
+    def __init__(
+        self, moment: Callable[[], int], fired: Callable[[str], None] = lambda _kind: None
+    ) -> None:
+        """`moment` tells the number of the event that is going on; `fired` counts."""
         self._moment = moment
+        self._fired = fired
         self.image = MetadataImage()
         self.changed: PartitionChanged = _nobody
         self.registered_at: dict[int, int] = {}  # by broker: the moment of its last registration
@@ -63,7 +67,7 @@ class MetadataInvariants:
 
     def _replay(self, batch: CommittedBatch) -> None:
         """Change by change: decisions share batches, and each of them has made its own state."""
-        image = self.image
+        before = image = self.image
         steps: list[tuple[MetadataImage, MetadataDelta]] = []
         for offset, change in offsets_of(batch.changes, end_offset=batch.next_offset):
             end = offset + record_count((change,))
@@ -81,8 +85,15 @@ class MetadataInvariants:
             raise violations[0]
         for topic_id, index in sorted(changed):
             self._is_sound(topic_id, index)
+        if len(changed) >= COLUMNS_FROM and self._shrunk(before, changed) >= COLUMNS_FROM:
+            self._fired("decided_in_columns")
         if any(delta.brokers_changed for _, delta in steps):
             self._are_fit()
+
+    def _shrunk(self, before: MetadataImage, changed: set[Key]) -> int:
+        """Of how many partitions has somebody left the ISR?"""
+        pairs = ((before.partition(*key), self.image.partition(*key)) for key in changed)
+        return sum(bool(was and now and set(was.isr) - set(now.isr)) for was, now in pairs)
 
     def _step(self, after: MetadataImage, delta: MetadataDelta) -> list[Key]:
         """Returns the partitions that have changed."""

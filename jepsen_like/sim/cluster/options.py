@@ -7,16 +7,24 @@ with short timeouts is short.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
+from jepsen_like.sim.cluster.topic_operations import OPERATION_KINDS, Operations, draw_operations
 from jepsen_like.sim.counts import FAULT_KINDS
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["CLUSTER_FAULT_KINDS", "CLUSTER_NEMESIS_KINDS", "ClusterOptions", "draw_cluster_options"]
+__all__ = [
+    "CLUSTER_FAULT_KINDS",
+    "CLUSTER_NEMESIS_KINDS",
+    "ClusterOptions",
+    "draw_cluster_options",
+    "draw_run",
+]
 
 # Clocks go right here, and disks that cannot be written to are left to the quorum's own runs.
 _NOT_DRAWN = ("skewed", "write_failed")
@@ -24,7 +32,7 @@ _NOT_DRAWN = ("skewed", "write_failed")
 CLUSTER_NEMESIS_KINDS = ("deaf", "stalled", "wiped")
 CLUSTER_FAULT_KINDS = tuple(
     kind
-    for kind in sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, "superseded"))
+    for kind in sorted((*FAULT_KINDS, *CLUSTER_NEMESIS_KINDS, *OPERATION_KINDS, "superseded"))
     if kind not in _NOT_DRAWN
 )
 _PACE = {"deaf": (4.0, 8.0), "stalled": (0.5, 1.0, 2.0), "wiped": (4.0, 8.0)}
@@ -57,6 +65,7 @@ class ClusterOptions:
     is_idempotent: bool = False
     calm_start: bool = True  # no faults before everything is up and in sync for the first time
     admin_interval_ms: int = 0  # between two operations; 0: none
+    operations: Operations = field(default_factory=Operations)
 
     brokers_lose_power: bool = False  # and with it what Kafka acknowledges without a sync
     nemesis_ms: dict[str, int] = field(default_factory=dict)  # by cluster kind: as in the quorum's
@@ -85,6 +94,13 @@ class ClusterOptions:
     def round_trip_ms(self) -> int:
         """The longest that a request to the controller goes unanswered before it is repeated."""
         return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
+
+
+def draw_run(world: VirtualTime) -> ClusterOptions:
+    """All that a seed decides before its run begins."""
+    options = draw_cluster_options(world.fork("options"))
+    unit_ms = options.quorum.election_timeout_ms
+    return replace(options, operations=draw_operations(world, unit_ms))
 
 
 def draw_cluster_options(random: Random) -> ClusterOptions:

@@ -21,10 +21,12 @@ from dataclasses import dataclass, field
 
 from broker.broker import Broker
 from broker.isr import PendingExpand
+from broker.local_log import LocalLog
 from broker.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.sim.cluster.client import Acknowledged, Key
+from jepsen_like.sim.cluster.deletable import Deletable
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
@@ -49,6 +51,7 @@ class Watched:
     acknowledged: list[Acknowledged] = field(default_factory=list)
     acknowledgements: int = 0  # those of excused partitions too
     read: dict[int, bytes] = field(default_factory=dict)  # by offset
+    deletable: Deletable = field(default_factory=Deletable)
 
 
 @dataclass(slots=True)
@@ -60,6 +63,9 @@ class _Seen:
     had_enough: bool = False  # in sync, by the end of its last turn in this leader epoch
     last: Entry | None = None
     epochs: list[EpochStart] = field(default_factory=list)  # of what was written up to `last`
+    log: LocalLog | None = None
+    start_offset: int = 0  # of `log`
+    was_empty: bool = True
 
 
 class PartitionInvariants:
@@ -137,7 +143,7 @@ class PartitionInvariants:
             if self._broker_of(member) is None or self._may_lack(watched, member):
                 continue
             written = self._written(member, watched.name)
-            if written is not None and not written.holds(last):
+            if written is not None and not _holds(written, last):
                 raise Violation(
                     "D-THW",
                     f"{watched.name}: {last} was exposed, {member} of {state.isr} ends at"
@@ -201,9 +207,35 @@ class PartitionInvariants:
         if high_watermark != seen.high_watermark and not watched.excused:
             self._high_watermark_changed(partition, watched, seen, written, has_led=has_led)
         seen.high_watermark = high_watermark
+        if partition.open_log.start_offset != seen.start_offset:
+            self._start_changed(partition, watched, seen)
+        seen.was_empty = partition.open_log.start_offset == partition.open_log.end_offset
         if isinstance(role, LeaderOf):
             seen.had_enough = _has_enough(partition, role)
             self._counts_on_members(key, watched)
+
+    def _start_changed(self, partition: Partition, watched: Watched, seen: _Seen) -> None:
+        """D-LSO: a log starts where somebody has asked for, within what was exposed, and goes back
+        only with another process, that may not know what was not synced, or to the beginning of the
+        batch in which an empty log starts."""
+        log = partition.open_log
+        before, seen.start_offset = seen.start_offset, log.start_offset
+        is_same, seen.log = log is seen.log, log
+        if watched.excused:
+            return
+        if is_same and not seen.was_empty and log.start_offset < before:
+            self._starts_wrongly(partition, f"it started at {before}")
+        if log.start_offset > _end(watched.exposed):
+            self._starts_wrongly(partition, f"{_end(watched.exposed)} were exposed")
+        if not watched.deletable.allows(log.start_offset):
+            self._starts_wrongly(partition, f"{watched.deletable} were deleted")
+
+    def _starts_wrongly(self, partition: Partition, why: str) -> None:
+        raise Violation(
+            "D-LSO",
+            f"{partition.name} of {partition.node_id} starts at {partition.open_log.start_offset}:"
+            f" {why}",
+        )
 
     # --- the log --------------------------------------------------------------------------
 
@@ -234,6 +266,7 @@ class PartitionInvariants:
         """
         log = partition.open_log
         known = [entry for entry in log.epochs.entries if entry.start_offset < log.end_offset]
+        epochs = _within(epochs, log.start_offset, log.end_offset)
         if (log.end_offset, known) != (written.end_offset, epochs):
             raise Violation(
                 "D-EPC",
@@ -371,8 +404,11 @@ class PartitionInvariants:
             )
 
     def refused_position(self, key: Key, offset: int) -> None:
-        """D-HWE: what a consumer has read never lies beyond the end of a later leader's log."""
+        """D-HWE: what a consumer has read never lies beyond the end of a later leader's log. It
+        may lie before its start, if that was asked for."""
         watched = self.watched[key]
+        if offset < watched.deletable.start_offset:
+            return
         if not watched.excused and watched.state is not None:
             raise Violation("D-HWE", f"{watched.name}: {offset} was read up to, now out of range")
 
@@ -393,6 +429,21 @@ def _exposes_enough(partition: Partition, role: LeaderOf) -> None:
             f"{partition.name}: {partition.node_id} exposes up to"
             f" {partition.open_log.high_watermark} with ISR {role.isr.members}",
         )
+
+
+def _within(epochs: list[EpochStart], start_offset: int, end_offset: int) -> list[EpochStart]:
+    """What is left of them in a log that starts and ends there, as brokers remember it."""
+    kept = bisect_right(epochs, start_offset, key=lambda entry: entry.start_offset)
+    if start_offset == end_offset:
+        return []
+    if kept == 0:
+        return epochs
+    return [EpochStart(epochs[kept - 1].epoch, start_offset), *epochs[kept:]]
+
+
+def _holds(written: Content, entry: Entry) -> bool:
+    """Or began anew behind it, where its leader's log starts."""
+    return written.start_offset >= entry.next_offset or written.holds(entry)
 
 
 def _add_epochs(epochs: list[EpochStart], written: Content, before: Entry | None) -> None:
@@ -419,7 +470,8 @@ def _end(exposed: list[Entry]) -> int:
 
 
 def _below(written: Content, high_watermark: int) -> Entry | None:
-    """The last entry below a high watermark; None if there is none."""
+    """The last entry below a high watermark; None if there is none, or if it is not known."""
     if high_watermark <= written.start_offset:
-        return None
+        is_first = high_watermark == written.start_offset  # all below has just been deleted
+        return written.origin if is_first else None
     return written.entries[written.index_of(high_watermark - 1)]

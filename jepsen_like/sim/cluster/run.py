@@ -16,7 +16,7 @@ from jepsen_like.sim.cluster.converging import Convergence
 from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.faults import ClusterFaults
 from jepsen_like.sim.cluster.liveness import is_ready, led
-from jepsen_like.sim.cluster.options import ClusterOptions, draw_cluster_options
+from jepsen_like.sim.cluster.options import ClusterOptions, draw_run
 from jepsen_like.sim.ending import Ending, ending_of
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults
@@ -39,7 +39,7 @@ class ClusterRun:
         self, seed: int, options: ClusterOptions | None = None, tracer: Observer | None = None
     ) -> None:
         if options is None:
-            options = draw_cluster_options(VirtualTime(seed).fork("options"))
+            options = draw_run(VirtualTime(seed))
         self.options = options
         self.cluster = cluster = Cluster(seed, options, tracer)
         self._world = world = cluster.world
@@ -88,7 +88,8 @@ class ClusterRun:
     def _heal(self, events_max: int) -> None:
         """No more faults; what sick disks have begun ends in its own time."""
         self._set_faults(_HEALTHY_LINKS, DiskFaults())
-        self.cluster.admin.works = False
+        for operator in self.cluster.operators:
+            operator.works = False
         self._faults.heal()
         self._nemesis.heal()
         busy_until_us = max(host.disk.busy_until_us for host in self.cluster.hosts.values())

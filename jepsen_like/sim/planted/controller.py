@@ -10,7 +10,7 @@ from uuid import UUID
 
 from controller.accumulator import Accumulator
 from controller.controller import Controller
-from controller.decisions import brokers, configs, partitions
+from controller.decisions import brokers, columns, configs, partitions
 from controller.metadata import (
     alter_partition,
     election,
@@ -36,6 +36,7 @@ CONTROLLER_PLANTS: Plants = {}
 _changed = partition_records.changed
 _hear = Controller._hear
 _refusal = alter_partition.refusal
+_block_of = columns.block_of
 _decide_configs = configs.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = partitions.leave_isrs
@@ -250,3 +251,16 @@ def answers_without_doing(*args: Any) -> Any:
 )
 def decides_at_the_end_of_the_log(self: Accumulator) -> int:
     return self._log.end_offset
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a decision over columns is made for every partition",
+    holder=columns,
+    name="block_of",
+    seeds_max=80,
+)
+def forgets_the_last_partition(decided: columns.Decided, *, keep: columns.Hits) -> Any:
+    keep = keep.copy()
+    keep[-1:] = False
+    return _block_of(decided, keep=keep)

@@ -39,6 +39,7 @@ PARTITION_SURVIVORS: Plants = {}
 _maximal_isr = isr.maximal_isr
 _advance = leading.advance_high_watermark
 _append = leading.append
+_trim = LocalLog.trim
 _follow = Replication.follow
 _answered = Alterations._answered
 _conclude = Alterations._conclude
@@ -370,6 +371,33 @@ def remembers_empty_epochs(self: Partition, state: PartitionState) -> partition.
     )
     is_same = isinstance(before, FollowerOf) and before.leader_epoch == state.leader_epoch
     return partition.Change.UPDATED if is_same else partition.Change.FOLLOWS
+
+
+# --- where logs start -------------------------------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "what lies behind the offset that was asked for is not deleted (KIP-107)",
+    holder=LocalLog,
+    name="trim",
+    seeds_max=40,
+)
+def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
+    _trim(self, self.high_watermark if start_offset > self.start_offset else start_offset)
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "nothing is deleted that is not exposed (KIP-107)",
+    holder=LocalLog,
+    name="trim",
+    seeds_max=40,
+)
+def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
+    if self.start_offset < start_offset == self.high_watermark:
+        self.high_watermark = start_offset = self.end_offset
+    _trim(self, start_offset)
 
 
 # --- orderly stops --------------------------------------------------------------------------

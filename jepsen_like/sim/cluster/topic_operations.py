@@ -1,0 +1,40 @@
+"""What is done to topics while a cluster runs, beside what its administrator does: in some runs.
+
+Each kind is drawn from a random stream of its own, and works by one of its own.
+"""
+
+from dataclasses import dataclass
+
+from jepsen_like.sim.virtual_time import VirtualTime
+
+__all__ = ["OPERATION_KINDS", "Operations", "draw_operations"]
+
+# As they are counted: what never took effect in a sweep makes it void.
+OPERATION_KINDS = (
+    "decided_in_columns",
+    "records_deleted",
+    "sent_to_start",
+    "wide_created",
+    "wide_deleted",
+)
+_DELETION_SHARE = 0.3
+_WIDE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """Milliseconds between two of a kind, on average; 0: none."""
+
+    deletion_interval_ms: int = 0  # records of the client are deleted
+    wide_interval_ms: int = 0  # topics of 100 partitions and more come and go
+
+
+def draw_operations(world: VirtualTime, unit_ms: int) -> Operations:
+    deletion = world.fork("operations/deletion")
+    wide = world.fork("operations/wide")
+    return Operations(
+        deletion_interval_ms=(
+            unit_ms * deletion.choice((1, 3)) if deletion.random() < _DELETION_SHARE else 0
+        ),
+        wide_interval_ms=unit_ms * wide.choice((1, 2)) if wide.random() < _WIDE_SHARE else 0,
+    )
