@@ -59,6 +59,7 @@ class _Seen:
     """What was last seen of one replica in one process."""
 
     leader_epoch: int | None = None  # that it leads
+    followed_epoch: int = -1  # that it leads or follows
     high_watermark: int = 0
     had_enough: bool = False  # in sync, by the end of its last turn in this leader epoch
     last: Entry | None = None
@@ -196,6 +197,7 @@ class PartitionInvariants:
         if is_new or written.last is not seen.last:
             self._held[(host.node_id, key)] = written.last
             self._log_changed(host, partition, watched, seen, is_new=is_new)
+        seen.followed_epoch = partition.leader_epoch
         has_led = seen.leader_epoch is not None  # when the turn began
         if led_epoch != seen.leader_epoch:
             seen.leader_epoch = led_epoch
@@ -252,7 +254,7 @@ class PartitionInvariants:
         else:
             _add_epochs(seen.epochs, written, before)
         self._knows_its_epochs(partition, written, seen.epochs)
-        if has_grown and not is_new and seen.leader_epoch is None:
+        if has_grown and not is_new and seen.followed_epoch == partition.leader_epoch:
             self._follows_its_leader(partition, written)
         elif not has_grown:
             self._members_hold(watched)
@@ -277,7 +279,8 @@ class PartitionInvariants:
     def _follows_its_leader(self, partition: Partition, written: Content) -> None:
         """D-PRE: what a follower has after it appended is a prefix of its leader's log.
 
-        Not what it appended as leader itself, earlier in the turn that made it a follower.
+        Not what it appended earlier in the turn in which it heard of this leader: it led itself, or
+        followed another.
         """
         if isinstance(partition.role, LeaderOf) or partition.leader_id == NO_LEADER:
             return
