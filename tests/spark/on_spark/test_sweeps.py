@@ -15,7 +15,7 @@ from tests.spark.conftest import SETTINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extra]  # much of the machine
 
 PLANT = "votes_twice"
 SEEDS = range(3)
