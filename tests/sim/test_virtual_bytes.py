@@ -149,7 +149,9 @@ def contents(system: System, directory: str) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 20))]
+)
 def test_directory_has_the_bytes_that_it_has_through_os(seed: int, tmp_path: Path) -> None:
     directory = str(tmp_path / "data")
     files = VirtualFiles(Random(seed))
