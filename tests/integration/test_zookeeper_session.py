@@ -27,7 +27,10 @@ from wire.zk.session import (
 )
 
 REASON = missing_reason()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+pytestmark = [
+    pytest.mark.skipif(REASON is not None, reason=REASON or ""),
+    pytest.mark.extra,  # a ZooKeeper of its own
+]
 
 CONNECTING, CONNECTED, CLOSED = (
     SessionState.CONNECTING,
