@@ -50,7 +50,7 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 cost: .venv/installed-test            ## the tests of `test`, to record what each file costs
 	$(FAST) --record-cost
 
-sim: .venv/installed-test             ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, properties
+sim: .venv/installed-test             ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, properties, mutants
 	$(BIN)/quorumlab chaos sim --sweep 20000
 	$(BIN)/quorumlab chaos sim --cluster --sweep 8000
 	$(BIN)/quorumlab chaos sim --catches
@@ -58,6 +58,7 @@ sim: .venv/installed-test             ## hours: long seed sweeps, every planted 
 	for design in zk-v1 zk-v2 zk-v3 zk-redesign zk-kip497; do \
 	  $(BIN)/quorumlab chaos sim --design $$design --sweep 200 || exit; done
 	$(PYTEST) $(SHARED) --hypothesis-profile=long -m "hypothesis and not extra and not slow"
+	$(BIN)/python -m tests.mutants --fresh --page docs/mutants.md
 
 chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md

@@ -23,9 +23,9 @@ from benchmarks.peers import porcupine_register
 from benchmarks.peers.local import scratch_directory
 from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.queues import check_queue_columns
+from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
 from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.verdict import Outcome
 from spark.checks import check
 from spark.columns import log_columns
 from spark.judging import Bounds, judged

@@ -42,7 +42,8 @@ class Verdict(Enum):
     RETRY = "retry"
 
 
-def judge(error: ErrorCode) -> Verdict:
+def judge(error: ErrorCode | None) -> Verdict:
+    """None: there is no answer, which does not say that nothing was done."""
     match error:
         case ErrorCode.NONE:
             return Verdict.ACCEPTED
@@ -143,23 +144,15 @@ class Alterations:
     def _answered(self, event: Event, now_ms: int) -> None:
         assert self._in_flight is not None
         in_flight, self._in_flight = self._in_flight, None
-        body = event.body if isinstance(event, Response) else None
-        if isinstance(body, AlterPartitionResponse) and body.error_code is ErrorCode.NONE:
-            results = {
-                (topic.topic_id, result.partition_index): result
-                for topic in body.topics
-                for result in topic.partitions
-            }
-            for key, alteration in in_flight.items():
-                self._conclude(alteration, results.get(key), now_ms)
-        else:
-            self._next_send_ms = now_ms + self._retry_backoff_ms
+        results = results_of(event)
+        for key, alteration in in_flight.items():
+            self.conclude(alteration, results.get(key), now_ms)
         self._send(now_ms)
 
-    def _conclude(
+    def conclude(
         self, alteration: Alteration, result: IsrPartitionResult | None, now_ms: int
     ) -> None:
-        verdict = Verdict.RETRY if result is None else judge(result.error_code)
+        verdict = judge(None if result is None else result.error_code)
         if verdict is Verdict.RETRY:
             self._next_send_ms = now_ms + self._retry_backoff_ms
             return
@@ -174,6 +167,18 @@ class Alterations:
         elif verdict is Verdict.REVERT:
             leading.revert_alteration(alteration.role, alteration.asked)
             self._settled(alteration.partition, now_ms)
+
+
+def results_of(event: Event) -> dict[tuple[UUID, int], IsrPartitionResult]:
+    """By partition; nothing if there is no answer, or the request was refused as a whole."""
+    body = event.body if isinstance(event, Response) else None
+    if not isinstance(body, AlterPartitionResponse) or body.error_code is not ErrorCode.NONE:
+        return {}
+    return {
+        (topic.topic_id, result.partition_index): result
+        for topic in body.topics
+        for result in topic.partitions
+    }
 
 
 def alter_partition_request(

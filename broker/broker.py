@@ -131,7 +131,7 @@ class Broker:
             self._checkpointing,
             self._retention,
             self._assignments,
-            self._coordinators,
+            self.coordinators,
         )
         self._routes = self._build_routes()
         self._always_served = (ApiVersionsRequest, *self.membership.always_served)
@@ -209,7 +209,7 @@ class Broker:
         )
 
     def _build_groups(self, random: Random) -> None:
-        self._coordinators = Coordinators(
+        self.coordinators = Coordinators(
             config=self.config.groups,
             cluster=self.cluster,
             leaders=self.leaders,
@@ -219,7 +219,7 @@ class Broker:
         self._coordination = Coordination(
             config=self.config.groups,
             cluster=self.cluster,
-            coordinators=self._coordinators,
+            coordinators=self.coordinators,
             auto_creation=self._auto_creation,
             outbox=self.outbox,
             random=random,
@@ -366,7 +366,7 @@ class Broker:
         self._become_ready(now_ms)
 
     def _see(self, delta: MetadataDelta, now_ms: int) -> None:
-        self._coordinators.obey(delta, now_ms)
+        self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
 
@@ -415,7 +415,7 @@ class Broker:
             case LeaderOf() if change is Change.ELECTED:
                 self._replication.stop(partition)
                 self.leaders.elected(partition, now_ms)
-                self._coordinators.elected(partition, now_ms)
+                self.coordinators.elected(partition, now_ms)
             case LeaderOf():
                 self.leaders.changed(partition, now_ms)
             case FollowerOf() as role:
@@ -436,13 +436,13 @@ class Broker:
         self.leaders.resigned(partition)
         self._producing.lost(partition, error)
         self._deletions.lost(partition, error)
-        self._coordinators.lost(partition, now_ms)
+        self.coordinators.lost(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 
     def _progressed(self, partition: Partition, now_ms: int) -> None:
         self._producing.progressed(partition, now_ms)
         self._deletions.progressed(partition)
-        self._coordinators.progressed(partition, now_ms)
+        self.coordinators.progressed(partition, now_ms)
         self._fetching.wake(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:

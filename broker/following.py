@@ -119,7 +119,10 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
         end_offset = truncation_point(log.epochs, end_offset=log.end_offset, diverging=diverging)
-        log.truncate(end_offset)
+        if end_offset <= data.log_start_offset and log.start_offset < data.log_start_offset:
+            log.reset(data.log_start_offset)  # it has let go of all that we share
+        else:
+            log.truncate(end_offset)
         return Progress()
     records = data.records or b""
     end_offset = _next_batch_at(log, records)

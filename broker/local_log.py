@@ -121,6 +121,14 @@ class LocalLog:
         self.end_offset = headers[-1].next_offset
         self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
 
+    def forget_empty_epochs(self) -> None:
+        """Forget the epoch that we led last, if we wrote nothing in it.
+
+        The cache says which epochs wrote. One that did not must not stand where the log of the
+        next leader may have records of an earlier epoch.
+        """
+        self.epochs.truncate(self.end_offset)
+
     def truncate(self, end_offset: int) -> None:
         """Remove what lies at or after `end_offset`. A high watermark above it comes down.
 

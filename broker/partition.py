@@ -194,9 +194,7 @@ class Partition:
         return Change.UPDATED if same_epoch else Change.ELECTED
 
     def _become_follower(self, state: PartitionState) -> Change:
-        # An epoch that we led without writing anything must not stand where the next leader's log
-        # may have records of an earlier epoch: the cache says which epochs wrote.
-        self.open_log.epochs.truncate(self.open_log.end_offset)
+        self.open_log.forget_empty_epochs()
         before = self.role
         self.role = FollowerOf(
             leader_id=state.leader,

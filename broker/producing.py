@@ -38,7 +38,7 @@ from wire.messages.producing import (
     TopicProduceResponse,
 )
 
-__all__ = ["Producing"]
+__all__ = ["Producing", "waits_for_isr"]
 
 _NOT_FOR_CLIENTS = Refused(
     error=ErrorCode.INVALID_TOPIC_EXCEPTION, reason="brokers keep this topic for themselves"
@@ -152,7 +152,7 @@ class Producing:
         if isinstance(taken, Refused):
             pending.results[slot] = failure(data.index, taken)
             return
-        if pending.acks == -1:
+        if waits_for_isr(pending.acks):
             self._wait(partition, Waiter(pending, slot, data.index, taken))
         else:
             pending.results[slot] = success(data.index, taken, partition)
@@ -261,6 +261,11 @@ class Producing:
 def asked_topic(topic: TopicProduceData) -> Asked:
     indexes = tuple(data.index for data in topic.partition_data)
     return Asked(topic.name, topic.topic_id, indexes)
+
+
+def waits_for_isr(acks: int) -> bool:
+    """Is the answer to wait until all that are in sync have the batch?"""
+    return acks == -1
 
 
 def request_refusal(body: ProduceRequest, api_version: int) -> Refused | None:

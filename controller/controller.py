@@ -19,6 +19,7 @@ from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
 from controller.chores import Chores
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, periodic_elections
+from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
@@ -302,8 +303,7 @@ class Controller:
 
     def _hear(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
         """A broker lives, even if there is no time to answer it."""
-        broker = self._heads.head.brokers.get(request.broker_id)
-        if broker is not None and broker.epoch == request.broker_epoch:
+        if present_life(self._heads.head, request) is not None:
             self.liveness.heard(
                 request.broker_id,
                 request.broker_epoch,

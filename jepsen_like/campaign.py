@@ -15,7 +15,7 @@ from itertools import combinations, groupby
 from random import Random
 from typing import Any
 
-from jepsen_like.schedule import clash
+from jepsen_like.faults.kinds import clash
 
 __all__ = [
     "Planned",
@@ -185,8 +185,8 @@ def report(
         _TITLE,
         "",
         "Runs on real processes: the workloads by turns, each under several kinds of faults. What",
-        "makes a run void was fixed before the first of them (`jepsen_like/validity.py`); void",
-        "runs are counted here, and not repeated.",
+        "makes a run void was fixed before the first of them (`jepsen_like/faults/validity.py`);",
+        "void runs are counted here, and not repeated.",
         "",
         f"Made by `{command}`: {_at(commits)}. A run is made again by its command below the table.",
         "",

@@ -16,10 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jepsen_like.checkers.register_initial import INITIAL
-from jepsen_like.foreign import REGISTERS
-from jepsen_like.history import Header, History, MalformedHistory, Op, Value, stream_history
-from jepsen_like.interchange import READERS, read_as
+from jepsen_like.histories.foreign import REGISTERS
+from jepsen_like.histories.history import (
+    INITIAL,
+    Header,
+    History,
+    MalformedHistory,
+    Op,
+    Value,
+    stream_history,
+)
+from jepsen_like.histories.interchange import READERS, read_as
 from quorumlab.verb_errors import Failed, UsageError
 
 __all__ = [

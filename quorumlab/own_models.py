@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jepsen_like.checkers.models import Model
-from jepsen_like.history import MalformedHistory
+from jepsen_like.histories.history import MalformedHistory
 from quorumlab.verb_errors import UsageError
 
 __all__ = ["own_model", "running"]

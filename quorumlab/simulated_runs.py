@@ -11,15 +11,21 @@ import json
 from pathlib import Path
 
 from jepsen_like.advice import command
-from jepsen_like.fault_outcomes import fault_outcome_as_json
-from jepsen_like.history import History, MalformedHistory, encode_header, encode_op, read_history
+from jepsen_like.checkers.verdict import as_json
+from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
+from jepsen_like.histories.history import (
+    History,
+    MalformedHistory,
+    encode_header,
+    encode_op,
+    read_history,
+)
+from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
-from jepsen_like.timeline import around, timeline
-from jepsen_like.verdict import as_json
 from quorumlab.overwriting import refuse_other_directory
 from quorumlab.verb_errors import Failed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from jepsen_like.history import MalformedHistory
+from jepsen_like.histories.history import MalformedHistory
 from spark.judging import Bounds, judged
 from spark.verdicts import encoded
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.judges import shows_nothing
-from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Verdict
+from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.histories.history import MalformedHistory
 from spark.batches import Judging
 from spark.checksums import SummedUp, damaged, is_intact, summed_up
 from spark.distributed import Pieces, judged_in_pieces

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from jepsen_like.history import MalformedHistory
+from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["SummedUp", "damaged", "is_intact", "seal", "summed_up"]
 

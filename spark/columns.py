@@ -18,7 +18,7 @@ from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, R
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import numbered
 from jepsen_like.checkers.reporting import places
-from jepsen_like.history import Kind, Op, Value
+from jepsen_like.histories.history import Kind, Op, Value
 from spark.schema import BRINGING, NIL
 from spark.verdicts import named
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jepsen_like.history import Header, MalformedHistory, Op
+from jepsen_like.histories.history import Header, MalformedHistory, Op
 from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row

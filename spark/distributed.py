@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jepsen_like.checkers.log_pieces import skips
-from jepsen_like.verdict import Verdict, compose
+from jepsen_like.checkers.verdict import Verdict, compose
 from spark import pieces
 from spark.columns import log_columns
 from spark.piece_borders import at_borders, carried_on, jumps_in, verdicts_in

@@ -20,9 +20,9 @@ from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
 from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.checkers.zones import sound, sound_verdict
-from jepsen_like.history import Header
-from jepsen_like.verdict import Finding, Verdict, compose
+from jepsen_like.histories.history import Header
 from spark.columns import lines, log_columns, objects, operations
 from spark.keyed_columns import plain, queue_columns, register_columns
 from spark.rows import STEPS, WHOLE

@@ -14,7 +14,7 @@ from jepsen_like.checkers.pairing import Pairing, numbered, order_of
 from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
 from jepsen_like.checkers.reporting import places
 from jepsen_like.checkers.zones import Accesses, RegisterColumns
-from jepsen_like.history import Value
+from jepsen_like.histories.history import Value
 from spark.columns import Values, kinds, numbers, objects, values
 
 __all__ = ["plain", "queue_columns", "register_columns"]

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from jepsen_like.checkers.log_columns import Column
 from jepsen_like.checkers.reporting import lines
-from jepsen_like.verdict import Verdict
+from jepsen_like.checkers.verdict import Verdict
 from spark.schema import SCHEMA
 from spark.verdicts import encoded
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
 

@@ -11,11 +11,11 @@ from typing import Any, assert_never
 import msgpack
 
 from jepsen_like.checkers.judges import LINT_SHOWN, Split, key_of, split_of
+from jepsen_like.checkers.lint import Lint
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.checkers.operations import NEVER, OBSERVE, Operation, paired
-from jepsen_like.history import NEMESIS, Kind, Op, Value
-from jepsen_like.lint import Lint
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 from spark.schema import BRINGING, NIL, TAKING, Row
 
 __all__ = ["STEPS", "WHOLE", "rows"]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
+from jepsen_like.checkers.verdict import Finding, Outcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import failed, run_plan
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.sweep import Run, SweepResult, run_all_apart
 from jepsen_like.sim.workers import Died, apart, died
-from jepsen_like.verdict import Finding, Outcome
 from spark.session import Settings, bounded
 
 if TYPE_CHECKING:

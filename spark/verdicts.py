@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jepsen_like.verdict import Finding, Outcome, Verdict, as_json, compose, from_json
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, as_json, compose, from_json
 
 __all__ = ["decoded", "encoded", "named", "of_run", "run_and_name", "summed"]
 

@@ -77,15 +77,6 @@ NAMES_TWICE: dict[str, dict[str, int]] = {
         **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
     },
     "broker": {"membership": 4, "offsets": 2},
-    "jepsen_like": {
-        **dict.fromkeys(["admin", "options", "zookeeper"], 4),
-        **dict.fromkeys(["nemesis", "network", "processes", "registry", "run", "workers"], 3),
-        **dict.fromkeys(["asking", "choice", "clients", "cluster", "disks", "every"], 2),
-        **dict.fromkeys(["faults", "history", "kafka", "leaders", "liveness", "log", "logs"], 2),
-        **dict.fromkeys(["messages", "observers", "outcome", "plan", "playing", "register"], 2),
-        **dict.fromkeys(["snapshots", "stages", "steps", "voters", "votes"], 2),
-        "zk_stage": 2,
-    },
     "quorumlab": dict.fromkeys(["demo", "ledger", "node", "status", "topics"], 2),
 }
 

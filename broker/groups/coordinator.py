@@ -59,12 +59,13 @@ class Surroundings:
 class Coordinator:
     def __init__(self, partition: Partition, shared: Surroundings) -> None:
         self.index = partition.index
+        self.leader_epoch = partition.leader_epoch
         self.groups: dict[str, Group] = {}
+        self.offsets: dict[str, GroupOffsets] = {}  # by group: what is committed
         self.error: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # NONE: it serves
         self._name = partition.name
         self._config = shared.config
         self._shared = shared
-        self._offsets: dict[str, GroupOffsets] = {}
         self._writing = Writing(
             partition,
             leaders=shared.leaders,
@@ -97,7 +98,7 @@ class Coordinator:
         self._writing.close(error, now_ms)
 
     def _loaded(self, contents: Contents, now_ms: int) -> None:
-        self._offsets = contents.offsets
+        self.offsets = contents.offsets
         for group_id, metadata in contents.groups.items():
             self.groups[group_id] = restore(group_id, metadata, now_ms)
         for group_id in contents.offsets:
@@ -158,7 +159,7 @@ class Coordinator:
         elif group.state is not GroupState.EMPTY:
             concluded(ErrorCode.NON_EMPTY_GROUP, now_ms)
         else:
-            tombstones = removal.tombstones(group_id, self._offsets.get(group_id, {}))
+            tombstones = removal.tombstones(group_id, self.offsets.get(group_id, {}))
             gone: list[Change] = [*tombstones, GroupChange(group_id=group_id, metadata=None)]
             if self._writing.write(gone, concluded, now_ms):
                 self._drop(group, now_ms)
@@ -218,7 +219,7 @@ class Coordinator:
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             if error is ErrorCode.NONE:
-                known = self._offsets.get(asked.group_id, {})
+                known = self.offsets.get(asked.group_id, {})
                 answer(offsets.fetch(known, asked, self._shared.topic_id_of))
             else:
                 answer(offsets.refused_fetch(asked, error, api_version))
@@ -232,7 +233,7 @@ class Coordinator:
         self, request: OffsetDeleteRequest, answer: Callable[[object], None], now_ms: int
     ) -> None:
         group_id = request.group_id
-        known = self._offsets.get(group_id, {})
+        known = self.offsets.get(group_id, {})
         group = self.groups.get(group_id)
         topic_with = self._shared.topic_with
         changes, response = removal.delete_offsets(group, known, request, topic_with)
@@ -247,10 +248,10 @@ class Coordinator:
         """Forget offsets that nobody needs any more, and groups of which nothing is left."""
         retention_ms = self._config.retention_ms
         gone: list[Change] = []
-        for group_id in self._offsets:
+        for group_id in self.offsets:
             self._group(group_id, now_ms)  # if its tombstone was written, but not all of theirs
         for group in self.groups.values():
-            known = self._offsets.get(group.id, {})
+            known = self.offsets.get(group.id, {})
             old = removal.expired(group, known, retention_ms=retention_ms, now_ms=now_ms)
             gone += removal.tombstones(group.id, old)
             is_over = len(old) == len(known) and not group.pending
@@ -261,7 +262,7 @@ class Coordinator:
     def topics_deleted(self, names: frozenset[str], now_ms: int) -> None:
         """A topic that is created again under the same name begins at its beginning."""
         gone: list[Change] = []
-        for group_id, known in self._offsets.items():
+        for group_id, known in self.offsets.items():
             old = {place: committed for place, committed in known.items() if place[0] in names}
             gone += removal.tombstones(group_id, old)
         self._forget(gone, now_ms)
@@ -298,7 +299,7 @@ class Coordinator:
     def _committed(self, change: Change, now_ms: int) -> None:
         """Offsets count from now on; groups themselves are ahead of the log."""
         if isinstance(change, OffsetChange):
-            apply_offset(self._offsets, change)
+            apply_offset(self.offsets, change)
             if change.committed is not None:
                 self._group(change.group_id, now_ms)
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 
 from broker.groups.offsets import GroupOffsets
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
+from broker.local_log import LocalLog
 from broker.partition import Partition
 from quorum.core.effects import Event, ReadDone
 from wire.batch import Record, headers, records_of
 from wire.varint import Malformed
 
-__all__ = ["Contents", "Loading", "apply_offset"]
+__all__ = ["Contents", "Loading", "apply_offset", "load_end"]
 
 
 @dataclass(slots=True)
@@ -52,6 +53,11 @@ def apply_offset(offsets: dict[str, GroupOffsets], change: OffsetChange) -> None
             del offsets[change.group_id]
 
 
+def load_end(log: LocalLog) -> int:
+    """Up to where a new leader reads: a follower learns late how far its log is committed."""
+    return log.end_offset
+
+
 class Loading:
     """`loaded` gets the contents once; `failed` gets a sentence instead if they cannot be read."""
 
@@ -69,7 +75,7 @@ class Loading:
         self._failed = failed
         self._contents = Contents()
         self._next_offset = self._log.start_offset
-        self._end_offset = self._log.end_offset
+        self._end_offset = load_end(self._log)
         self._is_reading = False
         self._is_over = False
 

@@ -8,6 +8,7 @@ Source: KIP-631, KIP-841, KIP-858, KIP-966; Kafka's ClusterControlManager, Broke
 
 from dataclasses import dataclass
 from enum import Enum
+from uuid import UUID
 
 from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions import partitions
@@ -38,12 +39,14 @@ __all__ = [
     "decide_heartbeat",
     "decide_registration",
     "decide_unregister",
+    "epoch_of_process",
     "fence",
     "has_unsupported_feature",
     "invalid_log_dirs",
     "is_caught_up",
     "is_duplicate",
     "next_state",
+    "present_life",
     "registration_error",
 ]
 
@@ -72,13 +75,20 @@ def decide_registration(
     if error is not ErrorCode.NONE:
         return Decision(response=BrokerRegistrationResponse(error_code=error))
     before = image.brokers.get(request.broker_id)
+    epoch = epoch_of_process(before, request.incarnation_id, next_offset)
     if before is not None and before.incarnation_id == request.incarnation_id:
-        return _register(image, request, epoch=before.epoch, amended=before)
+        return _register(image, request, epoch=epoch, amended=before)
     cleanup: tuple[Change, ...] = ()
     if before is not None:
         was_clean = request.previous_broker_epoch == before.epoch
         cleanup = partitions.leave_isrs(image, before.id, config, lost=not was_clean)
-    return _register(image, request, epoch=next_offset, cleanup=cleanup)
+    return _register(image, request, epoch=epoch, cleanup=cleanup)
+
+
+def epoch_of_process(before: BrokerImage | None, incarnation_id: UUID, next_offset: int) -> int:
+    """Every process has an epoch of its own; it keeps it when it registers again (KIP-380)."""
+    is_same = before is not None and before.incarnation_id == incarnation_id
+    return before.epoch if before is not None and is_same else next_offset
 
 
 def registration_error(
@@ -222,8 +232,8 @@ class Heard:
 def decide_heartbeat(
     image: MetadataImage, request: BrokerHeartbeatRequest, config: ControllerConfig, heard: Heard
 ) -> Decision[BrokerHeartbeatResponse]:
-    broker = image.brokers.get(request.broker_id)
-    if broker is None or broker.epoch != request.broker_epoch:
+    broker = present_life(image, request)
+    if broker is None:
         stale = BrokerHeartbeatResponse(
             error_code=ErrorCode.STALE_BROKER_EPOCH, should_shut_down=False
         )
@@ -240,6 +250,12 @@ def decide_heartbeat(
         should_shut_down=state is BrokerState.SHUTDOWN_NOW,
     )
     return Decision(response=response, changes=changes, is_atomic=False)
+
+
+def present_life(image: MetadataImage, request: BrokerHeartbeatRequest) -> BrokerImage | None:
+    """The broker that sent a heartbeat, unless another process of it has registered since."""
+    broker = image.brokers.get(request.broker_id)
+    return broker if broker is not None and broker.epoch == request.broker_epoch else None
 
 
 def is_caught_up(broker: BrokerImage, request: BrokerHeartbeatRequest) -> bool:

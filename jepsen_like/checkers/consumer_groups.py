@@ -26,8 +26,8 @@ from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import Kind, MalformedHistory, Value
-from jepsen_like.verdict import Finding, Verdict, compose
+from jepsen_like.checkers.verdict import Finding, Verdict, compose
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["check_commits"]
 

@@ -7,7 +7,7 @@ equals nothing in Python, and itself here.
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from jepsen_like.history import Value
+from jepsen_like.histories.history import Value
 
 __all__ = ["exact"]
 

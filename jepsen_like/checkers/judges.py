@@ -28,6 +28,7 @@ from enum import Enum
 from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.keyed_search import check_as, check_keyed
+from jepsen_like.checkers.lint import lint
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
 from jepsen_like.checkers.observations import check_observations
@@ -39,9 +40,8 @@ from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.transactions import check_transactions
-from jepsen_like.history import NEMESIS, Header, History, Kind, Op, Value
-from jepsen_like.lint import lint
-from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.histories.history import NEMESIS, Header, History, Kind, Op, Value
 
 __all__ = [
     "JUDGED",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jepsen_like.checkers import log_losses, log_records, log_sessions, partition_order
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.checkers.verdict import Finding, Verdict
 
 __all__ = ["check_log", "check_log_columns", "linearizability"]
 

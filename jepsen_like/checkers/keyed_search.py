@@ -8,8 +8,8 @@ from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation, lines_of
 from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.shrink import blamed
-from jepsen_like.history import Kind, MalformedHistory, Value
-from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["check_as", "check_by_search", "check_keyed"]
 

@@ -21,7 +21,7 @@ from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent,
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
 from jepsen_like.checkers.reporting import place
-from jepsen_like.history import Kind, Value
+from jepsen_like.histories.history import Kind, Value
 
 __all__ = [
     "CODES",

@@ -15,7 +15,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
 
 __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from jepsen_like.checkers import log_losses, log_records, log_sessions, partition_order
 from jepsen_like.checkers.log_columns import Column, LogColumns
+from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.checkers.visibility import Bounds
-from jepsen_like.verdict import Finding, Verdict
 
 __all__ = ["gaps", "judge_losses", "judge_offsets", "judge_values", "judge_walk", "jumps", "skips"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import FAIL, OK, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
 from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
 
 __all__ = [
     "aborted_reads",

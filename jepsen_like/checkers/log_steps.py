@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.reporting import place
-from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["ELEMENT", "ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
 

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jepsen_like.checkers.operations import OBSERVE
-from jepsen_like.history import Kind, MalformedHistory, Op, Value
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.histories.history import Kind, MalformedHistory, Op, Value
 
 __all__ = ["check_observations"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jepsen_like.history import NEMESIS, Kind, Op, Value
+from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 
 __all__ = ["NEVER", "NO_LINE", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
 

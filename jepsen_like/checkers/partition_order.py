@@ -21,8 +21,8 @@ from jepsen_like.checkers.log_columns import FAIL, INFO, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import first_rows
 from jepsen_like.checkers.reporting import Told, evidence, invocation, report
+from jepsen_like.checkers.verdict import Finding
 from jepsen_like.checkers.visibility import Bounds, Rows
-from jepsen_like.verdict import Finding
 
 __all__ = [
     "bounds_of",

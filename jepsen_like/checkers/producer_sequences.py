@@ -23,8 +23,8 @@ from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
 from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.reporting import place
-from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["check_sequences"]
 

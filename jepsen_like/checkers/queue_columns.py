@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.reporting import place
-from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["FAIL", "INFO", "NOTHING", "OK", "Column", "Ends", "QueueColumns", "Taken"]
 

@@ -24,7 +24,7 @@ from jepsen_like.checkers.queue_columns import FAIL, NOTHING, OK, Column, QueueC
 from jepsen_like.checkers.queue_order import Covered, QueueOrder
 from jepsen_like.checkers.reporting import Told, evidence, report
 from jepsen_like.checkers.search import Budget
-from jepsen_like.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 
 __all__ = ["check_queue_columns", "check_queues", "with_search"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.history import Kind, MalformedHistory, Value
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = [
     "STALE",

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, new_value, without_useless
-from jepsen_like.history import Kind, Value
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import Kind, Value
 
 __all__ = ["Chains", "chains_of", "happened"]
 

@@ -12,10 +12,9 @@ from shlex import quote
 
 from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation
 from jepsen_like.checkers.register_accesses import Register, unwritten
-from jepsen_like.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import INITIAL, Kind, MalformedHistory, Value
 
 __all__ = [
-    "INITIAL",
     "Initial",
     "beginning_with",
     "initial_of",
@@ -24,7 +23,6 @@ __all__ = [
     "why_doubted",
 ]
 
-INITIAL = "initial"  # an option of a run: [the value], or [] if nobody knows it
 Initial = Sequence[Value]
 _BEFORE = 2  # positions: the write's call and return
 

@@ -16,9 +16,9 @@ import numpy as np
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written
 from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.checkers.visibility import Bounds, Rows
-from jepsen_like.history import Value
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.histories.history import Value
 
 __all__ = ["check_versions"]
 

@@ -16,10 +16,10 @@ from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written, new_value
 from jepsen_like.checkers.register_chains import Chains, chains_of
 from jepsen_like.checkers.reporting import Told, report
+from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.checkers.visibility import Bounds
 from jepsen_like.checkers.zones import Accesses, Clusters, clashes
-from jepsen_like.history import Value
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.histories.history import Value
 
 __all__ = ["check_zones", "went_back"]
 

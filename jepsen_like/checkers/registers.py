@@ -36,8 +36,8 @@ from jepsen_like.checkers.register_initial import (
 from jepsen_like.checkers.register_versions import check_versions
 from jepsen_like.checkers.register_zones import check_zones
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import Kind
-from jepsen_like.verdict import Outcome, Verdict, compose
+from jepsen_like.checkers.verdict import Outcome, Verdict, compose
+from jepsen_like.histories.history import Kind
 
 __all__ = ["check_registers"]
 

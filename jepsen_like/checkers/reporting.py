@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["SHOWN", "Told", "evidence", "invocation", "lines", "place", "places", "report"]
 

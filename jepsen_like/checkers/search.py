@@ -20,7 +20,7 @@ from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.search_depth import depth_first
 from jepsen_like.checkers.search_frontier import frontier
 from jepsen_like.checkers.search_refuting import refuting
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 
 __all__ = ["Answer", "Budget", "refuted", "search"]
 

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 
 __all__ = ["TURN", "Answer", "Search"]
 

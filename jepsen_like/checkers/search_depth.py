@@ -15,7 +15,7 @@ from typing import NamedTuple
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_answer import TURN, Answer, Search
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 
 __all__ = ["asked", "depth_first", "same_before"]
 

@@ -20,7 +20,7 @@ from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.search_depth import same_before
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 
 __all__ = ["Frontier", "events_of", "frontier"]
 

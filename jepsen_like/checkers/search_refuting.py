@@ -16,7 +16,7 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_answer import Answer, Search
 from jepsen_like.checkers.search_depth import asked, same_before
 from jepsen_like.checkers.search_frontier import Frontier, events_of
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 
 __all__ = ["refuting"]
 

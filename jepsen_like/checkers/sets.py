@@ -33,8 +33,8 @@ from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import ELEMENT
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import Kind, MalformedHistory, Value
-from jepsen_like.verdict import Finding, Verdict, compose
+from jepsen_like.checkers.verdict import Finding, Verdict, compose
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["check_set"]
 

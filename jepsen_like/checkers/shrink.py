@@ -16,7 +16,7 @@ from typing import TypeVar
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_depth import asked
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 
 __all__ = ["blamed", "smallest"]
 

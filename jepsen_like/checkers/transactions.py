@@ -21,8 +21,8 @@ from jepsen_like.checkers.dependencies import Dependencies, Kind
 from jepsen_like.checkers.log_columns import Column, LogColumns
 from jepsen_like.checkers.log_sessions import internal_send_skips
 from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.history import Value
-from jepsen_like.verdict import Finding, Verdict
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.histories.history import Value
 
 __all__ = ["check_transactions"]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, numbered, order_of
-from jepsen_like.verdict import Verdict
+from jepsen_like.checkers.verdict import Verdict
 
 __all__ = ["Accesses", "Clusters", "RegisterColumns", "clashes", "sound", "sound_verdict"]
 

@@ -8,10 +8,10 @@ error of the poll: what a consumer has read is never taken back.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.clients.leaders import Leaders, Place
+from jepsen_like.clients.known_leaders import Leaders, Place
 from jepsen_like.clients.steps import Ask, Steps
-from jepsen_like.history import Kind, Value
-from jepsen_like.workload import Done
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.workloads.workload import Done
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (

@@ -16,10 +16,10 @@ Source: KIP-98 (idempotence), KIP-360; Kafka's producer.
 
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.clients.leaders import Leaders, Place
+from jepsen_like.clients.known_leaders import Leaders, Place
 from jepsen_like.clients.steps import Ask, Clock, Steps
-from jepsen_like.history import Kind
-from jepsen_like.workload import Done
+from jepsen_like.histories.history import Kind
+from jepsen_like.workloads.workload import Done
 from wire.batch import Record, build_batch
 from wire.errors import ErrorCode
 from wire.messages.producing import (

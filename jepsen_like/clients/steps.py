@@ -6,8 +6,8 @@
 
 Who drives it carries out one step after the other and sends back what came of it: the answer's
 body, or None where there was none. The simulator does that on virtual time
-(`jepsen_like.sim.chaos.workers`), tests with sockets. The time is read where it is needed, from a
-clock that the driver gives.
+(`jepsen_like.sim.chaos.workload_core`), tests with sockets. The time is read where it is needed,
+from a clock that the driver gives.
 
 A step that gets no answer may have been carried out all the same.
 """

@@ -3,10 +3,10 @@
 Built and read here once; who sends it, and what a missing answer means, is each client's business.
 """
 
-from jepsen_like.history import Kind
-from jepsen_like.workload import Done, NewTopic
+from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.register import CONFIG
 from jepsen_like.workloads.topic_set import PREFIX
+from jepsen_like.workloads.workload import Done, NewTopic
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,

@@ -1,7 +1,7 @@
 """What hangs in the museum: an item for each known failure, with the exhibits that show it.
 
-An exhibit is a schedule and a hole: the schedule is red with the hole, by the rule that is named,
-and green on the shipped rules. The hole is a planted bug (`jepsen_like.sim.planted`), or a setting
+An exhibit is a schedule and a bug: the schedule is red with the bug, by the rule that is named,
+and green on the shipped rules. The bug is a planted bug (`jepsen_like.planted`), or a setting
 that Apache Kafka still has: nothing that ships can plant one, only the museum and the tests do. Or
 it is a design of ZooKeeper mode that has it by its document, and another design mends it.
 
@@ -11,7 +11,7 @@ Source: the ids are those of the reliability facts, section 4.1.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jepsen_like.history import Value
+from jepsen_like.histories.history import Value
 
 __all__ = ["Exhibit", "Item"]
 
@@ -40,7 +40,7 @@ class Exhibit:
         assert self.violated or self.seen, self.schedule
 
     @property
-    def hole(self) -> str:
+    def bug(self) -> str:
         """What is wrong in the red run, by name."""
         settings = [f"{name}={value}" for name, value in self.settings.items()]
         return ",".join([*self.plants.split(",")] if self.plants else settings)

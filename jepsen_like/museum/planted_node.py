@@ -4,7 +4,7 @@
 
 The museum and the tests start it in place of the shipped node. Everything after the names is for
 `quorumlab`. Nothing else plants anything in a process: a cluster
-that is started by `quorumlab up` or `quorumlab node` cannot have a hole.
+that is started by `quorumlab up` or `quorumlab node` cannot have a planted bug.
 """
 
 import runpy
@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
-from jepsen_like.sim.planted.planting import Plants, planted_in
-from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
+from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.planted.planting import Plants, planted_in
+from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
 
 __all__ = ["ALL_PLANTS", "main", "planted_all"]
 

@@ -1,4 +1,4 @@
-"""One play of a schedule, with a hole or without, and what became of it.
+"""One play of a schedule, with a bug or without, and what became of it.
 
 Judged by the simulator's invariants, which stop it at once, or not judged: then it is played to its
 end, whatever breaks, and only the clients' history is left to tell.
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Header, History, Value
+from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.histories.history import Header, History, Value
 from jepsen_like.museum.planted_node import planted_all
 from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
@@ -17,10 +18,9 @@ from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.production import Production, Step
 from jepsen_like.sim.schedules.schedule_list import Schedules
 from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.schedules.zookeeper import ZK_SCHEDULES
+from jepsen_like.sim.schedules.zk_schedules import ZK_SCHEDULES
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
-from jepsen_like.verdict import Verdict
 
 _SCRIPTS = ("jepsen_like.sim.schedules.", "jepsen_like.real.museum.")  # they assert what they are
 
@@ -75,7 +75,7 @@ def play(
     header = Header(
         workload="log",
         seed=seed,
-        options={"schedule": schedule, "hole": plants, "idempotent": False},
+        options={"schedule": schedule, "bug": plants, "idempotent": False},
     )
     return Played(
         end=end,

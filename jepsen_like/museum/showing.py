@@ -8,10 +8,10 @@ green              no judge objects, and the history is valid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
 from jepsen_like.sim.ending import ANY_ERROR, described
-from jepsen_like.verdict import Outcome, Verdict
 
 __all__ = ["Counted", "Shown", "count_seeds", "show", "show_item"]
 

@@ -19,7 +19,7 @@ Figures = Mapping[str, str]  # by `key_of`: "20 of 20 red, 20 of 20 green"
 _HEAD = """\
 # The museum of bugs
 
-Known failures of Apache Kafka, each with a schedule that shows it: red on rules with the hole,
+Known failures of Apache Kafka, each with a schedule that shows it: red on rules with the bug,
 green on the shipped ones. Written by
 
     quorumlab chaos museum --seeds {seeds} --format markdown > docs/museum.md
@@ -29,17 +29,17 @@ two, and `quorumlab chaos museum ITEM` plays one and tells it step by step,
 with the violation, its witness and the mended run. The exit code is 4 if red is not red or green is
 not green.
 
-A *hole* is a bug that is planted for as long as a run lasts, or a setting that Apache Kafka still
+A *bug* is planted for as long as a run lasts, or is a setting that Apache Kafka still
 has: nothing that ships can plant one. Or it is a design of [ZooKeeper mode](zookeeper-mode.md),
 which has it by its document; green is the design that mends it. *Said by*: the simulator's
 invariants and bounds (see [simulation.md](simulation.md)), and in italics what the clients' history
 says alone, with no judge at all, where a client can see it. *Runs*: the schedule with the times of
-so many seeds. *At random*: the simulator's random faults find the hole within so many seeds; -
+so many seeds. *At random*: the simulator's random faults find the bug within so many seeds; -
 where it takes the schedule. *Processes*: what says so on real processes, where `--real` plays the
-same schedule through proxies that hold single messages; red nodes are started with the hole, green
+same schedule through proxies that hold single messages; red nodes are started with the bug, green
 ones are as they ship.
 
-| item | mechanism | design | schedule, hole | said by | mended by | runs | at random | processes |
+| item | mechanism | design | schedule, bug | said by | mended by | runs | at random | processes |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -65,7 +65,7 @@ def figures_in(text: str) -> tuple[Figures, int]:
 
 def key_of(exhibit: Exhibit) -> str:
     """As it stands in the table."""
-    return f"`{exhibit.schedule}`, `{exhibit.hole}`"
+    return f"`{exhibit.schedule}`, `{exhibit.bug}`"
 
 
 def figure_of(counted: Counted) -> str:

@@ -3,12 +3,12 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from jepsen_like.history import Op
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import Op
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.planted_node import ALL_PLANTS
 from jepsen_like.museum.playing import ALL_SCHEDULES, Played
 from jepsen_like.museum.showing import Shown
-from jepsen_like.verdict import Finding
 
 __all__ = ["described", "summary", "told", "told_exhibit", "told_play"]
 
@@ -63,9 +63,9 @@ def told_play(played: Played, rule: str) -> Iterator[str]:
 
 
 def described(exhibit: Exhibit) -> str:
-    """The hole, and the rule that is missing."""
+    """The bug, and the rule that is missing."""
     if not exhibit.plants:
-        return exhibit.hole
+        return exhibit.bug
     rules = [f"{name} (not: {ALL_PLANTS[name].breaks})" for name in exhibit.plants.split(",")]
     return " and ".join(rules)
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from jepsen_like.cut_links import Way
+from jepsen_like.faults.cut_links import Way
 
 __all__ = [
     "Bandwidth",

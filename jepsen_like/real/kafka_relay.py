@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
 
+from jepsen_like.faults.message_rules import Action, Armed, Frame
 from jepsen_like.real.flows import Flow
 from jepsen_like.real.lanes import LENGTH, NoFrame, read_frame
 from jepsen_like.real.links import Link
 from jepsen_like.real.relay import Relay
 from jepsen_like.real.server_thread import Streams
-from jepsen_like.rules import Action, Armed, Frame
 
 __all__ = ["KafkaRelay", "Owner", "send_alone"]
 

@@ -18,14 +18,14 @@ from functools import partial
 from random import Random
 from typing import Self
 
-from jepsen_like.cut_links import Way
+from jepsen_like.faults.cut_links import Way
+from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.real.flows import Flows, Imposed, Refuse, Trouble
 from jepsen_like.real.kafka_relay import KafkaRelay, send_alone
 from jepsen_like.real.lanes import reset
 from jepsen_like.real.links import Link
 from jepsen_like.real.relay import Relay
 from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
-from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules
 
 __all__ = ["ProxyMesh"]
 

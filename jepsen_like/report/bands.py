@@ -1,13 +1,14 @@
 """Faults as bands of time, and whatever else the nemesis did as marks.
 
-A fault is what the nemesis injects and heals (`jepsen_like.real.runs.nemesis`), or what Jepsen's
-starts and stops (`start-partition`, `stop-partition`). One that is never healed lasts to the end.
+A fault is what the nemesis injects and heals (`jepsen_like.faults.nemesis`), or what
+Jepsen's starts and stops (`start-partition`, `stop-partition`). One that is never healed lasts to
+the end.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.history import NEMESIS, Op, Value
+from jepsen_like.histories.history import NEMESIS, Op, Value
 from jepsen_like.report.clock import Clock
 
 __all__ = ["Band", "Mark", "bands_and_marks"]

@@ -15,7 +15,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import CODES, OK
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import positions
-from jepsen_like.history import Kind, Op
+from jepsen_like.histories.history import Kind, Op
 from jepsen_like.report.clock import Clock, Column
 
 __all__ = ["NONE", "Bars"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jepsen_like.history import Op
+from jepsen_like.histories.history import Op
 
 __all__ = ["Clock", "Column"]
 

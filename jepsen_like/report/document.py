@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from jepsen_like.anomalies import anomaly_of
+from jepsen_like.checkers.anomalies import anomaly_of
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK, LogColumns
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.pairing import positions
-from jepsen_like.history import History, MalformedHistory, Op
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
+from jepsen_like.histories.history import History, MalformedHistory, Op
+from jepsen_like.histories.timeline import described
 from jepsen_like.report.bands import bands_and_marks
 from jepsen_like.report.bars import NONE, Bars
 from jepsen_like.report.clock import Clock
@@ -24,8 +26,6 @@ from jepsen_like.report.recovery import recoveries
 from jepsen_like.report.sampling import DRAWN, drawn
 from jepsen_like.report.series import QUANTILES, Series, Unseen, series_of, unseen_of
 from jepsen_like.report.witness import Witness, rows_of_lines, witness_of
-from jepsen_like.timeline import described
-from jepsen_like.verdict import Finding, Outcome, Verdict
 
 __all__ = ["FORMAT", "VERSION", "Told", "document"]
 

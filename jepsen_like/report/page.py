@@ -13,7 +13,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
-from jepsen_like.history import History
+from jepsen_like.histories.history import History
 from jepsen_like.report.document import Document, Told, document
 from jepsen_like.report.sampling import DRAWN
 

@@ -11,11 +11,11 @@ from itertools import combinations
 
 import numpy as np
 
-from jepsen_like.anomalies import anomaly_of
+from jepsen_like.checkers.anomalies import anomaly_of
 from jepsen_like.checkers.log_columns import INFO
+from jepsen_like.checkers.verdict import Finding
 from jepsen_like.report.bars import Bars
 from jepsen_like.report.clock import Column
-from jepsen_like.verdict import Finding
 
 __all__ = ["Edge", "Witness", "rows_of_lines", "witness_of"]
 

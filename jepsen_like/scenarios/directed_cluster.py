@@ -14,12 +14,12 @@ from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.cluster.liveness import is_ready
 from jepsen_like.sim.cluster.nodes import ClusterNode
-from jepsen_like.sim.cluster.options import ClusterOptions
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,

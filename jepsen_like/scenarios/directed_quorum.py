@@ -10,7 +10,7 @@ from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.replicas import SimulatedReplica
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from quorum.core.storage import METADATA_LOG

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.sim.interception import Interception, Rule
-from jepsen_like.sim.network import LinkFaults, Message
+from jepsen_like.sim.network import LinkCut, LinkFaults, Message
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.world import World
 
@@ -15,7 +16,6 @@ LINKS = LinkFaults(delay_us_min=1_000, delay_us_mean=1)
 DISKS = DiskFaults(sync_us_min=200, sync_us_mean=1, keeps_unsynced=False)
 EVENTS_MAX = 100_000  # of a scenario; the longest has a tenth of that
 _POLL_US = 250  # shorter than a message takes: a script acts between two of them
-_CUT = "cut_two_way"
 
 
 class Machines:
@@ -29,7 +29,7 @@ class Machines:
         self._hosts = world.nodes
         self._messages = Interception(world.network, world.deliver)
         self._rules: list[Rule] = []
-        self._cuts: list[list[tuple[int, int]]] = []
+        self._cuts: list[LinkCut] = []
 
     @property
     def nodes(self) -> list[int]:
@@ -87,18 +87,14 @@ class Machines:
     # --- links --------------------------------------------------------------------------
 
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
-        others = list(others)
-        links = [(a, b) for a in side for b in others]
-        links += [(b, a) for a, b in links]
-        self._network.cut(links, kind=_CUT, holding=False)
-        self._cuts.append(links)
+        self._cuts.append(self._network.cut(both_ways(side, list(others)), kind="partition"))
 
     def are_cut(self, one: int, other: int) -> bool:
         return self._network.is_cut(one, other)
 
     def heal(self) -> None:
-        for links in self._cuts:
-            self._network.heal(links, kind=_CUT)
+        for cut in self._cuts:
+            self._network.heal(cut)
         self._cuts.clear()
 
     def hold(self, matches: Callable[[Message], bool]) -> None:
@@ -111,11 +107,11 @@ class Machines:
 
     def release(self) -> None:
         """What is kept arrives now; nothing is kept any more."""
-        self._end_rules(self._messages.release)
+        self._end_rules(Rule.release)
 
     def lose(self) -> None:
         """What is kept never arrives; nothing is kept any more."""
-        self._end_rules(self._messages.drop)
+        self._end_rules(Rule.drop)
 
     def _end_rules(self, end: Callable[[Rule], None]) -> None:
         rules, self._rules = self._rules, []

@@ -20,14 +20,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS
-from jepsen_like.sim.cluster.run import run_cluster
-from jepsen_like.sim.counts import ALL_KINDS
+from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.planted.planting import Plants
+from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
+from jepsen_like.sim.cluster.cluster_options import CLUSTER_FIRING_KINDS
+from jepsen_like.sim.cluster.cluster_run import run_cluster
 from jepsen_like.sim.ending import ERROR
-from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
-from jepsen_like.sim.planted.planting import Plants
-from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS
 from jepsen_like.sim.quorum.client_run import run_with_clients
+from jepsen_like.sim.quorum.quorum_options import FIRING_KINDS
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.sweep import Sweeper, SweepResult, commit_of_code, run_seed, sweep
 from jepsen_like.sim.tracing import Tracer
@@ -60,20 +60,20 @@ class Simulated:
         return {**self.plants, **self.others}
 
 
-QUORUM = Simulated(flag="", run=run, plants=PLANTS, others=SURVIVORS, kinds=ALL_KINDS)
+QUORUM = Simulated(flag="", run=run, plants=PLANTS, others=SURVIVORS, kinds=FIRING_KINDS)
 CLIENTS = Simulated(
     flag=" --clients",
     run=run_with_clients,
     plants={},
     others={**PLANTS, **SURVIVORS},
-    kinds=ALL_KINDS,
+    kinds=FIRING_KINDS,
 )
 CLUSTER = Simulated(
     flag=" --cluster",
     run=run_cluster,
     plants=CLUSTER_PLANTS,
     others={**CLUSTER_SCHEDULED, **CLUSTER_SURVIVORS},
-    kinds=CLUSTER_FAULT_KINDS,
+    kinds=CLUSTER_FIRING_KINDS,
 )
 
 
@@ -234,7 +234,7 @@ def describe_failure(outcome: Outcome, plant: str | None = None, flag: str = "")
 
 
 def _describe_run(outcome: Outcome) -> str:
-    fired = " ".join(f"{kind}={count}" for kind, count in outcome.faults.items() if count)
+    fired = " ".join(f"{kind}={count}" for kind, count in sorted(outcome.faults.items()) if count)
     return (
         f"{outcome.kind} seed={outcome.seed} events={outcome.event} t={outcome.now_ms}ms"
         f" voters={outcome.voters} observers={outcome.observers} elections={outcome.elections}"
@@ -269,6 +269,7 @@ def _as_json(result: SweepResult) -> dict[str, object]:
         "committed": result.committed,
         "faults": dict(sorted(result.faults.items())),
         "transitions": dict(sorted(result.coverage.transitions.items())),
+        "meetings": dict(sorted(result.coverage.meetings.items())),
         "traces": dict(sorted(result.coverage.traces.items())),
         "failures": [asdict(outcome) for outcome in result.failures],
     }

@@ -66,20 +66,15 @@ class Content:
 
     def holds(self, entry: Entry) -> bool:
         """Is `entry` in this log, or in what lay before its start?"""
-        at = entry.index - self._first_index
-        if at >= 0:
+        if self.entries and self.entries[0].base_offset <= entry.base_offset:
+            at = entry.index - self.entries[0].index
+            if not (at < len(self.entries) and self.entries[at] is entry):
+                at = self.index_of(entry.base_offset)  # what was let go of may have been another
             return at < len(self.entries) and self.entries[at] is entry
         before = self.entries[0].parent if self.entries else self.origin
         while before is not None and before.index > entry.index:
             before = before.parent
         return before is entry
-
-    @property
-    def _first_index(self) -> int:
-        """How many entries lie before the first. Of one that began anew only that knows it."""
-        if self.entries:
-            return self.entries[0].index
-        return 0 if self.origin is None else self.origin.index + 1
 
     def epochs(self) -> tuple[EpochStart, ...]:
         """The leader epoch cache. A log that was reset remembers the epoch of what it replaces."""

@@ -5,7 +5,7 @@ same turns as the driver does (`quorum.core.turn`); how soon a turn comes, and s
 is drawn from the seed. It settles the core at the deadline by the node's own clock (which may be
 skewed), and keeps the driver's promises: every `Send` is answered exactly once, every incoming
 request has a token of its own. It decides nothing about faults: `crash`, `pause` and the rest are
-called by `jepsen_like.sim.quorum.nemesis`.
+called by the injectors of `jepsen_like.sim.faults`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, NamedTuple, NoReturn, Protocol
 from uuid import UUID
 
-from jepsen_like.sim.codec import Codec
+from jepsen_like.sim.codec import Speech
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.ending import ANY_ERROR, described
 from jepsen_like.sim.network import Message, Network
@@ -42,6 +42,7 @@ from quorum.core.effects import (
 )
 from quorum.core.turn import Turn
 from quorum.core.types import Endpoint
+from wire.writing import CannotExpress
 
 __all__ = ["Companion", "Host", "Watch", "directory_of"]
 
@@ -106,7 +107,7 @@ class Host:
         network: Network,
         disk: NodeDisk,
         clock: Clock,
-        codec: Codec | None,
+        speech: Speech,
         counts: Counts,
         watch: Watch,
         start_core: "Callable[[Host], Core]",
@@ -125,7 +126,7 @@ class Host:
         self.on_stop: Callable[[Host], None] = lambda _host: None
         self._world = world
         self._network = network
-        self._codec = codec
+        self._speech = speech
         self._counts = counts
         self._watch = watch
         self._start_core = start_core
@@ -266,12 +267,17 @@ class Host:
 
     def _send(self, effect: Send) -> None:
         correlation = self._world.sequence()
+        target = _node_at(effect.to)
+        try:
+            body = self._speech.request(effect.body, (self.node_id, target))
+        except CannotExpress:
+            self.hear(RequestFailed(token=effect.token, failure=Failure.UNSUPPORTED_VERSION))
+            return
         self._sent[correlation] = effect.token
-        body = effect.body if self._codec is None else self._codec.request(effect.body)
         self._network.send(
             Message(
                 source=self.node_id,
-                target=_node_at(effect.to),
+                target=target,
                 channel=effect.channel,
                 correlation=correlation,
                 is_request=True,
@@ -295,15 +301,15 @@ class Host:
         if effect.body is None:
             return
         self._watch.replying(self, effect.token, asked.message.body, effect.body)
-        body = effect.body if self._codec is None else self._codec.response(effect.body)
+        target = asked.message.source
         self._network.send(
             Message(
                 source=self.node_id,
-                target=asked.message.source,
+                target=target,
                 channel=asked.message.channel,
                 correlation=asked.message.correlation,
                 is_request=False,
-                body=body,
+                body=self._speech.response(effect.body, (self.node_id, target)),
             )
         )
 

@@ -2,14 +2,14 @@
 
 What no rule takes goes on by itself; the first rule that takes a message has it. Scripts name
 messages by sender, receiver and type of the body, random faults by connection: `matches` is
-whatever it takes. Rules as real processes have them (`jepsen_like.rules.FrameRule`) work here too,
-but for those that break a connection: the simulator has messages, not connections.
+whatever it takes. Rules as real processes have them (`jepsen_like.faults.message_rules.FrameRule`)
+work here too, but for those that break a connection: the simulator has messages, not connections.
 """
 
 from collections.abc import Callable
 from random import Random
 
-from jepsen_like.rules import Action, Armed, Frame, FrameRule, Rules, Trigger
+from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules, Trigger
 from jepsen_like.sim.network import Message, Network
 from wire.api_table import api_of
 
@@ -28,13 +28,13 @@ class Interception:
         self._network = network
         self._deliver = deliver
         self._rules: Rules[Message] = Rules(random or Random(0))
-        network.takes = self._takes
 
     def hold(self, matches: Matches, *, times: int | None = None) -> Rule:
         """Keep what matches: so many messages, or all of them."""
-        return self._rules.arm(Armed(matches, trigger=Trigger(count=times)))
+        return self.add(Armed(matches, trigger=Trigger(count=times)))
 
     def add(self, rule: Rule) -> Rule:
+        self._network.takes = self._takes
         return self._rules.arm(rule)
 
     def arm(self, rule: FrameRule) -> Rule:
@@ -44,17 +44,9 @@ class Interception:
             frame = _frame(message)
             return frame is not None and rule.matches(frame)
 
-        return self._rules.arm(
+        return self.add(
             Armed(matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms)
         )
-
-    def release(self, rule: Rule) -> None:
-        """What it has kept arrives now, in order; it keeps nothing more."""
-        rule.release()
-
-    def drop(self, rule: Rule) -> None:
-        """What it has kept never arrives; it keeps nothing more."""
-        rule.drop()
 
     def release_all(self) -> None:
         self._rules.release_all()

@@ -70,7 +70,7 @@ class Entry:
 class LogTree:
     """The tree of one log name, over all nodes and all time."""
 
-    __slots__ = ("_by_end", "_by_place", "_children", "_one_batch", "_one_prefix")
+    __slots__ = ("_by_end", "_by_place", "_children", "_one_batch", "_one_prefix", "_starts")
 
     def __init__(self, one_batch: str = "R-UE", one_prefix: str = "R-LM") -> None:
         """The ids under which the two rules are reported."""
@@ -79,6 +79,15 @@ class LogTree:
         self._children: dict[tuple[Entry | None, bytes], Entry] = {}
         self._by_place: dict[tuple[int, int], Entry] = {}
         self._by_end: dict[OffsetAndEpoch, Entry] = {}
+        self._starts: dict[int, Entry] = {}
+
+    def let_go(self, last: Entry) -> None:
+        """A log starts behind `last`: whoever goes on there need not have what was before."""
+        self._starts[last.next_offset] = last
+
+    def before(self, start_offset: int) -> Entry | None:
+        """The last that was let go of by the logs that start there."""
+        return self._starts.get(start_offset)
 
     def ending_at(self, end: OffsetAndEpoch) -> Entry | None:
         """The entry whose last record is the one before `end.offset`, of `end.epoch`."""
@@ -90,8 +99,8 @@ class LogTree:
         for position, header in headers(batches):
             records = batches[position : position + header.size_bytes]
             entry = self._children.get((parent, records))
-            if entry is None and parent is None and header.base_offset > 0:
-                entry = self._rejoining(header.leader_epoch, header.base_offset, records)
+            if entry is None:
+                entry = self._rejoining(parent, header.leader_epoch, header.base_offset, records)
             if entry is None:
                 entry = Entry(
                     parent=parent,
@@ -108,10 +117,17 @@ class LogTree:
             parent = entry
         return entries
 
-    def _rejoining(self, epoch: int, base_offset: int, records: bytes) -> Entry | None:
-        """A partition's follower begins anew where its leader's log does, whatever was before."""
+    def _rejoining(
+        self, parent: Entry | None, epoch: int, base_offset: int, records: bytes
+    ) -> Entry | None:
+        """A partition's follower goes on where its leader's log starts, whatever was before."""
         entry = self._by_place.get((epoch, base_offset))
-        return entry if entry is not None and entry.records == records else None
+        if entry is None or entry.records != records:
+            return None
+        if parent is None and base_offset > 0:
+            return entry
+        start = self.before(base_offset)
+        return entry if start is not None and start is entry.parent else None
 
     def forget(self, entry: Entry) -> None:
         """A crash took `entry` from the only disk that it was on, before anybody saw it.

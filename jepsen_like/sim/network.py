@@ -9,7 +9,7 @@ The network does not know what it carries, when a sender gives up, or whether a 
 every message that gets through to `deliver`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -18,7 +18,9 @@ from typing import NamedTuple
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.virtual_time import VirtualTime
 
-__all__ = ["LinkFaults", "Message", "Network"]
+__all__ = ["Link", "LinkCut", "LinkFaults", "Message", "Network"]
+
+Link = tuple[int, int]  # from whom to whom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,15 @@ class Message(NamedTuple):
     body: object
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class LinkCut:
+    """Links that let nothing through."""
+
+    kind: str  # counted for every message that is stopped
+    links: Sequence[Link]
+    stopped: int = 0
+
+
 class Network:
     """All links, one direction each."""
 
@@ -64,23 +75,22 @@ class Network:
         self._random = random
         self._counts = counts
         self._deliver = deliver
-        self._cut: dict[tuple[int, int], list[str]] = {}  # (source, target) to the cuts over it
-        self._holding: dict[tuple[int, int], list[Message]] = {}
+        self._cut: dict[Link, list[LinkCut]] = {}  # the cuts over it
+        self._holding: dict[Link, list[Message]] = {}
         self._last_us: dict[tuple[int, int, str, bool], int] = {}
 
-    def cut(self, links: list[tuple[int, int]], *, kind: str, holding: bool) -> None:
-        """Let nothing through; `kind` is counted for every message that is stopped.
-
-        `holding` keeps what arrives for when the cut heals, as TCP may.
-        """
+    def cut(self, links: Sequence[Link], *, kind: str, holding: bool = False) -> LinkCut:
+        """Let nothing through. `holding` keeps what arrives for when the cut heals, as TCP may."""
+        cut = LinkCut(kind=kind, links=links)
         for link in links:
-            self._cut.setdefault(link, []).append(kind)
+            self._cut.setdefault(link, []).append(cut)
             if holding:
                 self._holding.setdefault(link, [])
+        return cut
 
-    def heal(self, links: list[tuple[int, int]], *, kind: str) -> None:
-        for link in links:
-            self._cut[link].remove(kind)
+    def heal(self, cut: LinkCut) -> None:
+        for link in cut.links:
+            self._cut[link].remove(cut)
             if not self._cut[link]:
                 del self._cut[link]
                 for message in self._holding.pop(link, []):
@@ -138,7 +148,9 @@ class Network:
         if link not in self._cut:
             self._deliver(message)
             return
-        self._counts.fired(self._cut[link][-1])
+        cut = self._cut[link][-1]
+        cut.stopped += 1
+        self._counts.fired(cut.kind)
         if link in self._holding:
             self._holding[link].append(message)
 

@@ -1,4 +1,4 @@
-"""Who looks on at the hosts of a world: invariants, traces, digests, coverage, a nemesis.
+"""Who looks on at the hosts of a world: invariants, traces, digests, coverage, faults.
 
 An observer is told of a moment by the method of that name, and says nothing: what it objects to it
 raises. A world asks its observers in the order in which they were added.

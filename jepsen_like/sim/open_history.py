@@ -7,7 +7,7 @@ it, which does one thing at a time.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from jepsen_like.history import Kind, Op, Value
+from jepsen_like.histories.history import Kind, Op, Value
 
 __all__ = ["OpenHistory"]
 

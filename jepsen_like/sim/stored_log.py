@@ -98,14 +98,18 @@ class StoredLog:
 
     def anew(self, start: OffsetAndEpoch) -> Content:
         """An empty log that begins there, after the history that it stands for."""
+        if start.epoch < 0:
+            return Content([], self.tree.before(start.offset), start)
         origin = self.tree.ending_at(start)
-        if origin is None and start.offset > 0 and start.epoch >= 0:
+        if origin is None and start.offset > 0:
             raise Violation("R-SS", f"a log begins anew at {start}, where no record ends")
         return Content([], origin, start)
 
     def trim(self, effect: Trim) -> None:
         """Whole segments before it go, and the snapshots that end before it."""
         count = self.written.index_of(effect.start_offset)
+        if count:
+            self.tree.let_go(self.written.entries[count - 1])
         first = self.written.entries[0].index if self.written.entries else 0
         count -= (first + count) % self.segment_batches
         self.written.trim(max(0, count))

@@ -146,6 +146,7 @@ def run_all(run: Run, plant: str | None, seeds: Iterable[int]) -> SweepResult:
     result = SweepResult()
     for seed in seeds:
         result.add(run_seed(run, seed, plant=plant, tracer=result.coverage))
+    result.coverage.detach()
     return result
 
 

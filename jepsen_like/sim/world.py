@@ -6,13 +6,13 @@ assemblies put nodes into a world: a quorum alone (`sim.quorum`), registers
 (`sim.zk_cluster`). Faults are others' business.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from struct import Struct
 
-from jepsen_like.sim.codec import Codec
-from jepsen_like.sim.counts import QUORUM_KINDS, Counts
+from jepsen_like.sim.codec import Codec, Speech, Unencoded
+from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.log_trees import LogTrees
@@ -21,6 +21,7 @@ from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.node_disk import DiskFaults, NodeDisk
 from jepsen_like.sim.observer import Observer, Observers, tolerated
 from jepsen_like.sim.pace import TURNS_US
+from jepsen_like.sim.releases import Releases
 from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.tolerance import Tolerance
 from jepsen_like.sim.virtual_time import Streams, VirtualTime
@@ -42,16 +43,15 @@ class World(VirtualTime):
         disks: DiskFaults | None = None,
         files: FileOptions | None = None,
         turns_us: tuple[int, ...] = TURNS_US,
-        kinds: Iterable[str] = QUORUM_KINDS,
         is_judged: bool = True,
         streams: Streams | None = None,
     ) -> None:
         """`files`: the shipped storage runs on them; None: on model disks.
 
-        `kinds`: of faults, beside the common ones. Not judged: judges say nothing.
+        Not judged: judges say nothing.
         """
         super().__init__(seed, streams)
-        self.counts = Counts(kinds)
+        self.counts = Counts()
         self.network = Network(
             world=self,
             random=self.fork("network"),
@@ -59,7 +59,7 @@ class World(VirtualTime):
             faults=links or LinkFaults(),
             deliver=self.deliver,
         )
-        self.codec: Codec | None = None  # of all messages
+        self._speech: Speech = Unencoded()
         self.nodes: dict[int, Host] = {}
         self.hosts: dict[int, Host] = {}  # those of clients, too
         self.tolerance = None if is_judged else Tolerance()
@@ -111,7 +111,7 @@ class World(VirtualTime):
             network=self.network,
             disk=self._disk(node_id),
             clock=clock,
-            codec=self.codec,
+            speech=self._speech,
             counts=self.counts,
             watch=watch,
             start_core=start,
@@ -140,6 +140,19 @@ class World(VirtualTime):
 
     def _saved(self, host: Host, election: ElectionState) -> None:
         self._observers.saved(host, election)
+
+    def speak(self, codec: Codec, *, nodes: Sequence[int], kraft_version: int = 0) -> None:
+        """Nodes that are added from now on send bytes, perhaps those of an older release."""
+        self._speech = codec
+        self.observe(
+            Releases(
+                codec,
+                self.fork("releases"),
+                nodes=nodes,
+                kraft_version=kraft_version,
+                counts=self.counts,
+            )
+        )
 
     def deliver(self, message: Message) -> None:
         host = self.hosts.get(message.target)

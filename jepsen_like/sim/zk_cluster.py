@@ -113,7 +113,6 @@ class ZkCluster(Observer):
             links=options.links,
             disks=options.disks,
             turns_us=options.turns_us,
-            kinds=(),
             is_judged=is_judged,
         )
         self.options = options

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from jepsen_like.generator import Turns, mixed
-from jepsen_like.history import Kind, Op
-from jepsen_like.workload import NewTopic, Wish
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.workloads.generator import Turns, mixed
 from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.workload import NewTopic, Wish
+from jepsen_like.workloads.workload_options import WorkloadOptions
 
 __all__ = ["OPERATIONS", "Admin"]
 

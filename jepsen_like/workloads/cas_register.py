@@ -8,10 +8,10 @@ Source: Jepsen's linearizable register.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.generator import Turns, Unique, mixed
-from jepsen_like.history import Kind, Op, Value
-from jepsen_like.workload import NewTopic, Wish
-from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.histories.history import Kind, Op, Value
+from jepsen_like.workloads.generator import Turns, Unique, mixed
+from jepsen_like.workloads.workload import NewTopic, Wish
+from jepsen_like.workloads.workload_options import WorkloadOptions
 
 __all__ = ["CasRegister"]
 

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from jepsen_like.generator import UNTIL_CAUGHT_UP, Turns, mixed
-from jepsen_like.history import Kind, Op
-from jepsen_like.workload import NewTopic, Wish
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.workloads.generator import UNTIL_CAUGHT_UP, Turns, mixed
 from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.workloads.workload import NewTopic, Wish
+from jepsen_like.workloads.workload_options import WorkloadOptions
 
 __all__ = ["Kafka"]
 

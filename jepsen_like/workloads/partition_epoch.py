@@ -12,10 +12,10 @@ Source: KIP-497.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.generator import Turns, Unique
-from jepsen_like.history import Op
-from jepsen_like.workload import NewTopic, Wish
-from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.histories.history import Op
+from jepsen_like.workloads.generator import Turns, Unique
+from jepsen_like.workloads.workload import NewTopic, Wish
+from jepsen_like.workloads.workload_options import WorkloadOptions
 
 __all__ = ["PartitionEpoch"]
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from jepsen_like.workload import Workload
 from jepsen_like.workloads.admin import Admin
 from jepsen_like.workloads.cas_register import CasRegister
 from jepsen_like.workloads.kafka import Kafka
 from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.options import WorkloadOptions
 from jepsen_like.workloads.partition_epoch import PartitionEpoch
 from jepsen_like.workloads.register import Register
 from jepsen_like.workloads.topic_set import TopicSet
+from jepsen_like.workloads.workload import Workload
+from jepsen_like.workloads.workload_options import WorkloadOptions
 from wire.zk.designs import Design, Layout
 
 __all__ = ["WORKLOADS", "why_no_workload"]

@@ -9,10 +9,10 @@ Source: Jepsen's set workload.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.generator import Turns, Unique, mixed
-from jepsen_like.history import Kind, Op
-from jepsen_like.workload import NewTopic, Wish
-from jepsen_like.workloads.options import WorkloadOptions
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.workloads.generator import Turns, Unique, mixed
+from jepsen_like.workloads.workload import NewTopic, Wish
+from jepsen_like.workloads.workload_options import WorkloadOptions
 
 __all__ = ["PREFIX", "TopicSet"]
 

@@ -6,6 +6,7 @@ back must we go? Nothing here reads, sends or truncates.
 Source: KIP-320 (epoch fencing), KIP-279 and KIP-595 (truncation while fetching).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
@@ -20,6 +21,8 @@ __all__ = [
     "Valid",
     "check_fetch_position",
     "check_leader_epoch",
+    "diverging_at_start",
+    "too_far_behind",
     "truncation_point",
 ]
 
@@ -80,6 +83,37 @@ def check_fetch_position(
     if end.epoch != last_fetched_epoch or end.offset < fetch_offset:
         return Diverging(epoch=end.epoch, end_offset=end.offset)
     return Valid()
+
+
+def too_far_behind(
+    end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
+) -> TooFarBehind | None:
+    """Leader side: must a fetcher whose log ends at `end` begin with a snapshot, and with which?
+
+    It must if its log is empty, or ended before ours starts. It must, too, if it ended in an epoch
+    before that of our first snapshot: where it leaves our history, the log may not tell.
+    `snapshots` are those that may be served, ascending.
+    """
+    if not snapshots:
+        return None
+    earliest = snapshots[0]
+    is_behind = (
+        end.offset == 0
+        or end.offset < start_offset
+        or (end.offset == start_offset and end.epoch != earliest.epoch)
+        or end.epoch < earliest.epoch
+    )
+    return TooFarBehind(snapshot=snapshots[-1]) if is_behind else None
+
+
+def diverging_at_start(
+    diverging: Diverging, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
+) -> Diverging:
+    """The cache knows no epoch before the start of the log: there, the snapshot has it."""
+    for snapshot in snapshots:
+        if snapshot.offset == diverging.end_offset == start_offset:
+            return Diverging(epoch=snapshot.epoch, end_offset=diverging.end_offset)
+    return diverging
 
 
 def truncation_point(epochs: EpochCache, *, end_offset: int, diverging: Diverging) -> int:

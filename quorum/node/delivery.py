@@ -31,7 +31,7 @@ from quorum.raft.snapshot_schedule import SnapshotSchedule
 from wire.batch import headers
 from wire.varint import Malformed
 
-__all__ = ["DELIVERY_BYTES_MAX", "LOAD_BYTES_MAX", "OWNER", "Delivery"]
+__all__ = ["DELIVERY_BYTES_MAX", "LOAD_BYTES_MAX", "OWNER", "Delivery", "next_after"]
 
 OWNER = "member"
 # A piece: what an application may take in before others have a turn. A snapshot comes as one piece
@@ -188,7 +188,7 @@ class Delivery:
 
     def _loaded(self, load: SnapshotLoad, now_ms: int) -> None:
         self._load = None
-        self.next_offset = load.id.offset
+        self.next_offset = next_after(load.id)
         self._last_timestamp_ms = load.last_timestamp_ms
         self._schedule.taken(now_ms)
         self._trace("snapshot_loaded", load.id, load.position)
@@ -215,3 +215,8 @@ class Delivery:
     def _trace(self, event: str, end: OffsetAndEpoch, size_bytes: int) -> None:
         fields = (("offset", end.offset), ("epoch", end.epoch), ("bytes", size_bytes))
         self.effects.append(Trace(event=event, fields=fields))
+
+
+def next_after(snapshot_id: OffsetAndEpoch) -> int:
+    """The first offset to deliver once a snapshot is loaded: it holds all before its end."""
+    return snapshot_id.offset

@@ -99,7 +99,7 @@ def _vote_asked(replica: Replica, role: Role, request: VoteRequest, now_ms: int)
     become: Role | None = None
     if ask.replica_epoch > role.epoch:
         become = electing.unattached(replica, role, epoch=ask.replica_epoch, now_ms=now_ms)
-    error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
+    error = check_receiver(replica, request.voter_id, ask.voter_directory_id)
     if error is not ErrorCode.NONE:
         return Judgement(error=error, become=become)
     return _decide(replica, role if become is None else become, ask, become, now_ms)
@@ -130,7 +130,7 @@ def _decide(
     return Judgement(granted=granted, become=become)
 
 
-def _check_receiver(replica: Replica, voter_id: int, directory_id: UUID) -> ErrorCode:
+def check_receiver(replica: Replica, voter_id: int, directory_id: UUID) -> ErrorCode:
     """Is it us who are asked, and with this disk? Old versions do not say."""
     is_us = voter_id in (-1, replica.node_id)
     is_our_disk = directory_id in (ZERO_UUID, replica.key.directory_id)
@@ -152,7 +152,7 @@ def _epoch_begun(
     become = heard.become
     if become is None and isinstance(role, Prospective):
         become = electing.rejoin(replica, role, now_ms)  # the leader itself has spoken
-    error = _check_receiver(replica, request.voter_id, ask.voter_directory_id)
+    error = check_receiver(replica, request.voter_id, ask.voter_directory_id)
     return Judgement(error=error, become=become)
 
 

@@ -33,7 +33,7 @@ from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import BeginQuorumEpochResponse
 
-__all__ = ["ConfirmingRaftNode", "Questions", "is_confirmed", "who_confirms"]
+__all__ = ["ConfirmingRaftNode", "Questions", "begin_round", "is_confirmed", "who_confirms"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,13 +134,13 @@ def _go_on(replica: Replica, questions: Questions, now_ms: int) -> None:
     """Begin a round if there is a question and none is under way; ask whoever is free."""
     _conclude(replica, questions)
     if questions.confirmed == questions.round and questions.asked > questions.round:
-        _begin(questions)
+        begin_round(questions)
         _conclude(replica, questions)
     if questions.confirmed < questions.round:
         _ask_voters(replica, questions, now_ms)
 
 
-def _begin(questions: Questions) -> None:
+def begin_round(questions: Questions) -> None:
     """A round for all questions so far: answers to what was sent before it prove nothing."""
     questions.round = questions.asked
     questions.heard.clear()

@@ -19,7 +19,16 @@ from quorum.raft.roles import Download, Follower, Role
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchedPartition, PartitionSnapshotResult, SnapshotId
 
-__all__ = ["LEADER_LACKS_IT", "abandon", "broken", "fetched", "received", "saved"]
+__all__ = [
+    "LEADER_LACKS_IT",
+    "abandon",
+    "broken",
+    "fetched",
+    "goes_on",
+    "is_plausible",
+    "received",
+    "saved",
+]
 
 # The leader has let go of it since it told of it, for a newer one.
 LEADER_LACKS_IT = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
@@ -41,7 +50,7 @@ def _begin(
 ) -> None:
     """We are too far behind for the log of the leader."""
     snapshot_id = OffsetAndEpoch(offset=wanted.end_offset, epoch=wanted.epoch)
-    if not _is_plausible(replica, role, snapshot_id):
+    if not is_plausible(replica, role, snapshot_id):
         replica.outbox.trace("snapshot_refused", id=snapshot_id, ours=replica.log.end)
         replica.peers.back_off(source.node_id, now_ms + replica.config.fetch_max_wait_ms)
         return
@@ -52,7 +61,7 @@ def _begin(
         replica.peers.back_off(source.node_id, now_ms + replica.config.retry_backoff_ms)
         return
     role.snapshot_id = snapshot_id
-    if download is None or not _goes_on(download, snapshot_id, role.leader_id):
+    if download is None or not goes_on(download, snapshot_id, role.leader_id):
         download = replica.download = Download(id=snapshot_id, source_id=role.leader_id)
         replica.outbox.trace(
             "snapshot_begun", offset=snapshot_id.offset, epoch=snapshot_id.epoch, by=role.leader_id
@@ -62,7 +71,7 @@ def _begin(
         _adopt(replica, role, file, now_ms)
 
 
-def _is_plausible(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
+def is_plausible(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
     """It must hold all that is committed here, and something that we lack."""
     log = replica.log
     return (
@@ -72,7 +81,7 @@ def _is_plausible(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch)
     )
 
 
-def _goes_on(download: Download, snapshot_id: OffsetAndEpoch, leader_id: int) -> bool:
+def goes_on(download: Download, snapshot_id: OffsetAndEpoch, leader_id: int) -> bool:
     """Only the leader answers, whatever it was called when it was asked (a bootstrap server)."""
     is_whole = download.finishing is not None or download.file is not None
     return download.id == snapshot_id and (is_whole or download.source_id == leader_id)
@@ -152,7 +161,7 @@ def broken(replica: Replica, role: Role, event: SnapshotRead, now_ms: int) -> No
 
 def _adopt(replica: Replica, role: Follower, file: SnapshotFile, now_ms: int) -> None:
     """Kafka, too, lets the fetch timeout begin anew: the disk may have taken long."""
-    assert _is_plausible(replica, role, file.id), (file.id, replica.log.end)
+    assert is_plausible(replica, role, file.id), (file.id, replica.log.end)
     replica.download = None
     role.snapshot_id = None
     replica.reset(file)

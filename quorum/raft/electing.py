@@ -13,7 +13,7 @@ Source: Raft thesis 3.4 and 9.6; KIP-595, KIP-996; Kafka's KafkaRaftClient.poll*
 from collections.abc import Iterable
 from random import Random
 
-from quorum.core.effects import earliest
+from quorum.core.effects import Failure, earliest
 from quorum.core.types import ReplicaKey
 from quorum.raft import following, leading, voters
 from quorum.raft.messages import end_request, vote_request
@@ -253,6 +253,13 @@ def ask_again(role: Prospective, voter_id: int) -> None:
     """
     if role.votes.get(voter_id) is False:
         role.votes[voter_id] = None
+
+
+def not_asked(
+    replica: Replica, role: Prospective, failure: Failure, now_ms: int
+) -> Candidate | None:
+    """A voter whose release knows no pre-votes: stand at once, as that release does (KIP-996)."""
+    return candidate(replica, role, now_ms) if failure is Failure.UNSUPPORTED_VERSION else None
 
 
 def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:

@@ -215,7 +215,7 @@ def _update(
     progress.key = key
     if fetch_offset >= leader_end_offset:
         progress.last_caught_up_ms = now_ms
-    elif progress.last_fetch_ms >= 0 and fetch_offset >= progress.leader_end_offset:
+    elif fetch_offset >= progress.leader_end_offset:
         progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
     progress.end_offset = fetch_offset
     progress.last_fetch_ms = now_ms

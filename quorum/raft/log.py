@@ -138,7 +138,12 @@ class ReplicaLog:
         self, *, fetch_offset: int, last_fetched_epoch: int
     ) -> Valid | Diverging | TooFarBehind:
         """Is a log that ends there a prefix of ours? Never undefined here (KIP-595)."""
-        behind = self._too_far_behind(OffsetAndEpoch(fetch_offset, last_fetched_epoch))
+        snapshots = tuple(file.id for file in self.snapshots if file.id != BOOTSTRAP_SNAPSHOT)
+        behind = fetch.too_far_behind(
+            OffsetAndEpoch(fetch_offset, last_fetched_epoch),
+            start_offset=self.start_offset,
+            snapshots=snapshots,
+        )
         if behind is not None:
             return behind
         if fetch_offset == 0:
@@ -153,34 +158,11 @@ class ReplicaLog:
             case UnknownEpoch():
                 return Diverging(epoch=self.last_epoch, end_offset=self.end_offset)
             case Diverging():
-                return self._as_snapshot(position)
+                return fetch.diverging_at_start(
+                    position, start_offset=self.start_offset, snapshots=snapshots
+                )
             case Valid():
                 return position
-
-    def _too_far_behind(self, end: OffsetAndEpoch) -> TooFarBehind | None:
-        """Who has nothing, or ended before our log starts, begins with a snapshot.
-
-        So does who ended in an epoch before that of our first one: where it leaves our history,
-        the log may not tell.
-        """
-        latest = self.latest_snapshot
-        if latest is None:
-            return None
-        earliest = next(file.id for file in self.snapshots if file.id != BOOTSTRAP_SNAPSHOT)
-        is_behind = (
-            end.offset == 0
-            or end.offset < self.start_offset
-            or (end.offset == self.start_offset and end.epoch != earliest.epoch)
-            or end.epoch < earliest.epoch
-        )
-        return TooFarBehind(snapshot=latest.id) if is_behind else None
-
-    def _as_snapshot(self, diverging: Diverging) -> Diverging:
-        """The cache knows no epoch before the start of the log: there, the snapshot has it."""
-        for file in self.snapshots:
-            if file.id.offset == diverging.end_offset == self.start_offset:
-                return Diverging(epoch=file.id.epoch, end_offset=diverging.end_offset)
-        return diverging
 
     # --- snapshots ----------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ class RaftNode(RaftView):
             SnapshotSaved: self._on_snapshot_saved,
             SnapshotRead: self._on_snapshot_read,
             Trimmed: self._on_trimmed,
-            StorageFailed: self._on_storage_failed,
+            StorageFailed: self.storage_failed,
         }
         problem = prepare_log(self.replica)
         self.role: Role = initial_role(self.replica, election, now_ms)
@@ -435,6 +435,8 @@ class RaftNode(RaftView):
             return
         self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
         match self.role:
+            case Prospective() as role:
+                self._heed(electing.not_asked(self.replica, role, failed.failure, now_ms), now_ms)
             case Follower(reporting=number) if number == token.number:
                 reporting.reported(self.replica, self.role, None)
             case Follower():
@@ -469,5 +471,6 @@ class RaftNode(RaftView):
     def _on_trimmed(self, trimmed: Trimmed, now_ms: int) -> None:
         self._compaction.trimmed(self.replica, trimmed, now_ms)
 
-    def _on_storage_failed(self, failed: StorageFailed, _now_ms: int) -> None:
+    def storage_failed(self, failed: StorageFailed, _now_ms: int) -> None:
+        """What this node promised may be lost, and what it holds is not known (KAFKA-14644)."""
         self._stop(f"cannot store {failed.log}: {failed.reason}")

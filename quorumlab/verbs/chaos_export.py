@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from jepsen_like.edn import EdnError
-from jepsen_like.history import MalformedHistory
-from jepsen_like.interchange import edn_lines, is_exported, jsonl_lines
+from jepsen_like.histories.edn import EdnError
+from jepsen_like.histories.history import MalformedHistory
+from jepsen_like.histories.interchange import edn_lines, is_exported, jsonl_lines
 from quorumlab.histories import find_history
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file

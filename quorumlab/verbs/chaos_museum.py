@@ -21,7 +21,7 @@ from jepsen_like.museum.item import Item
 from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
 from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
-from jepsen_like.real.museum.playing import ReallyShown, show_really, told_really
+from jepsen_like.real.museum.playing_on_processes import ReallyShown, show_really, told_really
 from jepsen_like.sim.ending import ANY_ERROR, described
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 from quorumlab.verb_errors import UsageError
@@ -32,7 +32,7 @@ EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_WRONG = 4
 _ALL = "all"
-_COLUMNS = ("item", "title", "design", "hole", "said_by", "red", "green")
+_COLUMNS = ("item", "title", "design", "bug", "said_by", "red", "green")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -137,7 +137,7 @@ def _row(item: Item, shown: Shown) -> dict[str, object]:
         "item": item.id,
         "title": item.title,
         "design": item.design.partition(",")[0],
-        "hole": shown.exhibit.hole,
+        "bug": shown.exhibit.bug,
         "said_by": summary(shown),
         "red": "; ".join(shown.not_red()) or "red",
         "green": "; ".join(shown.not_green()) or "green",
@@ -154,7 +154,7 @@ def _as_json(item: Item, shown: Shown) -> dict[str, object]:
         "mechanism": item.mechanism,
         "mended_by": item.mended_by,
         "schedule": shown.exhibit.schedule,
-        "hole": shown.exhibit.hole,
+        "bug": shown.exhibit.bug,
         "violated": "" if shown.judged is None else shown.judged.rule,
         "detail": "" if shown.judged is None else shown.judged.detail,
         "findings": [
@@ -189,7 +189,7 @@ def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     if form == "json":
         print_json(rows)
     elif not is_told:
-        print_rows(rows, ("item", "title", "hole", "said_by", "red", "green"))
+        print_rows(rows, ("item", "title", "bug", "said_by", "red", "green"))
     if all(row["is_right"] for row in rows):
         shutil.rmtree(directory)
         return EXIT_OK
@@ -201,7 +201,7 @@ def _really_row(item: Item, shown: ReallyShown) -> dict[str, object]:
     return {
         "item": item.id,
         "title": item.title,
-        "hole": shown.exhibit.hole,
+        "bug": shown.exhibit.bug,
         "said_by": ", ".join(shown.rules()),
         "red": "; ".join(shown.not_red()) or "red",
         "green": "; ".join(shown.not_green()) or "green",
@@ -218,10 +218,10 @@ def _count(items: Sequence[Item], seeds: int, form: str) -> int:
     rows = []
     for item in items:
         for exhibit in item.exhibits:
-            progress(f"{item.id} {exhibit.hole}")
+            progress(f"{item.id} {exhibit.bug}")
             count = counted[key_of(exhibit)] = count_seeds(exhibit, seeds)
             _complain_of(item, count.errors, f" --seeds {seeds}")
-            found = {"item": item.id, "hole": exhibit.hole, "schedule": exhibit.schedule}
+            found = {"item": item.id, "bug": exhibit.bug, "schedule": exhibit.schedule}
             rows.append(found | {"seeds": seeds, "red": count.red, "green": count.green})
     progress.done()
     if form == "markdown":
@@ -230,5 +230,5 @@ def _count(items: Sequence[Item], seeds: int, form: str) -> int:
     elif form == "json":
         print_json(rows)
     else:
-        print_rows(rows, ("item", "hole", "schedule", "seeds", "red", "green"))
+        print_rows(rows, ("item", "bug", "schedule", "seeds", "red", "green"))
     return EXIT_OK if all(count.is_right for count in counted.values()) else EXIT_WRONG

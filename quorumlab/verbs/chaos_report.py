@@ -23,10 +23,10 @@ from jepsen_like.campaign import (
     section,
     with_sections,
 )
+from jepsen_like.faults.kinds import KINDS
 from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.environment import why_not
-from jepsen_like.schedule import KINDS
 from quorum.node.engines import NATIVE
 from quorumlab.children import child
 from quorumlab.interrupts import sigterm_as_ctrl_c

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.advice import command
-from jepsen_like.real.clients.choice import IMPLEMENTATIONS
+from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
+from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
 from jepsen_like.real.runs.admitted import admitted_by, whose_document
+from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.directory import RunDirectory
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.fault_plan import KINDS_WITHOUT_PROCESSES
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described
-from jepsen_like.real.runs.plan import KINDS_WITHOUT_PROCESSES
-from jepsen_like.real.runs.run import execute
+from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.shape import why_no_engine
-from jepsen_like.schedule import KINDS, clash, kind_and_role
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.interrupts import Interrupt, interrupts
@@ -29,6 +29,7 @@ from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]
 
+_KINDS = [kind for kind, known in KINDS.items() if not known.not_on_processes]
 _FAULTS = "kill,pause"
 _FINDINGS_SHOWN = 10
 _SECONDS_MAX = 24 * 3600
@@ -59,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faults",
         metavar="KIND,…",
-        help=f"none, or some of {', '.join(KINDS)}; kill:majority names the role that it strikes "
+        help=f"none, or some of {', '.join(_KINDS)}; kill:majority names the role that it strikes "
         f"(default: {_FAULTS}, and with ZooKeeper kill-zookeeper)",
     )
     parser.add_argument(
@@ -235,6 +236,8 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
             kind, role = kind_and_role(each)
         except ValueError as error:
             raise UsageError(f"--faults: {error}") from error
+        if why := KINDS[kind].not_on_processes:
+            raise UsageError(f"--faults {each}: {why}")
         if is_theirs and (kind not in KINDS_WITHOUT_PROCESSES or role is not None):
             raise UsageError(
                 f"--faults {each}: needs the cluster's processes, and --bootstrap-server names one "

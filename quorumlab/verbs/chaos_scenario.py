@@ -16,11 +16,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.script import Script, ScriptError, parse
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
-from jepsen_like.sim.planted.every import EVERY_PLANT, planted
 from quorumlab.output import complain, print_rows, say
 from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.common import one_of

@@ -17,17 +17,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.history import Kind
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.faults.kinds import KINDS, kind_and_role
+from jepsen_like.histories.history import Kind
+from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.real.runs.admitted import admitted_by
-from jepsen_like.schedule import kind_and_role
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import failed, run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.command import add_sim_arguments
-from jepsen_like.sim.planted.every import EVERY_PLANT
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
-from jepsen_like.verdict import Outcome
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.output import say
@@ -242,10 +242,11 @@ def _faults(named: str) -> tuple[str, ...]:
         return ()
     wanted = tuple(name.strip() for name in named.split(",") if name.strip())
     try:
-        for name in wanted:
-            kind_and_role(name)
+        reasons = {name: KINDS[kind_and_role(name)[0]].not_simulated for name in wanted}
     except ValueError as error:
         raise UsageError(f"--faults: {error}") from error
+    for name in filter(reasons.get, wanted):
+        raise UsageError(f"--faults {name}: {reasons[name]}")
     return wanted
 
 

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.command import run_sim
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.sweep import Run, SweepResult, sweep
-from jepsen_like.verdict import Outcome
 from quorumlab.arguments import positive
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say
@@ -158,6 +158,7 @@ def _failure(result: PlanResult) -> Iterator[str]:
 def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:
     unseen = ", ".join(coverage.never_seen())
     yield f"transitions never seen: {unseen or 'none'}"
+    yield f"messages never met: {', '.join(coverage.never_met()) or 'none'}"
     silent = ", ".join(name for name in _known_traces(folders) if not coverage.traces[name])
     yield f"trace events never seen: {silent or 'none'}"
 

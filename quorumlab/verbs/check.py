@@ -16,8 +16,8 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import History, Kind, MalformedHistory, Op, Value
-from jepsen_like.verdict import Finding, Verdict, as_json
+from jepsen_like.checkers.verdict import Finding, Verdict, as_json
+from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
 from quorumlab.arguments import did_you_mean, positive
 from quorumlab.histories import TABLE, Found, find_history, histories_in
 from quorumlab.output import print_json, say

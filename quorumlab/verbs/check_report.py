@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jepsen_like.history import History
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from jepsen_like.histories.history import History
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import is_page, page
-from jepsen_like.verdict import Outcome, Verdict
 from quorumlab.histories import Asked, Found, find_history
 from quorumlab.output import say
 from quorumlab.overwriting import refuse_other_file

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from jepsen_like.history import MalformedHistory, Op
+from jepsen_like.checkers.verdict import Finding, Verdict, as_json
+from jepsen_like.histories.history import MalformedHistory, Op
 from jepsen_like.installation import install_command
-from jepsen_like.verdict import Finding, Verdict, as_json
 from quorumlab.arguments import positive
 from quorumlab.histories import Asked, Table, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, print_json, say

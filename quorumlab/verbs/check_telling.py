@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen_like.advice import command
-from jepsen_like.anomalies import anomaly_of
-from jepsen_like.history import Op
-from jepsen_like.verdict import Finding, Outcome, Verdict
+from jepsen_like.checkers.anomalies import anomaly_of
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
+from jepsen_like.histories.history import Op
 from quorumlab.output import one_line, print_rows, say
 
 __all__ = ["Evidence", "exit_code", "tell", "tell_how_to_look_closer"]

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.sweep import commit_of_code
-from jepsen_like.verdict import Outcome
 from spark.session import Settings, SparkUnavailable, session
 from tests.agreement.agreeing import Tally, compared
 from tests.agreement.models import MODELS

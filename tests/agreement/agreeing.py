@@ -12,8 +12,8 @@ from jepsen_like.checkers.search import Answer, Budget, refuted, search
 from jepsen_like.checkers.search_answer import Search
 from jepsen_like.checkers.search_depth import depth_first
 from jepsen_like.checkers.search_frontier import frontier
-from jepsen_like.history import History, Kind
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import History, Kind
 from tests.agreement.models import Agreed
 from tests.agreement.playing import played
 from tests.jepsen_like.checkers.oracle import Step, is_linearizable

@@ -10,9 +10,8 @@ from jepsen_like.checkers.kafka_log import linearizability
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import QUEUE, REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
-from jepsen_like.checkers.register_initial import INITIAL
-from jepsen_like.history import History
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import INITIAL, History
 from tests.agreement import chains, objects, queues
 from tests.agreement.playing import Simulated
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jepsen_like.history import History
+from jepsen_like.histories.history import History
 from spark.checks import check
 from spark.plan import Thresholds
 from spark.session import Settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from jepsen_like.history import Value
+from jepsen_like.histories.history import Value
 from tests.jepsen_like.play import Play
 
 __all__ = ["UNKNOWN_MAX", "Answer", "Simulated", "played"]

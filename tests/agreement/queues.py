@@ -5,7 +5,7 @@ from typing import Any
 
 from jepsen_like.checkers.models import ILLEGAL
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from tests.agreement.objects import KEY, _Liar
 from tests.agreement.playing import Answer
 

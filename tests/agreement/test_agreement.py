@@ -5,7 +5,7 @@
 
 import pytest
 
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 from tests.agreement.agreeing import compared
 from tests.agreement.models import MODELS
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.checking_histories import Shape, write
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 from spark.judging import Bounds, judged
 
 ANY = Bounds(until=float("inf"), mb=4096)

@@ -27,6 +27,7 @@ from wire.messages.partitions import (
     IsrPartitionResult,
     IsrTopicResult,
 )
+from wire.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from wire.metadata_records import ConfigRecord, PartitionChangeRecord
 
 
@@ -452,6 +453,57 @@ def test_the_new_leader_keeps_what_was_acknowledged_and_the_old_one_cuts_back() 
     assert {end for end, _ in brokers.ends("t", 0).values()} == {2}
     truncated = [trace for node, trace in brokers.traces if trace.event == "truncated"]
     assert [dict(trace.fields)["end_offset"] for trace in truncated] == [1]
+
+
+def test_who_leads_alone_has_all_committed_at_once() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.run(600)
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(3)
+    log = brokers.partition(2, "t", 0).open_log
+    assert log.high_watermark < log.end_offset
+    brokers.change("t", 0, isr=(2,), leader=2)
+    assert log.high_watermark == log.end_offset
+
+
+def test_who_is_too_far_behind_begins_where_the_leaders_log_does() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2), min_insync_replicas="1")
+    brokers.kill(2)
+    brokers.change("t", 0, isr=(1,))
+    for _ in range(5):
+        brokers.produce(1, "t", 0, batch_of(b"a"))
+    asked = DeleteRecordsPartition(partition_index=0, offset=3)
+    topic = DeleteRecordsTopic(name="t", partitions=(asked,))
+    brokers.fence(2)
+    brokers.run(50)
+    brokers.ask(1, DeleteRecordsRequest(topics=(topic,), timeout_ms=100))
+    brokers.start(2)
+    brokers.run(3000)
+    log = brokers.partition(2, "t", 0).open_log
+    assert (log.start_offset, log.end_offset) == (3, 5)
+
+
+def test_replica_that_moves_in_a_step_with_many_others_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.replicas._FEW_ROWS", 0)
+    brokers = three()
+    topic_id = brokers.create_topic("t", (1, 2, 3))
+    brokers.write(
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, replicas=(1, 2), isr=(1, 2))
+    )
+    brokers.settle()
+    assert [len(brokers.brokers[node_id].replicas) for node_id in (1, 2, 3)] == [1, 1, 0]
+
+
+def test_role_is_traced_only_when_it_changes() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    traced = [trace for _, trace in brokers.traces if trace.event == "partition-role"]
+    brokers.change("t", 0, isr=(1, 2))
+    assert traced == [trace for _, trace in brokers.traces if trace.event == "partition-role"]
 
 
 def test_an_epoch_led_without_records_does_not_stay_in_a_followers_epoch_cache() -> None:

@@ -36,4 +36,7 @@ def test_broker_with_data_tells_the_same_milestone() -> None:
     brokers = Brokers(3).start()
     brokers.create_topic("t", (1, 2, 3), (2, 3, 1))
     assert applied(brokers) == [(1, 2), (2, 2), (3, 2)]
+    end = brokers.brokers[1].cluster.image.at.offset
+    told = [dict(trace.fields) for _, trace in brokers.traces if trace.event == MILESTONE]
+    assert [each["offset"] for each in told if each["step"] == "applied"] == [end - 1] * 3
     assert all(len(broker.replicas) == 2 for broker in brokers.brokers.values())

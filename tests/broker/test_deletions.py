@@ -83,6 +83,13 @@ def test_offsets_that_are_gone_already_are_no_error(brokers: Brokers) -> None:
     assert results(brokers, token)[0].low_watermark == 3
 
 
+def test_nothing_may_be_deleted(brokers: Brokers) -> None:
+    token = brokers.ask(1, asking(0))
+    assert results(brokers, token)[0] == DeleteRecordsPartitionResult(
+        partition_index=0, low_watermark=0
+    )
+
+
 @pytest.mark.parametrize("offset", [-2, 6])
 def test_offset_beyond_the_high_watermark_is_refused(brokers: Brokers, offset: int) -> None:
     token = brokers.ask(1, asking(offset))
@@ -102,6 +109,28 @@ def test_only_the_leader_deletes(brokers: Brokers) -> None:
     assert results(brokers, token)[0].error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     token = brokers.ask(1, asking(3, topic="unknown"))
     assert results(brokers, token)[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_who_does_not_wait_is_answered_at_once(brokers: Brokers, timeout_ms: int) -> None:
+    token = brokers.ask(1, asking(3, timeout_ms=timeout_ms))
+    brokers.run(0)
+    assert results(brokers, token)[0].error_code is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_answer_waits_for_the_last_of_all() -> None:
+    brokers = Brokers(3).start()
+    brokers.create_topic("t", (1, 2, 3))
+    for _ in range(5):
+        brokers.produce(1, "t", 0, batch_of(b"x"))
+    brokers.run(1000)
+    brokers.cut.add((3, 1))
+    token = brokers.ask(1, asking(3))
+    brokers.run(1000)
+    assert token not in brokers.answers
+    brokers.cut.clear()
+    brokers.run(1000)
+    assert results(brokers, token)[0].low_watermark == 3
 
 
 def test_answer_says_so_when_the_time_is_up(brokers: Brokers) -> None:

@@ -179,3 +179,9 @@ def test_after_any_truncation_above_the_high_watermark_the_answers_are_exact(
 def test_batches_without_a_producer_and_markers_leave_no_trace(control: bool) -> None:
     batch = header(0, producer=9 if control else -1)._replace(attributes=0x20 if control else 0)
     assert states_after(batch).entries() == ()
+
+
+def test_producer_of_whom_no_batch_is_known_is_not_forgotten_by_a_truncation() -> None:
+    states = ProducerStates([ProducerEntry(7, 0, ())])
+    states.truncated(5)
+    assert states.entry(7) is not None

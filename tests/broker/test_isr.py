@@ -149,8 +149,9 @@ def test_a_new_epoch_gives_members_time_and_others_none() -> None:
     isr.start_epoch(member, in_isr=True, leader_end_offset=10, now_ms=700)
     isr.start_epoch(other, in_isr=False, leader_end_offset=10, now_ms=700)
 
-    assert (member.log_end_offset, member.last_caught_up_ms) == (UNKNOWN_OFFSET, 700)
-    assert (other.log_end_offset, other.last_caught_up_ms) == (UNKNOWN_OFFSET, 0)
+    for replica, since_ms in ((member, 700), (other, 0)):
+        assert replica.log_end_offset == UNKNOWN_OFFSET
+        assert (replica.last_caught_up_ms, replica.last_fetch_ms) == (since_ms, since_ms)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,25 @@ from typing import Any
 
 import pytest
 
-from broker.following import Batches, Mismatch, TryLater, fetched_batches, follower_high_watermark
+from broker.following import (
+    Batches,
+    Mismatch,
+    Progress,
+    TryLater,
+    fetched_batches,
+    follow,
+    follower_high_watermark,
+)
+from broker.local_log import LocalLog
+from broker.outbox import OWNER, Outbox
+from broker.partition import FollowerOf
+from quorum.core.effects import EpochStart
+from quorum.core.log_state import LogState
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import assign, headers
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
+    EpochEndOffset,
     FetchedPartition,
     FetchPartition,
     FetchRequest,
@@ -272,3 +286,24 @@ def test_a_follower_believes_the_leaders_high_watermark_within_its_log(
     leader: int, expected: int
 ) -> None:
     assert follower_high_watermark(leader, start_offset=3, end_offset=10) == expected
+
+
+@pytest.mark.parametrize(("leaders_start", "kept"), [(11, (9, 12)), (12, (12, 12)), (13, (13, 13))])
+def test_a_follower_begins_anew_where_its_leader_has_let_go_of_all_that_they_share(
+    brokers: Brokers, leaders_start: int, kept: tuple[int, int]
+) -> None:
+    """Records may be deleted up to an offset within a batch, at which a log cannot be cut."""
+    partition = brokers.partition(1, "t", 0)
+    state = LogState(
+        log="t-0", start_offset=9, end_offset=14, epochs=(EpochStart(epoch=0, start_offset=9),)
+    )
+    partition.log = LocalLog(state, Outbox(OWNER))
+    partition.role = FollowerOf(leader_id=2, leader_epoch=1, partition_epoch=1, is_in_sync=True)
+    told = FetchedPartition(
+        partition_index=0,
+        log_start_offset=leaders_start,
+        diverging_epoch=EpochEndOffset(epoch=0, end_offset=12),
+        records=b"",
+    )
+    assert follow(partition, told) == Progress()
+    assert (partition.log.start_offset, partition.log.end_offset) == kept

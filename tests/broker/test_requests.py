@@ -462,3 +462,18 @@ def test_log_append_time_is_told_to_the_producer() -> None:
     brokers.create_topic("t", (1,), message_timestamp_type="LogAppendTime")
     result = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"a", timestamp_ms=5)))
     assert result.log_append_time_ms == brokers.now_ms
+
+
+def test_time_that_the_producer_has_given_is_not_told() -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,))
+    result = brokers.produced(brokers.produce(1, "t", 0, batch_of(b"a", timestamp_ms=5)))
+    assert result.log_append_time_ms == -1
+
+
+def test_batch_that_is_too_large_in_the_topics_compression_is_refused() -> None:
+    batch = batch_of(bytes(range(256)))
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", (1,), compression_type="gzip", max_message_bytes=str(len(batch)))
+    result = brokers.produced(brokers.produce(1, "t", 0, batch))
+    assert result.error_code is ErrorCode.MESSAGE_TOO_LARGE

@@ -103,6 +103,19 @@ def test_first_check_that_fails_names_the_error(
     assert refusal(now, state, data, broker_id=broker_id) is ErrorCode[expected]
 
 
+@pytest.mark.parametrize(
+    ("members", "expected"), [((1,), ErrorCode.NONE), ((1, 2), ErrorCode.INVALID_REQUEST)]
+)
+def test_leader_that_goes_on_recovering_is_alone_in_its_isr(
+    members: tuple[int, ...], expected: ErrorCode
+) -> None:
+    now = image(leader_recovery_state=1)
+    state = now.partition(TOPIC, 0)
+    assert state is not None
+    wanted = asked(*members, leader_recovery_state=1)
+    assert refusal(now, state, wanted, broker_id=1) is expected
+
+
 @pytest.mark.parametrize(("broker_id", "epoch"), [(1, 100), (1, 102), (1, -1), (9, 101)])
 def test_request_of_another_life_is_refused_as_a_whole(broker_id: int, epoch: int) -> None:
     decision = decide_alter_partition(

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import History, Kind, Op, Value, read_history
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import History, Kind, Op, Value, read_history
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.outcome import Watcher
-from jepsen_like.real.runs.run import execute
-from jepsen_like.verdict import Outcome
+from jepsen_like.real.runs.run_options import RunOptions
 from quorumlab.cli import main
 from tests.integration.waiting import wait
 
@@ -180,6 +180,7 @@ def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
         (("--faults", "none,kill"), "none stands alone"),
         (("--faults", "kil"), "did you mean 'kill'?"),
         (("--faults", "bite"), "no fault is called 'bite'"),
+        (("--faults", "wipe"), "--faults wipe: nodes of a run of processes come back"),
         (("--faults", "kill:queen"), "no role is called 'queen'"),
         (("--faults", "netns-loss,kill,delay"), "netns-loss and delay cannot be had in one run"),
         (("--workload", "dance"), "--workload dance: one of admin, cas-register"),

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import History, read_history
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import History, read_history
+from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.outcome import Watcher
-from jepsen_like.real.runs.run import execute
-from jepsen_like.verdict import Outcome
+from jepsen_like.real.runs.run_options import RunOptions
 from quorumlab.cli import main
 from tests.jepsen_like.spoiled import SPOILED, spoiled
 

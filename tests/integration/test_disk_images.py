@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.real.injection.disks import DiskImage, why_no_disks
+from jepsen_like.real.injection.filesystems import DiskImage, why_no_disks
 from jepsen_like.real.layout import NodeLayout
 
 pytestmark = [pytest.mark.extra, pytest.mark.skipif(bool(why_no_disks()), reason=why_no_disks())]

@@ -13,17 +13,18 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jepsen_like.faults import Fault, Injected, Injector
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.injectors import InForce, Injector
 from jepsen_like.real.injection.clocks import why_no_clock
-from jepsen_like.real.injection.disks import why_no_disks
-from jepsen_like.real.injection.registry import injectors, prepared
+from jepsen_like.real.injection.filesystems import why_no_disks
+from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from tests.integration.waiting import wait
 
 pytestmark = pytest.mark.extra  # a cluster behind proxies that is broken 23 times
 
-Inject = Callable[..., Injected]
+Inject = Callable[..., InForce]
 
 
 needs_disks = pytest.mark.skipif(why_no_disks() != "", reason=why_no_disks())
@@ -66,8 +67,8 @@ def cluster(rig: Rig) -> Iterator[LocalCluster]:
 def inject(rig: Rig, cluster: LocalCluster) -> Inject:
     known = rig.known
 
-    def strike(kind: str, nodes: Sequence[int], **parameters: Any) -> Injected:
-        assert known[kind].why_not() == ""
+    def strike(kind: str, nodes: Sequence[int], **parameters: Any) -> InForce:
+        assert known[kind].why_not == ""
         return known[kind].inject(Fault(kind=kind, parameters=parameters), nodes)
 
     return strike
@@ -90,7 +91,7 @@ def is_replaced(cluster: LocalCluster, node_id: int) -> bool:
     return len(others) >= 2
 
 
-def heal(fault: Injected) -> str:
+def heal(fault: InForce) -> str:
     fault.heal()
     proof = fault.proof()
     assert proof.bit, proof.evidence

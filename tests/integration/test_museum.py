@@ -1,4 +1,4 @@
-"""The museum on real processes: red nodes have a hole, green ones are as they ship.
+"""The museum on real processes: red nodes have a bug, green ones are as they ship.
 
 One item in every run, the others with `-m long`: each takes half a minute.
 """
@@ -9,7 +9,7 @@ import pytest
 
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.real.museum.playing import show_really, told_really
+from jepsen_like.real.museum.playing_on_processes import show_really, told_really
 from jepsen_like.real.zookeeper import missing_reason
 
 pytestmark = pytest.mark.extra  # simulated, every exhibit is in the fast suite

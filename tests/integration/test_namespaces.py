@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.faults import Fault, Injected, Injector
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.injectors import InForce, Injector
+from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
-from jepsen_like.real.injection.registry import injectors, prepared
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from tests.integration.waiting import wait
@@ -18,7 +19,7 @@ pytestmark = [
     pytest.mark.extra,
     pytest.mark.skipif(why_no_namespaces() != "", reason=why_no_namespaces()),
 ]
-Inject = Callable[..., Injected]
+Inject = Callable[..., InForce]
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +40,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluste
 
 
 def injecting(known: dict[str, Injector]) -> Inject:
-    def inject(kind: str, nodes: list[int], **parameters: object) -> Injected:
-        assert known[kind].why_not() == ""
+    def inject(kind: str, nodes: list[int], **parameters: object) -> InForce:
+        assert known[kind].why_not == ""
         return known[kind].inject(Fault(kind=kind, parameters=parameters), nodes)
 
     return inject

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from jepsen_like.history import Header, History, Kind, Op, Value
+from jepsen_like.histories.history import Header, History, Kind, Op, Value
 
 __all__ = ["Play"]
 

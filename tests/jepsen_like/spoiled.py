@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from jepsen_like.history import History, Kind, Op, Value
+from jepsen_like.histories.history import History, Kind, Op, Value
 
 __all__ = ["SPOILED", "spoiled"]
 

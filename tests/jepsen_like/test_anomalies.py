@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.anomalies import ANOMALIES, anomaly_of, markdown
+from jepsen_like.checkers.anomalies import ANOMALIES, anomaly_of, markdown
 
 ROOT = Path(__file__).parents[2]
 # Who makes findings, and the call or the keyword that names the rule.
 MAKERS = {"report", "_finding", "Finding"}
+
+# What a finding is, and what is wrong with a recorder rather than with a system.
+NO_JUDGES = {"verdict", "lint"}
 
 
 def rules_in(path: Path) -> Iterator[str]:
@@ -26,7 +29,9 @@ def rules_in(path: Path) -> Iterator[str]:
 
 def sources() -> list[Path]:
     folder = ROOT / "jepsen_like"
-    return [*sorted((folder / "checkers").glob("*.py")), folder / "real/runs/phases.py"]
+    checkers = (folder / "checkers").glob("*.py")
+    judges = [path for path in checkers if path.stem not in NO_JUDGES]
+    return [*sorted(judges), folder / "real/runs/phases.py"]
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.stem)

@@ -11,7 +11,7 @@ from jepsen_like.campaign import (
     section,
     with_sections,
 )
-from jepsen_like.schedule import KINDS, clash
+from jepsen_like.faults.kinds import KINDS, clash
 from wire.zk.designs import DESIGNS
 
 ALL = tuple(KINDS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.faults import Fault
+from jepsen_like.faults.fault import Fault
 from jepsen_like.real.injection.corruption import (
     CORRUPT,
     CUT_OFF,

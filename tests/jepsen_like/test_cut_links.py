@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from jepsen_like.cut_links import Way, around, bridge, one_way, ring
-from jepsen_like.faults import Fault
-from jepsen_like.participants import CLIENTS
+from jepsen_like.faults.cut_links import CUTS, Way, around, bridge, one_way, ring
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.participants import CLIENTS
 
 GROUPS = ((101, 102, 103), (1, 2, 3))
 NODES = {1, 2, 3, 101, 102, 103}
@@ -39,6 +39,19 @@ def test_one_way_loses_what_the_targets_say_or_are_told() -> None:
     assert set(out) == {(101, other) for other in NODES - {101}}
     told = one_way(GROUPS, fault(direction="in"), [101])
     assert set(told) == {(other, 101) for other in NODES - {101}}
+
+
+def test_broker_is_cut_from_controllers_alone() -> None:
+    out = {(1, controller) for controller in (101, 102, 103)}
+    back = {(controller, broker) for broker, controller in out}
+    cut = CUTS["cut-controllers"]
+    assert set(cut(GROUPS, fault(), [1])) == out | back
+    assert set(cut(GROUPS, fault(direction="out"), [1])) == out
+    assert set(cut(GROUPS, fault(direction="in"), [1])) == back
+
+
+def test_other_side_of_a_cut_may_be_named() -> None:
+    assert set(around(GROUPS, fault(others=[2]), [1])) == {(1, 2), (2, 1)}
 
 
 def test_in_a_ring_each_hears_a_majority_and_no_two_the_same() -> None:

@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
-from jepsen_like.faults import Role
-from jepsen_like.schedule import KINDS
+from jepsen_like.faults.fault import Role
+from jepsen_like.faults.kinds import KINDS
 from jepsen_like.workloads.registry import WORKLOADS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "chaos.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, SIMULATED = (DOCS / "chaos.md").read_text(), (DOCS / "simulation.md").read_text()
 
 
 def first_cells(section: str) -> set[str]:
@@ -19,6 +20,21 @@ def first_cells(section: str) -> set[str]:
 
 def test_the_page_lists_every_kind_of_fault() -> None:
     assert first_cells("Faults") == set(KINDS)
+
+
+def test_the_page_tells_the_proof_of_every_kind_and_what_only_virtual_time_has() -> None:
+    rows = [re.split(r" *\| *", row)[1:] for row in PAGE.split("\n") if row.startswith("| `")]
+    told = {kind: row for row in rows for kind in re.findall(r"`([^`]+)`", row[0])}
+    assert {kind: told[kind][2] for kind in KINDS} == {kind: KINDS[kind].proof for kind in KINDS}
+    virtual = [kind for kind in KINDS if told[kind][3] == "virtual time"]
+    assert virtual == [kind for kind in KINDS if KINDS[kind].not_on_processes]
+
+
+def test_the_page_of_the_simulator_names_what_it_cannot_do() -> None:
+    told = SIMULATED.split("What a run does not have: ")[1].split(";")[0]
+    assert set(re.findall(r"`([^`]+)`", told)) == {
+        kind for kind in KINDS if KINDS[kind].not_simulated
+    }
 
 
 def test_the_page_lists_every_workload() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jepsen_like.edn import EdnError, Keyword, Symbol, Tagged, read_edn, write_edn
+from jepsen_like.histories.edn import EdnError, Keyword, Symbol, Tagged, read_edn, write_edn
 
 names = st.from_regex(r"[a-z][a-z0-9.*/-]{0,6}", fullmatch=True)
 atoms = (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jepsen_like.frames import framed
-from jepsen_like.history import (
+from jepsen_like.histories.frames import framed
+from jepsen_like.histories.history import (
     FORMAT,
     VERSION,
     Header,

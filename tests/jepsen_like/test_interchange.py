@@ -7,8 +7,9 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
-from jepsen_like.foreign import REGISTERS
-from jepsen_like.history import (
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.foreign import REGISTERS
+from jepsen_like.histories.history import (
     NEMESIS,
     Header,
     History,
@@ -19,8 +20,7 @@ from jepsen_like.history import (
     encode_op,
     header_as_value,
 )
-from jepsen_like.interchange import edn_lines, jsonl_lines, read_as
-from jepsen_like.verdict import Outcome
+from jepsen_like.histories.interchange import edn_lines, jsonl_lines, read_as
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"

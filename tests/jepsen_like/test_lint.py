@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import NEMESIS, Kind
-from jepsen_like.lint import lint
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.lint import lint
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import NEMESIS, Kind
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"

@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 
-from jepsen_like.participants import CLIENTS
-from jepsen_like.rules import (
+from jepsen_like.faults.message_rules import (
     ALWAYS,
     Action,
     Armed,
@@ -20,6 +19,7 @@ from jepsen_like.rules import (
     times,
     with_probability,
 )
+from jepsen_like.faults.participants import CLIENTS
 
 ALTER_PARTITION = 56
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jepsen_like.faults import Role, Scheduled
-from jepsen_like.schedule import KINDS, clash, draw_schedule, kind_and_role
+from jepsen_like.faults.fault import Role, Scheduled
+from jepsen_like.faults.fault_schedule import draw_schedule
+from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
 
 SAMPLE = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True)
 SEEDS = st.integers(0, 10_000)

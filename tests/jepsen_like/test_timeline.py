@@ -1,7 +1,7 @@
 """The timeline: lanes, bands, and what is cut away around the evidence."""
 
-from jepsen_like.history import Kind, Op, Value
-from jepsen_like.timeline import around, timeline
+from jepsen_like.histories.history import Kind, Op, Value
+from jepsen_like.histories.timeline import around, timeline
 
 
 def op(index: int, kind: Kind, process: int | str, f: str, value: Value, **others: Value) -> Op:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from jepsen_like.faults import Role
-from jepsen_like.history import NEMESIS, Kind, Op
-from jepsen_like.validity import Figures, Strike, operations_during, why_void
+from jepsen_like.faults.fault import Role
+from jepsen_like.faults.validity import Figures, Strike, operations_during, why_void
+from jepsen_like.histories.history import NEMESIS, Kind, Op
 
 KILL = Strike(
     kind="kill",

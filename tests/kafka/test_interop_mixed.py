@@ -13,6 +13,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.inspection.stream import whole_entries
 from quorumlab.workload import SteadyProducer, read_back
 from tests.kafka.interop import KafkaBesideUs, create_topic, log_bytes, needs_kafka, wait
+from tests.kafka.kafka_jars import KafkaNode, format_storage
 from wire.metadata_records import TopicRecord
 
 pytestmark = needs_kafka
@@ -92,6 +93,23 @@ def test_our_nodes_beside_kafkas_controllers(tmp_path: Path) -> None:
         for kafka in mixed.kafka.values():
             kafka.stop()
     assert_one_metadata_log(cluster)
+
+
+def test_our_controller_is_elected_by_a_voter_that_knows_no_pre_votes(tmp_path: Path) -> None:
+    """Voter 101 is Kafka 3.9's, which takes its time before it stands; both votes are needed."""
+    cluster = LocalCluster.create(tmp_path / "cluster", controllers=2, brokers=1)
+    kafkas = cluster.layout.node(101).config
+    mixed = KafkaBesideUs(cluster, [101])
+    with kafkas.open("a") as file:
+        file.write("controller.quorum.election.timeout.ms=60000\n")
+        file.write("controller.quorum.fetch.timeout.ms=60000\n")
+    format_storage(kafkas, cluster.layout.cluster_id, line="3.9")
+    with KafkaNode(kafkas, tmp_path / "kafka.log", line="3.9", ready_pattern=None):
+        cluster.start(102)
+        try:
+            wait(lambda: quorum(mixed, 102)["role"] == "leader", "the election of our controller")
+        finally:
+            cluster.stop(102)
 
 
 def our_broker_dies_under_kafkas_controller(mixed: KafkaBesideUs, producer: SteadyProducer) -> None:

@@ -15,6 +15,7 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
+from jepsen_like.sim.codec import Unencoded
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk as SimulatedDisk
 from jepsen_like.sim.host import Host
@@ -276,7 +277,7 @@ class Simulated(Observer):
             network=self._network,
             disk=disk,
             clock=Clock(),
-            codec=None,
+            speech=Unencoded(),
             counts=self._counts,
             watch=self,
             start_core=self._start,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.sim.planted.every import planted
+from jepsen_like.planted.every_bug import planted
 from quorum.core.effects import (
     Append,
     Core,

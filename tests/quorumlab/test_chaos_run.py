@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.history import Kind
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.histories.history import Kind
 from jepsen_like.real.runs.outcome import Measured, Ran, described, whole_run
+from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.report.document import Told, document
-from jepsen_like.verdict import Verdict
 from quorumlab.verbs.chaos_run import _tell
 from tests.jepsen_like.play import Play
 

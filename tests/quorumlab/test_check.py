@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.history import Kind, encode_header, encode_op
+from jepsen_like.histories.history import Kind, encode_header, encode_op
 from jepsen_like.report.page import data_in
 from quorumlab.cli import main
 from tests.jepsen_like.play import Play

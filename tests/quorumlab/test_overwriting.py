@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json
-from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import run_plan
 from quorumlab.cli import main
 from quorumlab.overwriting import refuse_other_directory, refuse_other_file
 from quorumlab.simulated_runs import write_run

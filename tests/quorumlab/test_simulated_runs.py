@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.report.page import data_in
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.run import failed, run_plan
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.ending import Ending
 from quorumlab.arguments import Parser
 from quorumlab.cli import main
@@ -95,6 +95,7 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
     [
         ("sim --workload jam", "--workload jam"),
         ("sim --workload log --faults rain", "no fault is called 'rain'"),
+        ("sim --workload log --faults full-disk", "--faults full-disk: the model disk has no end"),
         ("sim --workload log --seeds 5", "write 0..9"),
         ("sim --workload log --seeds 5..4", "there are 0"),
         ("sim --workload log --plant rose", "--plant rose"),

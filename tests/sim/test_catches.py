@@ -5,11 +5,9 @@ Here the seed that found a bug before is tried first, so that all are found in s
 many seeds all the same is left to `quorumlab chaos sim --catches`, which `make sim` runs.
 """
 
-import inspect
-
 import pytest
 
-from jepsen_like.sim.planted.quorum import PLANTS, SURVIVORS, planted
+from jepsen_like.planted.quorum_bugs import PLANTS
 from jepsen_like.sim.quorum.simulation import run
 
 # A seed that finds each bug. Where the draws of a run have changed and it does so no more, the test
@@ -33,7 +31,7 @@ FOUND_AT = {
     "delivers_on_from_the_record_after": 12,
     "does_not_stand_when_being_removed": 8,
     "forgets_its_vote": 0,
-    "forgets_the_name_of_a_new_segment": 0,
+    "forgets_the_name_of_a_new_segment": 1,
     "forgets_waiting_fetches": 8,
     "goes_on_without_its_disk": 15,
     "grants_pre_votes_while_following": 1,
@@ -54,15 +52,15 @@ FOUND_AT = {
     "refuses_pre_votes_for_any_leader": 3,
     "releases_all_that_is_held": 3,
     "renames_without_a_sync": 2,
-    "replaces_without_a_sync": 0,
+    "replaces_without_a_sync": 2,
     "resumes_leadership": 0,
     "says_the_latest_voters": 8,
     "serves_who_is_too_far_behind": 22,
     "stands_without_asking": 1,
-    "takes_a_falling_epoch": 0,
+    "takes_a_falling_epoch": 28,
     "takes_any_disk_for_the_voters": 66,
     "tolerates_one_lost_record": 0,
-    "truncates_to_the_leaders_offset": 67,
+    "truncates_to_the_leaders_offset": 10,
     "truncates_too_far": 2,
     "trusts_what_a_failed_sync_left": 15,
     "votes_in_the_place_of_another_disk": 26,
@@ -79,24 +77,3 @@ def test_planted_bug_is_found(name: str) -> None:
     found = next((seed for seed in seeds if run(seed, plant=name).kind != "ok"), None)
     assert found is not None, f"quorumlab chaos sim --sweep {bound} --plant {name}"
     assert found == FOUND_AT[name], f"found at {found} now: enter it in FOUND_AT"
-
-
-@pytest.mark.parametrize("name", [*PLANTS, *SURVIVORS])
-def test_plant_replaces_one_shipped_function_and_puts_it_back(name: str) -> None:
-    plant = {**PLANTS, **SURVIVORS}[name]
-    shipped = getattr(plant.holder, plant.name)
-    with planted(name):
-        assert getattr(plant.holder, plant.name) is plant.replacement
-    assert getattr(plant.holder, plant.name) is shipped
-    assert shipped is not plant.replacement
-
-
-@pytest.mark.parametrize("name", [*PLANTS, *SURVIVORS])
-def test_plant_takes_the_arguments_of_the_rule(name: str) -> None:
-    plant = {**PLANTS, **SURVIVORS}[name]
-    if isinstance(plant.replacement, property):
-        return
-    shipped = inspect.signature(getattr(plant.holder, plant.name))
-    replacement = inspect.signature(plant.replacement)
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in replacement.parameters.values())
-    assert takes_all or len(replacement.parameters) == len(shipped.parameters)

@@ -4,12 +4,12 @@ from argparse import ArgumentParser
 
 import pytest
 
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from jepsen_like.sim.command import add_sim_arguments, run_sim
+from jepsen_like.sim.quorum.appending_clients import Clients
 from jepsen_like.sim.quorum.client_run import run_with_clients
-from jepsen_like.sim.quorum.clients import Clients
 from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.sim.schedules.harm.steps import comes_to_rest, gets_to_work, others, write
+from jepsen_like.sim.schedules.harm.harm_steps import comes_to_rest, gets_to_work, others, write
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.simulated import simulated

@@ -3,7 +3,7 @@
 import pytest
 
 from jepsen_like.museum.collection import ITEMS
-from jepsen_like.sim.planted.cluster import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
+from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.simulated import simulated
 from jepsen_like.sim.violation import Violation

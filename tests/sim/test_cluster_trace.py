@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 
 import pytest
 
-from jepsen_like.sim.cluster.run import run_cluster
+from jepsen_like.sim.cluster.cluster_run import run_cluster
 from jepsen_like.sim.command import add_sim_arguments, describe_failure, run_sim
 from jepsen_like.sim.tracing import HEADING, Tracer
 

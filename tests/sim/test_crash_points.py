@@ -13,12 +13,12 @@ from itertools import product
 
 import pytest
 
+from jepsen_like.planted.quorum_bugs import planted
 from jepsen_like.sim.crash_points import KINDS, CrashPoints, Death
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.planted.quorum import planted
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from quorum.core.effects import Effect, Trace

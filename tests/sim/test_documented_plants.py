@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.planted.planting import Plants
 from jepsen_like.sim.command import CLUSTER, QUORUM
-from jepsen_like.sim.planted.planting import Plants
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
 _HEADING = "| bug | rule | seeds |\n|---|---|---|\n"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from jepsen_like.sim.network import LinkFaults
-from jepsen_like.sim.quorum.options import Options, draw_options
+from jepsen_like.sim.quorum.quorum_options import Options, draw_options
 from jepsen_like.sim.quorum.simulation import Outcome, run
 from jepsen_like.sim.virtual_time import VirtualTime
 
@@ -36,7 +36,7 @@ def only_the_power_fails(seed: int) -> Options:
     return replace(
         drawn,
         voters=max(drawn.voters, 3),
-        nemesis_ms={"power_loss": 4 * drawn.election_timeout_ms},
+        nemesis_ms={"power-loss": 4 * drawn.election_timeout_ms},
         ambush=0.05,
         links=LinkFaults(),
         drift_ppm_max=0,

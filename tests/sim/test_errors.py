@@ -18,11 +18,11 @@ from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.playing import End, play
 from jepsen_like.museum.showing import count_seeds
 from jepsen_like.sim import command
-from jepsen_like.sim.chaos import run as chaos_run
+from jepsen_like.sim.chaos import workload_run as chaos_run
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import run_plan
 from jepsen_like.sim.chaos.shrinking import rules_of
-from jepsen_like.sim.chaos.workers import Workers
+from jepsen_like.sim.chaos.workload_core import Workers
+from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.cluster.client import Client
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
@@ -30,7 +30,7 @@ from jepsen_like.sim.command import add_sim_arguments, run_sim
 from jepsen_like.sim.ending import Ending
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.quorum import client_run
-from jepsen_like.sim.quorum.clients import Clients
+from jepsen_like.sim.quorum.appending_clients import Clients
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants
 from jepsen_like.sim.quorum.log_invariants import LogInvariants
 from jepsen_like.sim.quorum.quorum_view import QuorumView

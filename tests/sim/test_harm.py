@@ -7,12 +7,12 @@ same schedule has nothing to show and breaks no invariant, and its clients are t
 import pytest
 
 from jepsen_like.checkers.judges import judge
-from jepsen_like.history import Header, History, Kind
-from jepsen_like.sim.planted.every import planted
-from jepsen_like.sim.schedules.harm.every import HARM
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from jepsen_like.histories.history import Header, History, Kind
+from jepsen_like.planted.every_bug import planted
+from jepsen_like.sim.schedules.harm.every_harm import HARM
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.verdict import Outcome, Verdict
 
 CASES = [(name, plant) for name, entry in HARM.items() for plant in entry.finds]
 OTHER_SEEDS = range(1, 6)  # messages take other times

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from jepsen_like.sim.codec import Unencoded
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
@@ -92,7 +93,7 @@ class Bench:
             network=self.network,
             disk=disk,
             clock=clock,
-            codec=None,
+            speech=Unencoded(),
             counts=self.counts,
             watch=Observer(),
             start_core=lambda _host: self.cores[node],
@@ -141,10 +142,10 @@ def test_request_is_answered_once_however_often_it_arrives() -> None:
 
 def test_request_without_answer_times_out_and_a_late_answer_is_dropped() -> None:
     bench = Bench()
-    bench.network.cut([(2, 1)], kind="cut_one_way", holding=True)
+    cut = bench.network.cut([(2, 1)], kind="partition-one-way", holding=True)
     token = bench.ask(1, timeout_ms=50)
     bench.run()
-    bench.network.heal([(2, 1)], kind="cut_one_way")
+    bench.network.heal(cut)
     bench.run()
     assert bench.answers() == [RequestFailed(token=token, failure=Failure.TIMED_OUT)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.rules import Action, FrameRule, api_key_of, on_call, once
+from jepsen_like.faults.message_rules import Action, FrameRule, api_key_of, on_call, once
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkFaults, Message, Network
@@ -53,7 +53,7 @@ def test_held_message_arrives_when_released() -> None:
     bench.send(1, 2, 3)
     assert bench.settle() == [1, 3]
     assert held.fired == len(held.kept) == 1
-    bench.messages.release(held)
+    held.release()
     assert bench.settle() == [1, 3, 2]
 
 

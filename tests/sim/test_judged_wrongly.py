@@ -13,24 +13,24 @@ from uuid import UUID
 import pytest
 
 from broker.isr import Committed
-from broker.partition import LeaderOf
+from broker.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key, _Partition
+from jepsen_like.sim.cluster.cluster_run import ClusterRun
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
-from jepsen_like.sim.cluster.run import ClusterRun
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.disk import Disk
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.simulation import Simulation
 from jepsen_like.sim.violation import Stuck, Violation
-from quorum.core.effects import Effect, Response, Send
+from quorum.core.effects import Effect, Response, Send, Trace
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import ReplicaKey
+from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
 from tests.sim.watching import in_place_of
@@ -178,8 +178,12 @@ def test_each_decision_of_a_batch_is_judged_with_the_state_that_it_made() -> Non
     assert elected == [1, 2, -1]
 
 
-@pytest.mark.parametrize("had_enough", [True, False])
-def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enough: bool) -> None:
+@pytest.mark.parametrize(
+    ("had_enough", "in_the_turn"), [(True, (1,)), (False, (1, 2)), (False, (1,))]
+)
+def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(
+    had_enough: bool, in_the_turn: tuple[int, ...]
+) -> None:
     invariants = object.__new__(PartitionInvariants)
     invariants._exposes = invariants._is_exposed = (  # type: ignore[method-assign]
         lambda partition, watched, written: None
@@ -200,10 +204,42 @@ def test_what_is_exposed_before_the_isr_shrinks_in_the_same_turn_may_be(had_enou
         settings=SimpleNamespace(min_insync_replicas=2),
     )
     seen = _Seen(high_watermark=6, had_enough=had_enough)
-    with nullcontext() if had_enough else pytest.raises(Violation, match="D-MIN"):
+    joined = Trace(event="isr", fields=(("partition", "t-0"), ("members", in_the_turn)))
+    invariants._effects = [joined]
+    has_enough = had_enough or len(in_the_turn) == 2
+    with nullcontext() if has_enough else pytest.raises(Violation, match="D-MIN"):
         invariants._high_watermark_changed(
             cast(Any, leader), Watched("t-0", None), seen, Content([]), has_led=True
         )
+
+
+def of_epoch(epoch: int, base_offset: int, *values: bytes) -> bytes:
+    return assign(data_batch(values, timestamp_ms=0), base_offset=base_offset, leader_epoch=epoch)
+
+
+def test_a_log_that_began_anew_goes_on_as_those_that_start_there() -> None:
+    """A follower with nothing but its start is elected, and others follow it."""
+    tree = LogTree("D-ONE", "D-DIV")
+    (first,) = tree.extend(None, of_epoch(2, 0, b"x", b"y"))
+    with pytest.raises(Violation, match="D-DIV"):
+        tree.extend(tree.before(2), of_epoch(3, 2, b"z"))
+    tree.let_go(first)
+    assert tree.extend(tree.before(2), of_epoch(3, 2, b"z")) == tree.extend(
+        first, of_epoch(3, 2, b"z")
+    )
+
+
+def test_logs_may_differ_in_what_their_leader_has_let_go_of() -> None:
+    tree = LogTree("D-ONE", "D-DIV")
+    (first,) = tree.extend(None, of_epoch(0, 0, b"x"))
+    (lost,) = tree.extend(first, of_epoch(0, 1, b"y"))
+    kept, last = tree.extend(first, of_epoch(5, 1, b"y") + of_epoch(5, 2, b"z"))
+    with pytest.raises(Violation, match="D-DIV"):
+        tree.extend(lost, of_epoch(5, 2, b"z"))
+    tree.let_go(kept)
+    assert tree.extend(lost, of_epoch(5, 2, b"z")) == [last]
+    assert Content([first, lost, last]).holds(last)
+    assert not Content([first, lost, last]).holds(kept)
 
 
 def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
@@ -274,6 +310,62 @@ def test_node_whose_disk_fails_in_its_first_turn_is_started_again() -> None:
     host.disk.faults = DiskFaults()
     simulation.world.run_until(60_000_000, events_max=EVENTS)
     assert host.is_up
+
+
+@pytest.mark.parametrize("followed", [4, 5])
+def test_what_is_appended_before_another_leader_is_heard_of_is_not_held_against_that_one(
+    followed: int,
+) -> None:
+    """In the turn in which it becomes a follower in epoch 5, it may have appended in epoch 4."""
+    first, second = LogTree().extend(None, batch(0) + batch(1))
+    role = FollowerOf(leader_id=2, leader_epoch=5, partition_epoch=8, is_in_sync=True)
+    log = SimpleNamespace(high_watermark=0, start_offset=0, end_offset=2)
+    follower = SimpleNamespace(
+        name="t-0",
+        topic="t",
+        topic_id=TOPIC,
+        index=0,
+        node_id=1,
+        role=role,
+        leader_id=2,
+        leader_epoch=5,
+        open_log=log,
+    )
+    leader = object.__new__(Partition)
+    leader.role = LeaderOf(
+        leader_epoch=5,
+        epoch_start_offset=1,
+        partition_epoch=8,
+        replicas=(1, 2),
+        isr=Committed(members=(1, 2)),
+        leader_recovery_state=0,
+    )
+    invariants = object.__new__(PartitionInvariants)
+    key = (TOPIC, 0)
+    invariants.watched = {key: Watched("t-0", None)}
+    invariants._held = {}
+    seen = _Seen(last=first, followed_epoch=followed, log=cast(Any, log))
+    invariants._seen = {(1, key): seen}
+    invariants._hosts = cast(Any, {2: on_disk([first])})
+    found = SimpleNamespace(replicas=SimpleNamespace(find=lambda *_: leader))
+    invariants._broker_of = cast(Any, lambda _: found)
+    invariants._knows_its_epochs = lambda *_: None  # type: ignore[method-assign]
+    host = on_disk([first, second])
+    with nullcontext() if followed == 4 else pytest.raises(Violation, match="D-PRE"):
+        invariants._look(cast(Any, host), cast(Any, follower), host.disk.log("t-0").written)
+
+
+def on_disk(entries: list[Entry]) -> SimpleNamespace:
+    log = SimpleNamespace(written=Content(entries), failed=False)
+    return SimpleNamespace(node_id=1, disk=SimpleNamespace(log=lambda _: log))
+
+
+def test_snapshot_that_is_removed_before_its_core_hears_of_it_is_not_looked_for() -> None:
+    simulation = quiet()
+    host = simulation._leading_host(EVENTS)
+    end = OffsetAndEpoch(1, 1)
+    assert end not in host.disk.log(METADATA_LOG).snapshots.whole
+    simulation.quorum.invariants._log.saved_snapshot(host, end)
 
 
 # --- more disks taken than a quorum can bear ------------------------------------------------------

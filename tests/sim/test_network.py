@@ -77,37 +77,37 @@ def test_duplicated_messages_arrive_twice() -> None:
 
 def test_cut_in_one_direction_lets_the_other_through() -> None:
     bench = Bench()
-    bench.network.cut([(2, 1)], kind="cut_one_way", holding=False)
+    bench.network.cut([(2, 1)], kind="partition-one-way")
     bench.send(1, source=1, target=2)
     bench.send(2, source=2, target=1, is_request=False)
     assert bench.settle() == [1]
-    assert bench.counts.by_kind["cut_one_way"] == 1
+    assert bench.counts.by_kind["partition-one-way"] == 1
 
 
 def test_cut_stops_what_is_already_under_way() -> None:
     bench = Bench()
     bench.send(1)
-    bench.network.cut([(1, 2)], kind="cut_two_way", holding=False)
+    bench.network.cut([(1, 2)], kind="partition")
     assert bench.settle() == []
 
 
 def test_holding_cut_delivers_when_it_heals() -> None:
     bench = Bench()
-    bench.network.cut([(1, 2)], kind="cut_two_way", holding=True)
+    cut = bench.network.cut([(1, 2)], kind="partition", holding=True)
     bench.send(1)
     assert bench.settle() == []
-    bench.network.heal([(1, 2)], kind="cut_two_way")
+    bench.network.heal(cut)
     assert bench.settle() == [1]
+    assert cut.stopped == 1
     assert bench.counts.by_kind["held"] == 1
 
 
 def test_link_is_whole_only_when_every_cut_over_it_has_healed() -> None:
     bench = Bench()
-    bench.network.cut([(1, 2)], kind="cut_two_way", holding=False)
-    bench.network.cut([(1, 2)], kind="cut_one_way", holding=False)
-    bench.network.heal([(1, 2)], kind="cut_two_way")
+    cuts = [bench.network.cut([(1, 2)], kind="partition") for _ in range(2)]
+    bench.network.heal(cuts[0])
     assert bench.network.is_cut(1, 2)
-    bench.network.heal([(1, 2)], kind="cut_one_way")
+    bench.network.heal(cuts[1])
     assert not bench.network.is_cut(1, 2)
 
 

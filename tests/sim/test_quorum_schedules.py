@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.sim.planted.quorum import PLANTS
+from jepsen_like.planted.quorum_bugs import PLANTS
 from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
 from jepsen_like.sim.schedules.simulated import simulated
 

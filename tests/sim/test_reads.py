@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from jepsen_like.checkers.judges import judge
-from jepsen_like.history import Header, History
-from jepsen_like.sim.planted.quorum import planted
-from jepsen_like.sim.planted.reads import READ_SCHEDULED
+from jepsen_like.histories.history import Header, History
+from jepsen_like.planted.quorum_bugs import planted
+from jepsen_like.planted.read_bugs import READ_SCHEDULED
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.scenario import Scenario
 from jepsen_like.sim.schedules.simulated import simulated

@@ -3,10 +3,10 @@
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import History, Kind
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import History, Kind
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.run import run_plan
-from jepsen_like.verdict import Outcome
+from jepsen_like.sim.chaos.workload_run import run_plan
 from tests.jepsen_like.spoiled import SPOILED, spoiled
 
 

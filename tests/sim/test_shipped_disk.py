@@ -4,11 +4,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from jepsen_like.planted.file_bugs import FILE_PLANTS, FILE_SURVIVORS
+from jepsen_like.planted.quorum_bugs import planted
 from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.planted.files import FILE_PLANTS, FILE_SURVIVORS
-from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.promises import found
-from jepsen_like.sim.quorum.options import Options, draw_options, draw_storage
+from jepsen_like.sim.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.quorum.simulation import Simulation
 from jepsen_like.sim.shipped_disk import FileOptions
 from jepsen_like.sim.stored_log import StoredLog

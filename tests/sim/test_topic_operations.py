@@ -12,10 +12,10 @@ from broker.outbox import OWNER, Outbox
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.cluster.client import Acknowledged
+from jepsen_like.sim.cluster.cluster_options import draw_cluster_options, draw_run
 from jepsen_like.sim.cluster.deletable import ALL, Deletable
 from jepsen_like.sim.cluster.end import _keeps_acknowledged, _keeps_read, check_end
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.cluster.options import draw_cluster_options, draw_run
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
 from jepsen_like.sim.cluster.topic_operations import Operations
 from jepsen_like.sim.logtree import Entry, LogTree
@@ -35,6 +35,7 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
     wide = [options.operations.wide_interval_ms > 0 for options in drawn]
     deletes = [options.operations.deletion_interval_ms > 0 for options in drawn]
     assert 30 <= sum(wide) <= 70
+    assert 160 <= sum(options.operations.commit_interval_ms > 0 for options in drawn) <= 240
     assert 110 <= sum(deletes) <= 190
     for options, before in zip(drawn, old, strict=True):
         assert before.operations == Operations()

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from jepsen_like.entries import comparable
-from jepsen_like.faults import Role
-from jepsen_like.history import Value
+from jepsen_like.faults.fault import Role
+from jepsen_like.histories.history import Value
 from jepsen_like.real.runs.admitted import why_admitted
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
-from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.zk_invariants import ZkInvariants
+from jepsen_like.workloads.entries import comparable
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk import paths
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_V1, ZK_V2, ZK_V3, Design
@@ -68,6 +68,16 @@ def test_logs_of_all_brokers_are_compared(plant: str, rule: str) -> None:
         )
     )
     assert outcome.broken.startswith(f"{rule}: ")
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("seed", [20380, 20398])
+def test_replicas_that_elect_a_leader_are_all_in_sync_again(seed: int) -> None:
+    """20380: who leads had not registered when the followers looked for it. 20398: who led before
+    wrote the ISR once more."""
+    outcome = run_plan(Plan(seed=seed, design="zk-v1", faults=FAULTS, judges_invariants=True))
+    assert not outcome.verdict.findings, outcome.verdict
+    assert not outcome.broken
 
 
 @pytest.mark.extra

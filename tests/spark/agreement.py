@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import History
-from jepsen_like.verdict import Verdict, compose
+from jepsen_like.checkers.verdict import Verdict, compose
+from jepsen_like.histories.history import History
 
 __all__ = ["broken", "judged_alone", "same"]
 

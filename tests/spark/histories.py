@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from jepsen_like.history import Header, History, Value
+from jepsen_like.histories.history import Header, History, Value
 from tests.jepsen_like.play import Play
 
 __all__ = ["random_history", "random_log"]

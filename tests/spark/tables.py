@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jepsen_like.history import History
+from jepsen_like.histories.history import History
 from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, Row

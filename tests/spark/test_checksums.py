@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from jepsen_like.history import MalformedHistory
+from jepsen_like.histories.history import MalformedHistory
 from spark import checksums
 from spark.checksums import is_intact, seal, summed_up
 from tests.spark.histories import random_history

@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from jepsen_like.history import encode_header, encode_op
-from jepsen_like.interchange import edn_lines, jsonl_lines
-from jepsen_like.verdict import Verdict
+from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.histories.history import encode_header, encode_op
+from jepsen_like.histories.interchange import edn_lines, jsonl_lines
 from quorumlab.cli import main
 from quorumlab.histories import Asked, histories_in, tables_of
 from quorumlab.verb_errors import Failed

@@ -10,8 +10,8 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import shows_nothing
-from jepsen_like.history import Header, MalformedHistory, Op
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Header, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION

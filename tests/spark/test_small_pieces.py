@@ -5,7 +5,7 @@ import pytest
 from jepsen_like.checkers.judges import judge_log
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.operations import operations
-from jepsen_like.history import History
+from jepsen_like.histories.history import History
 from tests.jepsen_like.checkers.test_kafka_log import KEY, PLANTED, three_sent
 from tests.jepsen_like.play import Play
 from tests.spark.histories import random_log

@@ -142,6 +142,9 @@ class Elections:
 
     def _check_assignment(self, held: Held) -> Procedure[None]:
         """Nobody tells a replica to close: it watches all that there is of its partition."""
+        found = yield from self._nodes.isr(held.of, watch=True)
+        if self._roles.leads(held.of):
+            held.isr, held.isr_version = found.isr, found.version
         replicas, target = yield from self._nodes.watch_all(held.of)
         if self._node_id not in (*replicas, *target):
             self._roles.missing(held, self.now_ms)

@@ -17,6 +17,7 @@ Source: seed 002; the removal of nodes and the order of it are reconstructed.
 
 from collections.abc import Callable, MutableMapping
 
+from broker.isr import Committed
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held, ReplicaSettings
@@ -153,6 +154,8 @@ class Governing:
             yield from self.on_partition_reassigned(of)
         elif held.target is not None:
             yield from self._check_reassigned_replicas(held, held.target, *led)
+        elif not self._design.has_leader_epochs and _is_overwritten(held, led[1]):
+            yield from self._nodes.write_isr(held, led[1].isr.members)
         elif self._design.has_preferred_leaders:
             yield from self._check_load_balancing(held, *led)
 
@@ -321,3 +324,11 @@ class Governing:
                 self._again[held.of] = None
                 return False
         return True
+
+
+def _is_overwritten(held: Held, role: LeaderOf) -> bool:
+    """Has a leader before us written the ISR since, which had not heard of us?
+
+    Without epochs nothing keeps it from that (seed 004).
+    """
+    return isinstance(role.isr, Committed) and {*held.isr} != {*role.isr.members}

@@ -256,6 +256,8 @@ class ReplicaMembership:
         self.elections.tick(now_ms)
         if self._next_check_ms is not None and now_ms >= self._next_check_ms:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
+            for leader in sorted({held.leader for held in self.held.values()}):
+                self.metadata.miss_broker(leader)  # who leads may register later than it stood
             self._governing.begin_checks()
             for of in [of for of in self.held if self._roles.leads(of)]:
                 self._procedures.submit(f"check {of}", partial(self._governing.check, of))

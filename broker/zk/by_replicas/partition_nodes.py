@@ -117,12 +117,11 @@ class PartitionNodes:
         return replicas
 
     def watch_all(self, of: TopicPartition) -> Procedure[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """`zk-v1`: every replica watches all that there is of its partition, beside the leader's
-        node. AR and RAR; empty where there are none."""
+        """`zk-v1`: every replica watches all that there is of its partition, beside the ISR and the
+        leader's node. AR and RAR; empty where there are none."""
         at_replicas = paths.partition_replicas(of.topic, of.partition)
         under = paths.V2_PARTITIONS_REASSIGNED
         at_target = paths.partition_under(under, of.topic, of.partition)
-        yield from one(GetData(path=paths.partition_isr(of.topic, of.partition), watch=True))
         yield from one(GetChildren(path=paths.parent(at_replicas), watch=True))
         yield from one(Exists(path=at_target, watch=True))
         found = yield from one(GetData(path=at_replicas, watch=True))

@@ -13,10 +13,10 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from jepsen_like.history import Kind, Value
-from jepsen_like.keys import key_of, place_of
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.histories.keys import key_of, place_of
 from jepsen_like.real.clients.offsets import known_offset
-from jepsen_like.workload import Done, Wish
+from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["AiokafkaClient"]
 

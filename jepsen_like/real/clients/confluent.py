@@ -19,10 +19,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from jepsen_like.history import Kind, Value
-from jepsen_like.keys import key_of, place_of
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.histories.keys import key_of, place_of
 from jepsen_like.real.clients.offsets import known_offset
-from jepsen_like.workload import Done, Wish
+from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["ConfluentClient"]
 

@@ -5,13 +5,13 @@ Whether they succeed is for the history's readers; what they may not do is harm 
 
 from collections.abc import Sequence
 
-from jepsen_like.history import Kind
-from jepsen_like.keys import place_of
-from jepsen_like.real.clients.asking import Nodes, kind_of
+from jepsen_like.histories.history import Kind
+from jepsen_like.histories.keys import place_of
+from jepsen_like.real.clients.node_requests import Nodes, kind_of
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.workload import Done, Wish
+from jepsen_like.workloads.workload import Done, Wish
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
 from wire.messages.partitions import (

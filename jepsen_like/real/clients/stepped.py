@@ -9,10 +9,10 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
-from jepsen_like.real.clients.asking import Nodes
+from jepsen_like.real.clients.node_requests import Nodes
 from jepsen_like.real.clients.target import Address, Target
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.workload import Client, Done, Wish
+from jepsen_like.workloads.workload import Client, Done, Wish
 
 __all__ = ["Sockets", "stepped"]
 

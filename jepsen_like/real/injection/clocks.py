@@ -15,13 +15,13 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults import Fault, Injected
-from jepsen_like.in_force import InForce, proof_of
-from jepsen_like.real.injection.processes import running
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 
-__all__ = ["ClockJump", "prepare_clock", "why_no_clock"]
+__all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
 
 _LIBRARIES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
@@ -65,31 +65,27 @@ def prepare_clock(cluster: LocalCluster, node: NodeLayout) -> None:
     }
 
 
-class ClockJump:
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
+def why_no_jump(cluster: LocalCluster) -> str:
+    is_prepared = any(_PRELOAD in each for each in cluster.environment.values())
+    late = "the nodes were not prepared for it before they started"
+    return "" if is_prepared else why_no_clock() or late
 
-    def why_not(self) -> str:
-        is_prepared = any(_PRELOAD in each for each in self._cluster.environment.values())
-        if is_prepared:
-            return ""
-        return why_no_clock() or "the nodes were not prepared for it before they started"
 
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        nodes = [self._cluster.layout.node(each) for each in running(self._cluster, targets)]
-        offset_ms = fault.parameters.get("offset_ms", _OFFSET_MS)
+def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = [cluster.layout.node(each) for each in running(cluster, targets)]
+    offset_ms = fault.parameters.get("offset_ms", _OFFSET_MS)
+    for node in nodes:
+        _clock(node).write_text(f"{offset_ms / 1000:+.3f}\n")
+    seen: list[str] = []
+
+    def heal() -> None:
         for node in nodes:
-            _clock(node).write_text(f"{offset_ms / 1000:+.3f}\n")
-        seen: list[str] = []
+            jumped_ms = _jump_of(node, offset_ms)
+            if jumped_ms is not None:
+                seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
+            _clock(node).write_text("+0\n")
 
-        def heal() -> None:
-            for node in nodes:
-                jumped_ms = _jump_of(node, offset_ms)
-                if jumped_ms is not None:
-                    seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
-                _clock(node).write_text("+0\n")
-
-        return InForce([node.id for node in nodes], heal=heal, prove=lambda: proof_of(seen))
+    return InForce([node.id for node in nodes], heal=heal, prove=lambda: proof_of(seen))
 
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:

@@ -18,16 +18,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jepsen_like.faults import Fault, Injected, Proof
-from jepsen_like.in_force import InForce, proof_of
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.faults.injectors import InForce, proof_of
 from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.processes import running, start_again, stop
+from jepsen_like.real.injection.process_faults import running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.core.storage import METADATA_LOG
 from wire import batch
 
-__all__ = ["BitFlip", "CORRUPT", "CUT_OFF", "TornWrite", "damage", "flip", "segments_of", "tear"]
+__all__ = ["CORRUPT", "CUT_OFF", "damage", "flip", "flip_bit", "segments_of", "tear", "tear_write"]
 
 _ON_THE_WAY_OUT = ("-delete", "-stray")
 CUT_OFF = ("cut off",)  # what a node says of the one
@@ -35,39 +35,31 @@ CORRUPT = ("checksum", "corrupt", "synced up to")
 _START_SECONDS = 15.0
 
 
-class TornWrite:
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
+def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = list(running(cluster, targets))
+    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    for node_id in nodes:
+        cluster.kill(node_id)
+        try:
+            tear(segments_of(cluster.layout.node(node_id), fault)[-1])
+        finally:
+            start_again(cluster, node_id)
 
-    def why_not(self) -> str:
-        return ""
-
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        cluster = self._cluster
-        nodes = list(running(cluster, targets))
-        logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    def heal() -> None:
         for node_id in nodes:
-            cluster.kill(node_id)
-            try:
-                tear(segments_of(cluster.layout.node(node_id), fault)[-1])
-            finally:
-                start_again(cluster, node_id)
+            _until_said(cluster, node_id, logs[node_id], CUT_OFF)
+            start_again(cluster, node_id)
 
-        def heal() -> None:
-            for node_id in nodes:
-                _until_said(cluster, node_id, logs[node_id], CUT_OFF)
-                start_again(cluster, node_id)
+    def prove() -> Proof:
+        return proof_of(
+            [
+                f"node {node_id}: {line}"
+                for node_id, log in logs.items()
+                for line in log.lines_with(CUT_OFF)[:1]
+            ]
+        )
 
-        def prove() -> Proof:
-            return proof_of(
-                [
-                    f"node {node_id}: {line}"
-                    for node_id, log in logs.items()
-                    for line in log.lines_with(CUT_OFF)[:1]
-                ]
-            )
-
-        return InForce(nodes, heal=heal, prove=prove)
+    return InForce(nodes, heal=heal, prove=prove)
 
 
 def segments_of(node: NodeLayout, fault: Fault) -> list[Path]:
@@ -115,43 +107,35 @@ def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequen
     return False
 
 
-class BitFlip:
-    def __init__(self, cluster: LocalCluster) -> None:
-        self._cluster = cluster
+def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = list(running(cluster, targets))
+    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    restore: dict[int, Callable[[], None]] = {}
+    for node_id in nodes:
+        stop(cluster, node_id)
+        try:
+            restore[node_id] = damage(segments_of(cluster.layout.node(node_id), fault))
+        finally:
+            start_again(cluster, node_id)
+    for node_id, log in logs.items():
+        _until_said(cluster, node_id, log, CORRUPT)
+        _expect_end(cluster, node_id)
 
-    def why_not(self) -> str:
-        return ""
-
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        cluster = self._cluster
-        nodes = list(running(cluster, targets))
-        logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
-        restore: dict[int, Callable[[], None]] = {}
+    def heal() -> None:
         for node_id in nodes:
-            stop(cluster, node_id)
-            try:
-                restore[node_id] = damage(segments_of(cluster.layout.node(node_id), fault))
-            finally:
-                start_again(cluster, node_id)
-        for node_id, log in logs.items():
-            _until_said(cluster, node_id, log, CORRUPT)
-            _expect_end(cluster, node_id)
+            if node_id in cluster.running():
+                cluster.kill(node_id)
+            restore[node_id]()
+            start_again(cluster, node_id)
 
-        def heal() -> None:
-            for node_id in nodes:
-                if node_id in cluster.running():
-                    cluster.kill(node_id)
-                restore[node_id]()
-                start_again(cluster, node_id)
+    def prove() -> Proof:
+        said = {node_id: log.lines_with(CORRUPT) for node_id, log in logs.items()}
+        silent = [node_id for node_id, lines in said.items() if not lines]
+        if silent:
+            return Proof(bit=False, evidence=f"nodes {silent} started without a word")
+        return proof_of([f"node {node_id}: {lines[0]}" for node_id, lines in said.items()])
 
-        def prove() -> Proof:
-            said = {node_id: log.lines_with(CORRUPT) for node_id, log in logs.items()}
-            silent = [node_id for node_id, lines in said.items() if not lines]
-            if silent:
-                return Proof(bit=False, evidence=f"nodes {silent} started without a word")
-            return proof_of([f"node {node_id}: {lines[0]}" for node_id, lines in said.items()])
-
-        return InForce(nodes, heal=heal, prove=prove)
+    return InForce(nodes, heal=heal, prove=prove)
 
 
 def _expect_end(cluster: LocalCluster, node_id: int) -> None:

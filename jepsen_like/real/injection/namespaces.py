@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from jepsen_like.cut_links import Way
-from jepsen_like.participants import CLIENTS
+from jepsen_like.faults.cut_links import Way
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.injection.commands import run
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 

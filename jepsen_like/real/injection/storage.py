@@ -15,17 +15,17 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults import Fault, Injected
-from jepsen_like.in_force import InForce, proof_of
-from jepsen_like.real.injection.disks import DiskImage, DiskWatch, Waits
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.injectors import InForce, Injector, proof_of
+from jepsen_like.real.injection.filesystems import DiskImage, DiskWatch, Waits
 from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.processes import running, start_again
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.injection.process_faults import running, start_again
 from jepsen_like.real.local_cluster import LocalCluster
 
-__all__ = ["STORAGE_KINDS", "FsyncError", "FullDisk", "PowerLoss", "SlowDisk", "is_hindered"]
+__all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]
 
 STORAGE_KINDS = ("full-disk", "slow-disk", "fsync-error", "power-loss")  # that want disks
 NO_DISKS = "the nodes have no disks of their own: prepare the cluster for this kind, as root"
@@ -42,10 +42,18 @@ _LOOK_SECONDS = 0.05
 Disks = Mapping[int, DiskImage]
 
 
-def _with_disks(cluster: LocalCluster, disks: Disks, targets: Sequence[int]) -> list[int]:
-    if not disks:
-        raise ClusterError(NO_DISKS)
-    return list(running(cluster, targets))
+def storage_injectors(cluster: LocalCluster, disks: Disks) -> dict[str, Injector]:
+    why = "" if disks else NO_DISKS
+    is_slowed = (_BLKIO / "blkio.throttle.write_iops_device").exists()
+    return {
+        "full-disk": Injector(partial(fill, cluster, disks)),
+        "slow-disk": Injector(
+            partial(slow_down, cluster, disks),
+            why if is_slowed else "needs the blkio controller of cgroups v1",
+        ),
+        "fsync-error": Injector(partial(fail_syncs, cluster, disks), why),
+        "power-loss": Injector(partial(cut_power, cluster, disks), why),
+    }
 
 
 def _restart(cluster: LocalCluster, node_ids: Sequence[int]) -> None:
@@ -73,142 +81,113 @@ def _logs(cluster: LocalCluster, node_ids: Sequence[int]) -> dict[int, NodeLog]:
     return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
 
 
-class FullDisk:
-    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
-        self._cluster = cluster
-        self._disks = disks
+def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = list(running(cluster, targets))
+    logs = _logs(cluster, nodes)
+    undo = [_fill(cluster, disks, node_id) for node_id in nodes]
+    said: list[str] = []
 
-    def why_not(self) -> str:
-        return ""
+    def heal() -> None:
+        said.extend(_await_words(logs, _FULL))
+        for each in undo:
+            each()
+        _restart(cluster, nodes)
 
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        nodes = list(running(self._cluster, targets))
-        logs = _logs(self._cluster, nodes)
-        undo = [self._fill(node_id) for node_id in nodes]
-        said: list[str] = []
+    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
 
-        def heal() -> None:
-            said.extend(_await_words(logs, _FULL))
-            for each in undo:
-                each()
-            _restart(self._cluster, nodes)
 
-        return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
-
-    def _fill(self, node_id: int) -> Callable[[], None]:
-        disk = self._disks.get(node_id)
-        if disk is not None:
-            disk.fill()
-            return disk.free
-        process = running(self._cluster, [node_id])[node_id]
-        log_bytes = self._cluster.layout.node(node_id).log.stat().st_size
-        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        limit = log_bytes + _LAST_WORDS_BYTES
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
-        return _nothing  # the limit ends with the process
+def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], None]:
+    disk = disks.get(node_id)
+    if disk is not None:
+        disk.fill()
+        return disk.free
+    process = running(cluster, [node_id])[node_id]
+    log_bytes = cluster.layout.node(node_id).log.stat().st_size
+    _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+    limit = log_bytes + _LAST_WORDS_BYTES
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
+    return _nothing  # the limit ends with the process
 
 
 def _nothing() -> None:
     return None
 
 
-class FsyncError:
-    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
-        self._cluster = cluster
-        self._disks = disks
+def fail_syncs(
+    cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]
+) -> InForce:
+    nodes = list(running(cluster, targets))
+    logs = _logs(cluster, nodes)
+    for node_id in nodes:
+        disks[node_id].die()
+    said: list[str] = []
 
-    def why_not(self) -> str:
-        return "" if self._disks else NO_DISKS
-
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        nodes = _with_disks(self._cluster, self._disks, targets)
-        logs = _logs(self._cluster, nodes)
+    def heal() -> None:
+        said.extend(_await_words(logs, _FAILED))
         for node_id in nodes:
-            self._disks[node_id].die()
-        said: list[str] = []
+            if node_id in cluster.running():
+                cluster.kill(node_id)
+            disks[node_id].remount()
+            start_again(cluster, node_id)
 
-        def heal() -> None:
-            said.extend(_await_words(logs, _FAILED))
-            for node_id in nodes:
-                if node_id in self._cluster.running():
-                    self._cluster.kill(node_id)
-                self._disks[node_id].remount()
-                start_again(self._cluster, node_id)
-
-        return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
 
 
-class PowerLoss:
-    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
-        self._cluster = cluster
-        self._disks = disks
+def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = list(running(cluster, targets))
+    lost = [text for node_id in nodes if (text := _lose_power(cluster, disks, node_id))]
 
-    def why_not(self) -> str:
-        return "" if self._disks else NO_DISKS
+    def heal() -> None:
+        for node_id in nodes:
+            start_again(cluster, node_id)
 
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        nodes = _with_disks(self._cluster, self._disks, targets)
-        lost = [text for node_id in nodes if (text := self._cut(node_id))]
-
-        def heal() -> None:
-            for node_id in nodes:
-                start_again(self._cluster, node_id)
-
-        return InForce(nodes, heal=heal, prove=lambda: proof_of(lost))
-
-    def _cut(self, node_id: int) -> str:
-        """What was lost, in words; empty if nothing was."""
-        disk = self._disks[node_id]
-        self._cluster.pause(node_id)  # so that nothing is written while we look
-        before = disk.fingerprint()
-        disk.lose_power()
-        self._cluster.kill(node_id)
-        disk.remount()
-        after = disk.fingerprint()
-        changed = [name for name, seen in before.items() if after.get(name) != seen]
-        if not changed:
-            return ""
-        fewer = sum(before[name][0] - after.get(name, (0, 0))[0] for name in changed)
-        return f"node {node_id}: {len(changed)} files lost what was not synced, {fewer} bytes fewer"
+    return InForce(nodes, heal=heal, prove=lambda: proof_of(lost))
 
 
-class SlowDisk:
-    def __init__(self, cluster: LocalCluster, disks: Disks) -> None:
-        self._cluster = cluster
-        self._disks = disks
+def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
+    """What was lost, in words; empty if nothing was."""
+    disk = disks[node_id]
+    cluster.pause(node_id)  # so that nothing is written while we look
+    before = disk.fingerprint()
+    disk.lose_power()
+    cluster.kill(node_id)
+    disk.remount()
+    after = disk.fingerprint()
+    changed = [name for name, seen in before.items() if after.get(name) != seen]
+    if not changed:
+        return ""
+    fewer = sum(before[name][0] - after.get(name, (0, 0))[0] for name in changed)
+    return f"node {node_id}: {len(changed)} files lost what was not synced, {fewer} bytes fewer"
 
-    def why_not(self) -> str:
-        if not (_BLKIO / "blkio.throttle.write_iops_device").exists():
-            return "needs the blkio controller of cgroups v1"
-        return "" if self._disks else NO_DISKS
 
-    def inject(self, fault: Fault, targets: Sequence[int]) -> Injected:
-        nodes = _with_disks(self._cluster, self._disks, targets)
-        rate = fault.parameters.get("writes_per_second", _WRITES_PER_SECOND)
-        processes = running(self._cluster, nodes)
-        groups = {node_id: self._throttle(node_id, rate) for node_id in nodes}
-        watches = {node_id: DiskWatch(process) for node_id, process in processes.items()}
-        hindered: list[str] = []
+def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
+    nodes = list(running(cluster, targets))
+    rate = fault.parameters.get("writes_per_second", _WRITES_PER_SECOND)
+    processes = running(cluster, nodes)
+    groups = {node_id: _throttle(cluster, disks, node_id, rate) for node_id in nodes}
+    watches = {node_id: DiskWatch(process) for node_id, process in processes.items()}
+    hindered: list[str] = []
 
-        def heal() -> None:
-            _await_hindrance([watch.waits for watch in watches.values()], rate)
-            for node_id, group in groups.items():
-                waits = watches[node_id].stop()
-                writes = _writes(group, self._disks[node_id].device)
-                if writes and is_hindered(waits, rate):
-                    hindered.append(f"node {node_id}: {_told(waits, writes)}")
-                _leave(group)
+    def heal() -> None:
+        _await_hindrance([watch.waits for watch in watches.values()], rate)
+        for node_id, group in groups.items():
+            waits = watches[node_id].stop()
+            writes = _writes(group, disks[node_id].device)
+            if writes and is_hindered(waits, rate):
+                hindered.append(f"node {node_id}: {_told(waits, writes)}")
+            _leave(group)
 
-        return InForce(nodes, heal=heal, prove=lambda: proof_of(hindered))
+    return InForce(nodes, heal=heal, prove=lambda: proof_of(hindered))
 
-    def _throttle(self, node_id: int, rate: int) -> Path:
-        process = running(self._cluster, [node_id])[node_id]
-        group = _BLKIO / f"quorumlab-{os.getpid()}-{node_id}"
-        group.mkdir(exist_ok=True)
-        limit = f"{self._disks[node_id].device} {rate}"
-        (group / "blkio.throttle.write_iops_device").write_text(limit)
-        (group / "cgroup.procs").write_text(str(process.pid))
-        return group
+
+def _throttle(cluster: LocalCluster, disks: Disks, node_id: int, rate: int) -> Path:
+    process = running(cluster, [node_id])[node_id]
+    group = _BLKIO / f"quorumlab-{os.getpid()}-{node_id}"
+    group.mkdir(exist_ok=True)
+    limit = f"{disks[node_id].device} {rate}"
+    (group / "blkio.throttle.write_iops_device").write_text(limit)
+    (group / "cgroup.procs").write_text(str(process.pid))
+    return group
 
 
 def _await_hindrance(waits: Sequence[Waits], rate: int) -> None:

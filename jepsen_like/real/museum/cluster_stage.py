@@ -9,14 +9,13 @@ from typing import Any
 
 from jepsen_like.clients.topic_requests import creation
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.museum.clients import RealClients
 from jepsen_like.real.museum.directing import SETTLED_MS, TIMEOUT_MS, TOPIC, WAIT_MS, Directing
+from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.rules import Armed, Frame
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, number_of
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.workload import NewTopic
+from jepsen_like.workloads.workload import NewTopic
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -139,22 +138,6 @@ class RealClusterStage(Directing):
 
     def shut_down(self, node: int) -> None:
         raise NotImplementedError("an orderly stop ends the process that the schedule goes on with")
-
-    # --- messages -----------------------------------------------------------------------
-
-    def hold(
-        self, body: type, *, source: int, target: int, times: int | None = None
-    ) -> Armed[Frame]:
-        return self._hold(body, source, target, times)
-
-    def stop_fetching(self, follower: int, leader: int) -> tuple[Armed[Frame], Armed[Frame]]:
-        return self._hold_fetches(follower, leader)
-
-    def let_go(self, *rules: Armed[Frame]) -> None:
-        self._let_go(*rules)
-
-    def drop(self, rule: Armed[Frame]) -> None:
-        self._drop(rule)
 
     # --- requests -----------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Trigger
 from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.museum.clients import Address
+from jepsen_like.real.museum.process_clients import Address
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.rules import Action, Armed, Frame, FrameRule, Trigger
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
 from wire.api_table import api_of
@@ -111,8 +111,8 @@ class Directing(ABC):
 
     # --- messages -----------------------------------------------------------------------
 
-    def _hold(
-        self, body: type, source: int | None, target: int, times: int | None = None
+    def hold(
+        self, body: type, *, target: int, source: int | None = None, times: int | None = None
     ) -> Armed[Frame]:
         count = "every" if times is None else "one" if times == 1 else f"{times} times"
         ends = "" if source is None else f"from {self.name(source)} "
@@ -128,7 +128,7 @@ class Directing(ABC):
             )
         )
 
-    def _hold_fetches(self, follower: int, leader: int) -> tuple[Armed[Frame], Armed[Frame]]:
+    def stop_fetching(self, follower: int, leader: int) -> tuple[Armed[Frame], Armed[Frame]]:
         """Those that are asked, and what is answered."""
         self.note(f"a proxy holds every fetch of {self.name(follower)} from {self.name(leader)}")
         ways = ((follower, leader, True), (leader, follower, False))
@@ -146,13 +146,13 @@ class Directing(ABC):
         )
         return asking, answers
 
-    def _let_go(self, *rules: Armed[Frame]) -> None:
+    def let_go(self, *rules: Armed[Frame]) -> None:
         count = sum(len(rule.kept) for rule in rules)
         self.note(f"the proxies let go of what they held ({count} messages)")
         for rule in rules:
             self._rig.mesh.release(rule)
 
-    def _drop(self, *rules: Armed[Frame]) -> None:
+    def drop(self, *rules: Armed[Frame]) -> None:
         for rule in rules:
             self.note(f"a proxy loses what it held ({len(rule.kept)} messages)")
             self._rig.mesh.drop(rule)

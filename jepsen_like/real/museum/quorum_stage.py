@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from jepsen_like.clients.topic_requests import creation
-from jepsen_like.cut_links import both_ways
-from jepsen_like.history import Kind
+from jepsen_like.faults.cut_links import both_ways
+from jepsen_like.histories.history import Kind
 from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
-from jepsen_like.workload import NewTopic
+from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode
 from wire.messages.topics import CreateTopicsResponse
 

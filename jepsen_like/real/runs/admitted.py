@@ -9,7 +9,7 @@ Source: the seeds, as docs/zookeeper-mode.md names them; for raftos, docs/engine
 
 from collections.abc import Iterable, Mapping
 
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
 from quorum.node.engines import NATIVE, RAFTOS
 
 __all__ = ["ADMITTED", "admitted_by", "whose_document", "why_admitted"]

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jepsen_like.faults import Scheduled, schedule_as_json
-from jepsen_like.history import Op, Value
+from jepsen_like.faults.fault import Scheduled, schedule_as_json
+from jepsen_like.histories.history import Op, Value
+from jepsen_like.histories.timeline import timeline
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.sim.sweep import commit_of_code
-from jepsen_like.timeline import timeline
 
 __all__ = ["RunDirectory"]
 

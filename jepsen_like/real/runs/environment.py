@@ -15,23 +15,23 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jepsen_like.faults import Injector
-from jepsen_like.participants import CLIENTS
+from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.kinds import KINDS, Medium
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
 from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
-from jepsen_like.real.injection.network import on_flows
-from jepsen_like.real.injection.registry import injectors, prepared
-from jepsen_like.real.injection.zookeeper import zookeeper_nodes
+from jepsen_like.real.injection.network_faults import on_flows
+from jepsen_like.real.injection.zookeeper_faults import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError, ClusterLayout, NodeLayout
 from jepsen_like.real.links import Link
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
-from jepsen_like.real.runs.options import RunOptions
+from jepsen_like.real.runs.fault_plan import kinds_of
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
-from jepsen_like.real.runs.plan import kinds_of
+from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.signposts import Signposts
-from jepsen_like.schedule import KINDS, Medium
 
 __all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
 
@@ -157,7 +157,7 @@ def why_not(directory: Path, kinds: Sequence[str]) -> Mapping[str, str]:
         )
         with prepared(cluster, alike) as gear:
             known = injectors(cluster, ProxyMesh(cluster.layout.proxied), gear)
-            reasons |= {kind: known[kind].why_not() for kind in alike}
+            reasons |= {kind: known[kind].why_not for kind in alike}
     return {kind: reasons[kind] for kind in kinds if reasons[kind]}
 
 
@@ -169,7 +169,7 @@ def _network_for(kinds: Sequence[str], *, has_zookeeper: bool = False) -> str:
 
 def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
     for kind in kinds_of(options):
-        reason = known[kind].why_not()
+        reason = known[kind].why_not
         if reason:
             raise ClusterError(f"{kind}: {reason}")
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jepsen_like.checkers.operations import paired
-from jepsen_like.fault_outcomes import FaultOutcome, fault_outcome_as_json
-from jepsen_like.faults import Scheduled
-from jepsen_like.history import Kind, Op, Value
+from jepsen_like.checkers.verdict import Outcome, Verdict, as_json
+from jepsen_like.faults.fault import Scheduled
+from jepsen_like.faults.fault_outcomes import FaultOutcome, fault_outcome_as_json
+from jepsen_like.histories.history import Kind, Op, Value
 from jepsen_like.real.runs.admitted import admitted_by, whose_document
-from jepsen_like.real.runs.options import RunOptions
-from jepsen_like.verdict import Outcome, Verdict, as_json
+from jepsen_like.real.runs.run_options import RunOptions
 
 __all__ = ["Interrupted", "Measured", "Ran", "Watcher", "described", "whole_run"]
 

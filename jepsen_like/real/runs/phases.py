@@ -13,20 +13,22 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from random import Random
 
-from jepsen_like.entries import deed
-from jepsen_like.faults import Scheduled
-from jepsen_like.history import Kind, Op
-from jepsen_like.real.clients.choice import OpenClient
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.faults.fault import Scheduled
+from jepsen_like.faults.nemesis import Nemesis
+from jepsen_like.faults.roles import Roles
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.real.clients.client_choice import OpenClient
+from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.environment import Environment
-from jepsen_like.real.runs.liveness import Served, missing_in_cluster
-from jepsen_like.real.runs.nemesis import Nemesis
+from jepsen_like.real.runs.nemesis_thread import NemesisThread
 from jepsen_like.real.runs.observers import Observers
-from jepsen_like.real.runs.options import RunOptions
 from jepsen_like.real.runs.outcome import Interrupted, Measured, Ran, Watcher
-from jepsen_like.real.runs.workers import Recording, Workers
-from jepsen_like.roles import Roles
-from jepsen_like.verdict import Finding, Verdict
-from jepsen_like.workload import Workload
+from jepsen_like.real.runs.recovery_checks import Served, missing_in_cluster
+from jepsen_like.real.runs.run_options import RunOptions
+from jepsen_like.real.runs.worker_threads import Recording, Workers
+from jepsen_like.workloads.entries import deed
+from jepsen_like.workloads.workload import Workload
 from wire.zk.designs import DESIGNS
 
 __all__ = ["Phases"]
@@ -85,24 +87,26 @@ class Phases:
             injectors=self._environment.injectors,
             roles=roles,
             recording=self._recording,
+            refusals=(ClusterError,),
         )
+        playing = NemesisThread(self._nemesis)
         with ExitStack() as stack:
             stack.callback(self._workers.close)
             stack.callback(self._observers.stop)
-            stack.callback(self._nemesis.stop)
+            stack.callback(playing.stop)
             stack.callback(self._workers.ask_to_stop)
-            return self._run(schedule, self._nemesis)
+            return self._run(self._nemesis, playing, schedule)
 
-    def _run(self, schedule: Sequence[Scheduled], nemesis: Nemesis) -> Ran:
+    def _run(self, nemesis: Nemesis, playing: NemesisThread, schedule: Sequence[Scheduled]) -> Ran:
         self._observers.start()
         self._begin("warm-up")
         self._workers.start()
         warm_up = self._measured(lambda: self._wait(self._options.warm_up_seconds))
         self._begin("safety")
         before = self._observers.elections()
-        nemesis.start()
+        playing.start()
         safety = self._measured(lambda: self._wait(self._options.seconds))
-        nemesis.stop()
+        playing.stop()
         self._environment.heal()
         after = self._observers.elections()
         findings, recovered_seconds = self._liveness()

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
-from jepsen_like.participants import FIRST_ZOOKEEPER
-from jepsen_like.sim.chaos.injection.zookeeper import ZooKeepers
-from jepsen_like.sim.chaos.stages import LINKS, Inject, Timing
+from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
+from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
+from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.faults.virtual_zookeeper import ZooKeepers
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.world import Digest
@@ -61,7 +63,8 @@ class EnsembleStage:
         self.world = cluster.world
         self.brokers = options.brokers
         self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(zookeepers))
-        self.injectors: Mapping[str, Inject] = ZooKeepers(cluster).kinds
+        self.keeps_power = self.brokers
+        self.injectors: Mapping[str, Injector] = ZooKeepers(cluster).kinds
         self._nodes = self.world.nodes
         self._digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
         self.world.observe(self._digest)
@@ -126,8 +129,18 @@ class EnsembleStage:
 
     # --- faults -----------------------------------------------------------------------------
 
+    @property
+    def site(self) -> Site:
+        return self
+
     def shut_down(self, node: int) -> None:
         self.cluster.stop(node)
+
+    def resign(self, node: int) -> None:
+        raise AssertionError(self.injectors["resign"].why_not)
+
+    def wipe(self, node: int) -> None:
+        raise AssertionError(self.injectors["wipe"].why_not)
 
     @property
     def digest(self) -> str:

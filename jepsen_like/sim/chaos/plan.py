@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 
-from jepsen_like.faults import Scheduled, schedule_as_json, schedule_from_json
-from jepsen_like.history import Value
-from jepsen_like.schedule import draw_schedule, without_controller
+from jepsen_like.faults.fault import Scheduled, schedule_as_json, schedule_from_json
+from jepsen_like.faults.fault_schedule import draw_schedule, without_controller
+from jepsen_like.histories.history import Value
 from jepsen_like.sim.chaos.storm import draw_storm
 from wire.zk.designs import DESIGNS, Design
 

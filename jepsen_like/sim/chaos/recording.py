@@ -1,8 +1,8 @@
 """The history of a simulated run while it goes on."""
 
-from jepsen_like.entries import Entry
-from jepsen_like.history import Op
+from jepsen_like.histories.history import Op
 from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.workloads.entries import Entry
 
 __all__ = ["Recording"]
 

@@ -3,11 +3,13 @@
 Nothing is judged here but by the history of its clients.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.chaos.stages import Inject, Timing, quorum_options
+from jepsen_like.faults.injectors import Injector, cannot
+from jepsen_like.sim.chaos.workload_stages import Timing, quorum_options
+from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.replicas import start_raft
 from jepsen_like.sim.world import Digest, World
@@ -22,11 +24,14 @@ __all__ = ["RegisterQuorum"]
 
 
 class RegisterQuorum:
-    """Voters that keep plain registers: a `Stage`."""
+    """Voters that keep plain registers: a `Stage`, and its `Site`."""
 
     brokers: Sequence[int] = ()
     zookeepers: Sequence[int] = ()
-    injectors: Mapping[str, Inject] = {}
+    keeps_power: Collection[int] = ()
+    injectors: Mapping[str, Injector] = {
+        "wipe": cannot("voters are known by their id alone: without its disk, one could vote twice")
+    }
 
     def __init__(self, seed: int, *, controllers: int, timing: Timing) -> None:
         self._options = quorum_options(controllers, 0, timing)
@@ -45,6 +50,10 @@ class RegisterQuorum:
         member = Member(raft, {"register": Register(raft)}, snapshots=self._options.snapshots)
         self._rafts[host.node_id], self._members[host.node_id] = raft, member
         return member
+
+    @property
+    def site(self) -> Site:
+        return self
 
     @property
     def _running(self) -> list[RaftNode]:
@@ -79,6 +88,12 @@ class RegisterQuorum:
 
     def shut_down(self, node: int) -> None:
         self.world.nodes[node].command(self._members[node].shut_down)
+
+    def resign(self, node: int) -> None:
+        self.world.nodes[node].command(self._rafts[node].resign)
+
+    def wipe(self, node: int) -> None:
+        raise AssertionError(self.injectors["wipe"].why_not)
 
     @property
     def digest(self) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from jepsen_like.faults import Scheduled
-from jepsen_like.history import Kind
-from jepsen_like.sim.chaos.outcome import ChaosOutcome
+from jepsen_like.faults.fault import Scheduled
+from jepsen_like.histories.history import Kind
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.run import run_plan
+from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.workload_run import run_plan
 
 __all__ = ["ddmin", "rules_of", "shrink"]
 

@@ -4,14 +4,14 @@ Virtual time is cheap, and most bugs of replication need two faults within a few
 other, or all of a quorum to lose its power at once. Nothing is spared here, and no run is void for
 that: what a cluster acknowledged, it must keep.
 
-Source: TigerBeetle's VOPR, and this project's `jepsen_like.sim.quorum.nemesis`.
+Source: TigerBeetle's VOPR, and this project's `jepsen_like.sim.quorum.drawn_faults`.
 """
 
 from collections.abc import Sequence
 from random import Random
 
-from jepsen_like.faults import Fault, Role, Scheduled
-from jepsen_like.schedule import KINDS, kind_and_role
+from jepsen_like.faults.fault import Fault, Role, Scheduled
+from jepsen_like.faults.kinds import KINDS, kind_and_role
 
 __all__ = ["draw_storm"]
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from jepsen_like.clients.admin import create_topic
+from jepsen_like.clients.admin_client import create_topic
 from jepsen_like.clients.steps import Steps
-from jepsen_like.history import Kind, Op
-from jepsen_like.workload import Done, NewTopic, Wish
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.workloads.workload import Done, NewTopic, Wish
 
 __all__ = ["TopicMaker"]
 

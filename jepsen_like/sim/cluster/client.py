@@ -49,11 +49,12 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 
-__all__ = ["TOPIC", "WIDE", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
+__all__ = ["TOPIC", "UNUSED", "WIDE", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
 
 Key = tuple[UUID, int]  # topic id, partition
 TOPIC = "orders"
-WIDE = "wide"  # how the names of topics begin that no client uses
+WIDE = "wide"
+UNUSED = (WIDE, "__")  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
 _LOST_SEQUENCE = (
@@ -249,8 +250,8 @@ class Client:
             self._soon(now_ms)
             return
         for topic in body.topics:
-            is_wide = topic.name is not None and topic.name.startswith(WIDE)
-            if topic.error_code is ErrorCode.NONE and not is_wide:
+            is_used = topic.name is not None and not topic.name.startswith(UNUSED)
+            if topic.error_code is ErrorCode.NONE and is_used:
                 self._learn_leaders(topic)
         leaders = [partition.leader for partition in self._partitions.values()]
         if not leaders or None in leaders:

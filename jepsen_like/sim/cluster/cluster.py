@@ -5,14 +5,20 @@ the partitions. What happens to a cluster is decided by `sim.cluster.run` (at ra
 schedule (`sim.schedules.stage`).
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from broker.broker import Broker
+from broker.group_config import OFFSETS_TOPIC
 from controller.controller import Controller
-from jepsen_like.sim.cluster.admin import Admin, AdminSettings
+from jepsen_like.faults.injectors import Injector
 from jepsen_like.sim.cluster.clean_stops import CleanStops
 from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
+from jepsen_like.sim.cluster.cluster_administrator import Admin, AdminSettings
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.cluster.controller_invariants import ControllerInvariants
+from jepsen_like.sim.cluster.group_commits import GroupCommits, GroupInvariants
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.nodes import (
     BROKER_LISTENER,
@@ -21,7 +27,6 @@ from jepsen_like.sim.cluster.nodes import (
     start_controller,
 )
 from jepsen_like.sim.cluster.one_at_a_time import Operator
-from jepsen_like.sim.cluster.options import CLUSTER_FAULT_KINDS, ClusterOptions
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.cluster.record_deletion import RecordDeletion
 from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
@@ -44,7 +49,7 @@ _DATA_DIRECTORY = 0xDA7A
 
 
 class Cluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each that is up."""
+    """All hosts by node id; `nodes` holds the process of each that is up. A `Site`."""
 
     def __init__(
         self,
@@ -57,17 +62,21 @@ class Cluster(Observer):
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
+        self.controllers: Sequence[int] = options.controllers
+        self.brokers: Sequence[int] = options.brokers
+        self.keeps_power = () if options.brokers_lose_power else options.brokers
+        self.injectors: Mapping[str, Injector] = {}
         self.world = world = World(
             seed,
             links=options.quorum.links,
             disks=options.quorum.disks,
             turns_us=options.quorum.turns_us,
-            kinds=CLUSTER_FAULT_KINDS,
             is_judged=is_judged,
             streams=streams,
         )
         if options.quorum.codecs:
-            world.codec = Codec(world.fork("codec"))
+            nodes = (*options.controllers, *options.brokers)
+            world.speak(Codec(world.fork("codec")), nodes=nodes)
         self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.nodes: dict[int, ClusterNode] = {}
         self._clean_stops = CleanStops()
@@ -101,6 +110,7 @@ class Cluster(Observer):
             self.admin,
             self.wide_topics,
             self._record_deletion(),
+            self._group_commits(),
         )
         world.add_client(self.client)
         for operator in self.operators:
@@ -190,6 +200,25 @@ class Cluster(Observer):
             fired=self.counts.fired,
         )
 
+    def _group_commits(self) -> GroupCommits:
+        options = self.options
+        invariants = GroupInvariants(
+            node_of=self._node_of,
+            watched=partial(self.partitions.named, f"{OFFSETS_TOPIC}-0"),
+            fired=self.counts.fired,
+        )
+        if options.operations.commit_interval_ms:
+            self.world.judge(invariants)
+        return GroupCommits(
+            controllers=options.controllers,
+            brokers=options.brokers,
+            replication_factor=options.replication_factor,
+            acknowledged=invariants.acknowledged,
+            timeout_ms=options.client_timeout_ms // 4,
+            interval_ms=options.operations.commit_interval_ms,
+            random=self.world.fork("group commits"),
+        )
+
     # --- processes ------------------------------------------------------------------------
 
     def _start_core(self, host: Host) -> Core:
@@ -238,12 +267,15 @@ class Cluster(Observer):
         node = self.nodes[node_id]
         return node.leads or (node.broker is not None and len(node.broker.leaders) > 0)
 
-    def resign_controller(self) -> None:
-        """Make the active controller give up its office."""
-        for node_id in self.options.controllers:
-            node = self.nodes[node_id]
-            if self.hosts[node_id].is_up and node.leads:
-                self.hosts[node_id].command(node.resign)
+    def resign(self, node_id: int) -> None:
+        """Make the active controller give up its leadership, whatever it is that the node leads."""
+        for controller in self.controllers:
+            node = self.nodes[controller]
+            if self.hosts[controller].is_up and node.leads:
+                self.hosts[controller].command(node.resign)
+
+    def shut_down(self, node_id: int) -> None:
+        self.hosts[node_id].command(self.nodes[node_id].shut_down)
 
     # --- Observer -------------------------------------------------------------------------
 
@@ -266,7 +298,7 @@ class Cluster(Observer):
             if broker.cluster.is_published:
                 next_offset = broker.metadata.published_offset + 1
                 self.metadata.shows(host.node_id, "broker", broker.cluster.image, next_offset)
-            self.partitions.settled(host, broker)
+            self.partitions.settled(host, broker, effects)
 
     @property
     def digest(self) -> str:

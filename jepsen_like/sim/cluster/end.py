@@ -7,8 +7,8 @@ says when.
 from collections import Counter
 
 from controller.metadata.image import ResourceType
-from jepsen_like.sim.cluster.admin import SETTING
 from jepsen_like.sim.cluster.cluster import Cluster
+from jepsen_like.sim.cluster.cluster_administrator import SETTING
 from jepsen_like.sim.cluster.partition_invariants import Watched
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.violation import Violation

@@ -17,13 +17,13 @@ from controller.metadata.changes import (
 )
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.snapshot import SnapshotLoad
 from jepsen_like.sim.cluster.client import Key
+from jepsen_like.sim.cluster.same_images import say_the_same
 from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum.history import History
+from jepsen_like.sim.quorum.committed_history import History
 from jepsen_like.sim.violation import Violation
 from quorum.core.types import OffsetAndEpoch
 
@@ -46,7 +46,6 @@ class MetadataInvariants:
         self.changed: PartitionChanged = _nobody
         self.registered_at: dict[int, int] = {}  # by broker: the moment of its last registration
         self._images: dict[int, MetadataImage] = {0: self.image}  # by the next offset
-        self._descriptions: dict[int, dict[str, object]] = {}  # where they were needed
         self._shown: dict[tuple[int, str], MetadataImage] = {}  # by node and component
         self._leaders: dict[tuple[Key, int], int] = {}  # by partition and leader epoch
         self._broker_epochs: dict[int, int] = {}
@@ -193,20 +192,15 @@ class MetadataInvariants:
         expected = self._images.get(next_offset)
         if expected is None:
             raise Violation("M-UNC", f"{what} of {node} shows {next_offset}: not committed")
-        if _said(image) != self._said_at(next_offset):
+        if not say_the_same(image, expected.stable):
             raise Violation("M-UNC", f"{what} of {node} shows another image at {next_offset}")
 
     def says_state(self, content: bytes, end: OffsetAndEpoch, _history: History) -> bool:
         """R-SS: a snapshot is the image of the committed log up to its end."""
         load = SnapshotLoad()
         load.take(content)
-        return end.offset in self._images and _said(load.finish(end)) == self._said_at(end.offset)
-
-    def _said_at(self, next_offset: int) -> dict[str, object]:
-        said = self._descriptions.get(next_offset)
-        if said is None:
-            said = self._descriptions[next_offset] = _said(self._images[next_offset].stable)
-        return said
+        expected = self._images.get(end.offset)
+        return expected is not None and say_the_same(load.finish(end), expected.stable)
 
 
 def _epochs_grow(name: str, index: int, was: PartitionState, now: PartitionState) -> None:
@@ -234,17 +228,6 @@ def _move_is_done(name: str, index: int, was: PartitionState, now: PartitionStat
         return
     if not replicas <= set(now.isr):
         raise Violation("M-MOV", f"{name}-{index}: {was} becomes {now}")
-
-
-def _said(image: MetadataImage) -> dict[str, object]:
-    """All that an image says, but for what depends on how a node came by it: the offset of control
-    batches at its end, and where registrations stood before a snapshot took their place."""
-    said = describe(image)
-    brokers = [
-        {**describe_broker(broker), "registered_at_offset": 0}
-        for _, broker in sorted(image.brokers.items())
-    ]
-    return {**said, "offset": 0, "epoch": 0, "brokers": brokers}
 
 
 def _nobody(

@@ -11,7 +11,7 @@ from wire.errors import ErrorCode
 __all__ = ["UNCLEAR", "Operator"]
 
 # Asked directly, a controller that answers one of these may have done it all the same: those that
-# wait when it loses its office are told so, and a later controller may commit them.
+# wait when it loses its leadership are told so, and a later controller may commit them.
 UNCLEAR = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,

@@ -16,8 +16,9 @@ Known exceptions. Kafka acknowledges before it syncs, so a power cut takes back 
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from broker.broker import Broker
 from broker.isr import PendingExpand
@@ -27,12 +28,14 @@ from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.sim.cluster.client import Acknowledged, Key
 from jepsen_like.sim.cluster.deletable import Deletable
+from jepsen_like.sim.cluster.epochs_on_disk import add_epochs, within
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.cluster.shown_partitions import ShownPartitions
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import EpochStart
+from quorum.core.effects import Effect, EpochStart, Trace
 from wire.batch import records_of
 
 __all__ = ["PartitionInvariants", "Watched"]
@@ -88,7 +91,14 @@ class PartitionInvariants:
         self._metadata = metadata
         self._seen: dict[tuple[int, Key], _Seen] = {}  # by node and partition
         self._held: dict[tuple[int, Key], Entry | None] = {}  # the last that a node had written
+        self._shown = ShownPartitions()
+        self._effects: Sequence[Effect] = ()  # of the turn that is looked at
         metadata.changed = self.metadata_changed
+
+    def named(self, name: str) -> Watched | None:
+        """The partition that has this log, unless it is deleted."""
+        present = (each for each in self.watched.values() if each.state is not None)
+        return next((watched for watched in present if watched.name == name), None)
 
     # --- the metadata ---------------------------------------------------------------------
 
@@ -176,19 +186,19 @@ class PartitionInvariants:
             if written is None or not written.holds(last):
                 watched.lossy_at[node] = self._moment()
                 self._held[(node, key)] = None if written is None else written.last
+        self._shown.started(host)
         self._seen = {place: seen for place, seen in self._seen.items() if place[0] != host.node_id}
 
-    def settled(self, host: Host, broker: Broker) -> None:
-        """The broker has been given an event."""
-        for partition in broker.replicas:
-            if partition.log is not None:
-                self._look(host, partition)
+    def settled(self, host: Host, broker: Broker, effects: Sequence[Effect]) -> None:
+        """The broker has had a turn, in which it asked for `effects`."""
+        self._effects = effects
+        for partition, written in self._shown.changed(host, broker):
+            self._look(host, partition, written)
 
-    def _look(self, host: Host, partition: Partition) -> None:
+    def _look(self, host: Host, partition: Partition, written: Content) -> None:
         key = (partition.topic_id, partition.index)
         watched = self.watched[key]
         seen = self._seen.get((host.node_id, key))
-        written = host.disk.log(partition.name).written
         is_new = seen is None
         if seen is None:
             seen = self._seen[(host.node_id, key)] = _Seen(last=written.last)
@@ -252,7 +262,7 @@ class PartitionInvariants:
         if is_new or not has_grown:
             seen.epochs = list(written.epochs())
         else:
-            _add_epochs(seen.epochs, written, before)
+            add_epochs(seen.epochs, written, before)
         self._knows_its_epochs(partition, written, seen.epochs)
         if has_grown and not is_new and seen.followed_epoch == partition.leader_epoch:
             self._follows_its_leader(partition, written)
@@ -268,7 +278,7 @@ class PartitionInvariants:
         """
         log = partition.open_log
         known = [entry for entry in log.epochs.entries if entry.start_offset < log.end_offset]
-        epochs = _within(epochs, log.start_offset, log.end_offset)
+        epochs = within(epochs, log.start_offset, log.end_offset)
         if (log.end_offset, known) != (written.end_offset, epochs):
             raise Violation(
                 "D-EPC",
@@ -320,10 +330,31 @@ class PartitionInvariants:
             )
         if high_watermark > _end(watched.exposed):
             if isinstance(role, LeaderOf) and not seen.had_enough:
-                _exposes_enough(partition, role)
+                self._exposes_enough(partition, role)
             if has_led or isinstance(role, LeaderOf):
                 self._exposes(partition, watched, written)
         self._is_exposed(partition, watched, written)
+
+    def _exposes_enough(self, partition: Partition, role: LeaderOf) -> None:
+        """D-MIN: nothing is exposed while fewer than min.insync.replicas are in sync.
+
+        Neither when the turn began nor in it nor at its end: others may join the ISR and leave it
+        within one turn.
+        """
+        if _has_enough(partition, role):
+            return
+        for effect in self._effects:
+            if isinstance(effect, Trace) and effect.event == "isr":
+                told = dict(effect.fields)
+                members = cast(Sequence[int], told["members"])
+                is_ours = told["partition"] == partition.name
+                if is_ours and len(members) >= _enough(partition, role):
+                    return
+        raise Violation(
+            "D-MIN",
+            f"{partition.name}: {partition.node_id} exposes up to"
+            f" {partition.open_log.high_watermark} with ISR {role.isr.members}",
+        )
 
     def _exposes(self, partition: Partition, watched: Watched, written: Content) -> None:
         """By a leader, or one that has led until its turn told it otherwise."""
@@ -347,9 +378,12 @@ class PartitionInvariants:
 
         A power cut may also undo a truncation, which brings back what was cut off.
         """
-        last = _below(written, partition.open_log.high_watermark)
+        log = partition.open_log
+        last = _below(written, log.high_watermark)
         if last is None or self._may_lack(watched, partition.node_id):
             return
+        if last.next_offset <= log.start_offset:
+            return  # it has let go of that, as its leader has of what was there
         exposed = watched.exposed
         if last.index >= len(exposed) or exposed[last.index] is not last:
             raise Violation(
@@ -417,48 +451,16 @@ class PartitionInvariants:
 
 
 def _has_enough(partition: Partition, role: LeaderOf) -> bool:
-    enough = min(partition.settings.min_insync_replicas, len(role.replicas))
-    return len(role.isr.members) >= enough
+    return len(role.isr.members) >= _enough(partition, role)
 
 
-def _exposes_enough(partition: Partition, role: LeaderOf) -> None:
-    """D-MIN: nothing is exposed while fewer than min.insync.replicas are in sync.
-
-    Neither when the turn began nor at its end: within it, the ISR may have become smaller later.
-    """
-    if not _has_enough(partition, role):
-        raise Violation(
-            "D-MIN",
-            f"{partition.name}: {partition.node_id} exposes up to"
-            f" {partition.open_log.high_watermark} with ISR {role.isr.members}",
-        )
-
-
-def _within(epochs: list[EpochStart], start_offset: int, end_offset: int) -> list[EpochStart]:
-    """What is left of them in a log that starts and ends there, as brokers remember it."""
-    kept = bisect_right(epochs, start_offset, key=lambda entry: entry.start_offset)
-    if start_offset == end_offset:
-        return []
-    if kept == 0:
-        return epochs
-    return [EpochStart(epochs[kept - 1].epoch, start_offset), *epochs[kept:]]
+def _enough(partition: Partition, role: LeaderOf) -> int:
+    return min(partition.settings.min_insync_replicas, len(role.replicas))
 
 
 def _holds(written: Content, entry: Entry) -> bool:
     """Or began anew behind it, where its leader's log starts."""
     return written.start_offset >= entry.next_offset or written.holds(entry)
-
-
-def _add_epochs(epochs: list[EpochStart], written: Content, before: Entry | None) -> None:
-    """Those of the entries behind `before`."""
-    fresh: list[Entry] = []
-    entry = written.last
-    while entry is not None and entry is not before:
-        fresh.append(entry)
-        entry = entry.parent
-    for entry in reversed(fresh):
-        if not epochs or epochs[-1].epoch != entry.epoch:
-            epochs.append(EpochStart(entry.epoch, entry.base_offset))
 
 
 def _exposed_at(exposed: list[Entry], offset: int) -> bytes | None:

@@ -11,12 +11,15 @@ __all__ = ["OPERATION_KINDS", "Operations", "draw_operations"]
 
 # As they are counted: what never took effect in a sweep makes it void.
 OPERATION_KINDS = (
+    "commits_loaded",
     "decided_in_columns",
+    "offset_committed",
     "records_deleted",
     "sent_to_start",
     "wide_created",
     "wide_deleted",
 )
+_COMMIT_SHARE = 0.4
 _DELETION_SHARE = 0.3
 _WIDE_SHARE = 0.1
 
@@ -25,14 +28,19 @@ _WIDE_SHARE = 0.1
 class Operations:
     """Milliseconds between two of a kind, on average; 0: none."""
 
+    commit_interval_ms: int = 0  # groups commit offsets
     deletion_interval_ms: int = 0  # records of the client are deleted
     wide_interval_ms: int = 0  # topics of 100 partitions and more come and go
 
 
 def draw_operations(world: VirtualTime, unit_ms: int) -> Operations:
+    commits = world.fork("operations/commits")
     deletion = world.fork("operations/deletion")
     wide = world.fork("operations/wide")
     return Operations(
+        commit_interval_ms=(
+            unit_ms // commits.choice((2, 5)) if commits.random() < _COMMIT_SHARE else 0
+        ),
         deletion_interval_ms=(
             unit_ms * deletion.choice((1, 3)) if deletion.random() < _DELETION_SHARE else 0
         ),

@@ -8,13 +8,13 @@ from contextlib import suppress
 from functools import partial
 
 from jepsen_like.checkers.judges import judge
-from jepsen_like.history import Header, History, Kind, Op
+from jepsen_like.histories.history import Header, History, Kind, Op
+from jepsen_like.planted.quorum_bugs import planted
 from jepsen_like.sim.ending import Ending
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.open_history import OpenHistory
-from jepsen_like.sim.planted.quorum import planted
-from jepsen_like.sim.quorum.clients import Clients
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.appending_clients import Clients
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.violation import Stuck
 

@@ -7,7 +7,7 @@ out of place shows for ever after, in what it says and in every snapshot of it (
 from collections.abc import Callable, Iterator
 from random import Random
 
-from jepsen_like.sim.quorum.history import EMPTY, digest_after
+from jepsen_like.sim.quorum.committed_history import EMPTY, digest_after
 from jepsen_like.sim.quorum.reader import Reader
 from jepsen_like.sim.violation import Violation
 from quorum.core.application import MetadataLog, State

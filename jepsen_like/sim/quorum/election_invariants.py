@@ -40,6 +40,7 @@ class ElectionInvariants:
         self._persisted: dict[Disk, int] = {}  # the highest epoch on it
         self._hears: dict[int, tuple[int, int]] = {}  # by node: which epoch's leader, since when
         self._asks_since: dict[int, int] = {}  # by who asks whether it may stand
+        self._cannot_ask = set[int]()  # those of whom a voter knows no pre-votes
 
     # --- epochs -------------------------------------------------------------------------
 
@@ -122,16 +123,23 @@ class ElectionInvariants:
             self._hears[node] = epoch, self._world.events_done
 
     def asks(self, node: int, *, asks: bool) -> None:
+        self._cannot_ask.discard(node)
         if not asks:
             self._asks_since.pop(node, None)
         elif node not in self._asks_since:
             self._asks_since[node] = self._world.events_done
+
+    def cannot_ask(self, node: int) -> None:
+        """A voter that it asks is of a release without pre-votes."""
+        self._cannot_ask.add(node)
 
     def stands(self, host: Host) -> None:
         """R-PV: who begins an epoch has asked, and a majority could tell it that it may.
 
         Who has heard its leader since before it was asked cannot have said so (KIP-996).
         """
+        if host.node_id in self._cannot_ask:
+            return
         now = self._world.events_done
         asks_since = self._asks_since.get(host.node_id, now)
         voters = self._view.voters_of(host)

@@ -12,8 +12,8 @@ from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
 from jepsen_like.sim.observer import Observer, ReplicaOf
+from jepsen_like.sim.quorum.committed_history import Follower
 from jepsen_like.sim.quorum.election_invariants import ElectionInvariants, Heard
-from jepsen_like.sim.quorum.history import Follower
 from jepsen_like.sim.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from jepsen_like.sim.running_replica import RunningReplica
@@ -22,8 +22,10 @@ from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Effect,
     Event,
+    Failure,
     ReceiveSnapshot,
     Request,
+    RequestFailed,
     ResetLog,
     SaveElection,
     SaveSnapshot,
@@ -109,6 +111,8 @@ class Invariants(Observer):
                 | Request(body=FetchSnapshotRequest(replica_id=voter))
             ) if voter >= 0:  # it asks for what only a leader gives
                 self._seen[host.node_id].heard.at_us[voter] = self._world.now_us
+            case RequestFailed(failure=Failure.UNSUPPORTED_VERSION):
+                self._election.cannot_ask(host.node_id)
             case SnapshotSaved(log=log, file=file) if log == METADATA_LOG:
                 self._log.saved_snapshot(host, file.id)
             case _:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters, voters_named_in
+from jepsen_like.sim.quorum.committed_history import History
 from jepsen_like.sim.quorum.counting import states_in
-from jepsen_like.sim.quorum.history import History
 from jepsen_like.sim.quorum.quorum_view import QuorumView, names, written
 from jepsen_like.sim.violation import Violation
 from quorum.core.storage import METADATA_LOG

@@ -11,9 +11,8 @@ second time in an epoch.
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.nemesis import Nemesis
+from jepsen_like.sim.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.quorum.quorum_view import QuorumView
 from quorum.core.types import ReplicaKey
 
@@ -26,18 +25,16 @@ class Losses:
         *,
         view: QuorumView,
         hosts: Sequence[Host],
-        counts: Counts,
         voters_are_in_the_log: bool,
-        nemesis: Nemesis,
+        faults: DrawnFaults,
         adding: Iterable[ReplicaKey],
         removing: AbstractSet[ReplicaKey],
     ) -> None:
         """`adding`, `removing`: those of whom that has been asked for."""
         self._view = view
         self._hosts = hosts
-        self._counts = counts
         self._voters_are_in_the_log = voters_are_in_the_log
-        self._nemesis = nemesis
+        self._faults = faults
         self._adding = adding
         self._removing = removing
 
@@ -47,25 +44,23 @@ class Losses:
         found = [host for host in damaged or self._hosts if self._may_wipe(host)]
         if not found:
             return
-        host = self._nemesis.choose(found)
+        host = self._faults.choose(found)
         if host.is_up:
-            self._nemesis.crash(host)
+            self._faults.crash(host)
         else:
-            self._nemesis.restart_later(host)
+            self._faults.restart_later(host)
         was_voter = self._view.is_voter(host)
-        host.disk.wipe()
-        self._counts.fired("wiped")
+        self._faults.inject("wipe", [host.node_id])
         if was_voter:
-            self._nemesis.isolate_leader()
+            self._faults.isolate_leader()
 
     def damage(self) -> None:
         """A node dies, and finds at its next start that its log is not what it wrote."""
         found = [host for host in self._hosts if host.is_up and self._may_damage(host)]
         if found:
-            host = self._nemesis.choose(found)
-            self._nemesis.crash(host)
-            host.disk.damage()
-            self._counts.fired("damaged")
+            host = self._faults.choose(found)
+            self._faults.crash(host)
+            self._faults.inject("bit-flip", [host.node_id])
 
     def _may_wipe(self, host: Host) -> bool:
         if self._view.is_voter(host) and not self._voters_are_in_the_log:

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry, Voters
-from jepsen_like.sim.quorum.history import History
+from jepsen_like.sim.quorum.committed_history import History
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
 from quorum.raft.voters import majority_count

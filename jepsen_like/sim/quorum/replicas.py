@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from jepsen_like.sim.host import Host, directory_of
 from jepsen_like.sim.quorum.counting import CountingApplication
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.reader import Answer, Reader
 from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime

@@ -4,15 +4,16 @@ Nothing happens here by itself: `jepsen_like.sim.quorum.simulation` injects faul
 seed, and scenario tests do what they say.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from jepsen_like.faults.injectors import Injector
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
 from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.quorum.invariants import Invariants
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.quorum_view import written
 from jepsen_like.sim.quorum.reader import Answer
 from jepsen_like.sim.quorum.replicas import (
@@ -33,6 +34,8 @@ _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a b
 
 
 class SimulatedQuorum:
+    """A `Site`: its observers are its brokers."""
+
     def __init__(
         self,
         seed: int,
@@ -54,8 +57,17 @@ class SimulatedQuorum:
             streams=streams,
         )
         if options.codecs:
-            world.codec = Codec(world.fork("codec"), options.kraft_version)
+            world.speak(
+                Codec(world.fork("codec"), options.kraft_version),
+                nodes=range(1, options.voters + options.observers + 1),
+                kraft_version=options.kraft_version,
+            )
         self.network, self.counts = world.network, world.counts
+        first_observer = options.voters + 1
+        self.controllers: Sequence[int] = range(1, first_observer)
+        self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
+        self.keeps_power: Collection[int] = ()
+        self.injectors: Mapping[str, Injector] = {}
         self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
         self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
         self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
@@ -74,7 +86,7 @@ class SimulatedQuorum:
             tracer.attach(world, self._replica_of)
             world.observe(tracer)
         world.judge(self.invariants)
-        for node_id in range(1, options.voters + options.observers + 1):
+        for node_id in (*self.controllers, *self.brokers):
             world.add(node_id, self._start_core, clock=self._clock(node_id))
         self.hosts = [*world.nodes.values()]
         for host in self.hosts:
@@ -151,6 +163,18 @@ class SimulatedQuorum:
         assert leader is not None, self.summary()
         assert leader.leader_id is not None, leader
         self.hosts[leader.leader_id - 1].command(self.replicas[leader.leader_id].propose)
+
+    def leads(self, node: int) -> bool:
+        return self.replicas[node].leads
+
+    def shut_down(self, node: int) -> None:
+        self.world.nodes[node].command(self.replicas[node].shut_down)
+
+    def resign(self, node: int) -> None:
+        self.world.nodes[node].command(self.replicas[node].resign)
+
+    def wipe(self, node: int) -> None:
+        self.world.nodes[node].disk.wipe()
 
     @property
     def digest(self) -> str:

@@ -9,21 +9,24 @@ A run is a function of its seed (and of the code): the same seed gives the same 
 process. Source: TigerBeetle's VOPR for the two phases.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from jepsen_like.planted.file_bugs import FILE_PLANTS, FILE_SURVIVORS
+from jepsen_like.planted.quorum_bugs import planted
 from jepsen_like.sim.ending import Ending, ending_of
+from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.host import Host
+from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
-from jepsen_like.sim.planted.files import FILE_PLANTS, FILE_SURVIVORS
-from jepsen_like.sim.planted.quorum import planted
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
+from jepsen_like.sim.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.quorum.losses import Losses
-from jepsen_like.sim.quorum.nemesis import Nemesis
-from jepsen_like.sim.quorum.options import Options, draw_options, draw_storage
+from jepsen_like.sim.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.virtual_time import VirtualTime
@@ -56,7 +59,7 @@ class Outcome:
 
 
 class Simulation:
-    """A quorum, the nemesis of one run, and its phases."""
+    """A quorum, the faults of one run, and its phases."""
 
     def __init__(
         self,
@@ -84,28 +87,24 @@ class Simulation:
             timeout_ms=self.options.request_timeout_ms,
         )
         world.delivers_elsewhere[ADMINISTRATOR] = self._administrator.deliver
-        self._nemesis = Nemesis(
-            world=world,
-            network=quorum.network,
-            hosts=quorum.hosts,
-            options=self.options,
-            counts=quorum.counts,
-            leads=lambda host: quorum.replicas[host.node_id].leads,
-            resign=lambda host: host.command(quorum.replicas[host.node_id].resign),
-            shut_down=lambda host: host.command(quorum.replicas[host.node_id].shut_down),
+        known = injectors(quorum, Interception(world.network, world.deliver))
+        self._faults = DrawnFaults(
+            world,
+            self.options,
+            injectors=known,
+            leads=quorum.leads,
             others={
-                "damaged": lambda: self._losses.damage(),
-                "voters": lambda: self._administrator.change_voters(self._nemesis.leader()),
-                "wiped": lambda: self._losses.wipe(),
+                "bit-flip": lambda: self._losses.damage(),
+                "voters": lambda: self._administrator.change_voters(self._faults.leader()),
+                "wipe": lambda: self._losses.wipe(),
             },
         )
-        world.observe(self._nemesis)
+        world.observe(self._faults)
         self._losses = Losses(
             view=quorum.invariants.view,
             hosts=quorum.hosts,
-            counts=quorum.counts,
             voters_are_in_the_log=self.options.kraft_version > 0,
-            nemesis=self._nemesis,
+            faults=self._faults,
             adding=self._administrator.adding,
             removing=self._administrator.removing,
         )
@@ -115,7 +114,7 @@ class Simulation:
     def run(self, events_max: int = _EVENTS_MAX) -> None:
         """All phases; raises Violation, Stuck, Crash or EventsSpent."""
         self.quorum.start()
-        self._nemesis.begin()
+        self._faults.begin()
         self.world.run_until(self.options.safety_ms * 1000, events_max=events_max)
         self._heal(events_max)
         self._elects(events_max)
@@ -131,7 +130,7 @@ class Simulation:
         for host in self.quorum.hosts:
             host.disk.faults = DiskFaults()
         self.quorum.stop_proposing()
-        self._nemesis.heal()
+        self._faults.heal()
         busy_until_us = max(host.disk.busy_until_us for host in self.quorum.hosts)
         self.world.run_until(max(busy_until_us, self.world.now_us), events_max=events_max)
 
@@ -221,7 +220,7 @@ class Simulation:
             event=self.world.events_done,
             now_ms=self.world.now_ms,
             digest=self.quorum.digest,
-            faults=dict(self.quorum.counts.by_kind),
+            faults=Counter(self.quorum.counts.by_kind),
             elections=self.quorum.invariants.elections,
             committed=self.quorum.invariants.committed_offset,
             voters=self.options.voters,

@@ -1,6 +1,6 @@
 """The museum's schedules of who decides: unclean elections, a deposed controller, a late answer.
 
-Two of them need no bug: a setting opens the hole, and Apache Kafka still has it.
+Two of them need no planted bug: a setting lets it happen, and Apache Kafka still has it.
 
 Source: Jepsen on Kafka 0.8 (2013), KIP-106, KAFKA-7164, KAFKA-14154.
 """
@@ -96,7 +96,7 @@ def deposed_controller(production: Production) -> None:
     astray = stage.divert(AlterPartitionRequest, source=b, target=active, to=deposed)
     stage.let_go(*catching_up)
     stage.until(lambda: bool(astray.kept), "b asks for c to join")
-    stage.messages.drop(astray)
+    astray.drop()
     stage.resume(deposed)
     stage.wait(100)
     stage.drop(cut)

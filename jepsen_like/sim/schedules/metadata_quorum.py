@@ -1,6 +1,6 @@
 """The museum's schedules of the metadata quorum: restarts, lost disks, cuts, voters that change.
 
-Each is played on the shipped rules and on those with one hole, which Apache Kafka had or avoided.
+Each is played on the shipped rules and on those with one bug, which Apache Kafka had or avoided.
 
 Source: KIP-595, KIP-853, KIP-996, the Raft thesis, and the issues named.
 """

@@ -1,15 +1,15 @@
 """One production of a schedule: how it is staged, and the account of what happened in it.
 
-A schedule is played more than once: on the shipped rules and on those with a hole, judged by the
+A schedule is played more than once: on the shipped rules and on those with a bug, judged by the
 simulator's invariants or left alone, so that only what clients saw can tell (`is_judged`); in the
 simulator, and some of them on real processes. The account has the steps with their times, and the
-clients' history as `jepsen_like.history` has it.
+clients' history as `jepsen_like.histories.history` has it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jepsen_like.history import Value
+from jepsen_like.histories.history import Value
 from jepsen_like.sim.open_history import OpenHistory
 from jepsen_like.sim.schedules.stages import ClusterStage, QuorumStage, Stages, ZooKeeperStage
 

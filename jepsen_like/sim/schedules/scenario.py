@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.sim.host import Host
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.network import LinkCut, Message
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
-from jepsen_like.sim.quorum.clients import Clients
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.appending_clients import Clients
+from jepsen_like.sim.quorum.quorum_options import Options
 from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.violation import Stuck
@@ -29,7 +30,6 @@ __all__ = ["Scenario"]
 _EVENTS_MAX = 300_000
 _WAIT_MS = 2_000
 _ANSWER_MS = 500  # for the last question
-_CUT = "cut_two_way"
 CALM = Options(
     election_timeout_ms=100,
     fetch_timeout_ms=200,
@@ -62,7 +62,7 @@ class Scenario(Observer):
         self._clients = Clients(production, self.quorum)
         self._led: dict[int, int | None] = {}  # by node: the epoch that it leads
         world.observe(self)
-        self._cuts: list[list[tuple[int, int]]] = []
+        self._cuts: list[LinkCut] = []
         self.quorum.start()
         production.note(f"{wanted.voters} voters, kraft.version {wanted.kraft_version}")
 
@@ -230,8 +230,7 @@ class Scenario(Observer):
         """Between these nodes and all others."""
         inside = set(side)
         others = [node for node in self.nodes if node not in inside]
-        links = [(a, b) for a in sorted(inside) for b in others]
-        links += [(b, a) for a, b in links]
+        links = both_ways(sorted(inside), others)
         if requests_only:
             self.quorum.network.takes = lambda message: _is_request_over(message, links)
         else:
@@ -242,18 +241,17 @@ class Scenario(Observer):
         """Both ways, between one node and these."""
         others = sorted(others)
         self.note(f"{one} is cut off from {others}")
-        self._cut([(one, other) for other in others] + [(other, one) for other in others])
+        self._cut(both_ways([one], others))
 
     def _cut(self, links: list[tuple[int, int]]) -> None:
-        self.quorum.network.cut(links, kind=_CUT, holding=False)
-        self._cuts.append(links)
+        self._cuts.append(self.quorum.network.cut(links, kind="partition"))
 
     def heal(self) -> None:
         if self._cuts:
             self.note("the links are whole again")
         self.quorum.network.takes = lambda _message: False
-        for links in self._cuts:
-            self.quorum.network.heal(links, kind=_CUT)
+        for cut in self._cuts:
+            self.quorum.network.heal(cut)
         self._cuts.clear()
 
     # --- voters and snapshots -----------------------------------------------------------

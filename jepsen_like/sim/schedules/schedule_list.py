@@ -15,7 +15,7 @@ class Schedule:
     """Holds on the shipped rules. With any of `finds` planted it raises Violation or Stuck, or, if
     it is one of harm, the history of its clients shows it.
 
-    One that finds nothing shows what a setting that opens a hole lets happen.
+    One that finds nothing shows what a setting lets happen.
     """
 
     run: Play

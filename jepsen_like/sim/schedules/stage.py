@@ -19,14 +19,14 @@ from jepsen_like.sim.cluster.converging import Convergence
 from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.liveness import is_ready
 from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.interception import Interception, Rule
+from jepsen_like.sim.interception import Rule
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients, number_of
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS, StageSettings
+from jepsen_like.sim.schedules.staged_faults import StagedFaults
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
-from wire.messages.fetching import FetchRequest, FetchResponse
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -52,10 +52,12 @@ class Stage:
         self.cluster = Cluster(production.seed, options, is_judged=production.is_judged)
         world = self.cluster.world
         production.now_us = lambda: world.now_us
-        self.messages = Interception(
-            self.cluster.network,
-            lambda message: self.cluster.hosts[message.target].deliver(message),
-        )
+        faults = StagedFaults(world, note=production.note, name=self.name)
+        self.kill, self.start = faults.kill, faults.start
+        self.pause, self.resume = faults.pause, faults.resume
+        self.hold, self.stop_fetching = faults.hold, faults.stop_fetching
+        self.let_go, self.drop = faults.let_go, faults.drop
+        self.messages = faults.messages
         self._names = dict.fromkeys(self.cluster.options.controllers[:1], "the controller")
         self._shown = ""
         self._clients = StageClients(production, self.cluster.judge, timeout_ms=WAIT_MS)
@@ -194,14 +196,6 @@ class Stage:
 
     # --- processes ----------------------------------------------------------------------
 
-    def kill(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is killed")
-        self.cluster.hosts[node].crash(power_loss=False)
-
-    def start(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is started")
-        self.cluster.hosts[node].start()
-
     def wipe(self, node: int) -> None:
         """Kill a broker, and take away what it had of partitions."""
         self.kill(node)
@@ -212,45 +206,7 @@ class Stage:
         self._production.note(f"{self.name(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.broker(node).begin_shutdown)
 
-    def pause(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is paused")
-        self.cluster.hosts[node].pause()
-
-    def resume(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} goes on")
-        self.cluster.hosts[node].resume()
-
     # --- messages -----------------------------------------------------------------------
-
-    def hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
-        count = "" if times is None else "one " if times == 1 else f"{times} times "
-        what = f"{count}{body.__name__} from {self.name(source)} to {self.name(target)}"
-        self._production.note(f"the network holds {what}")
-        return self._hold(body, source=source, target=target, times=times)
-
-    def _hold(self, body: type, *, source: int, target: int, times: int | None = None) -> Rule:
-        def matches(message: Message) -> bool:
-            is_between = (message.source, message.target) == (source, target)
-            return is_between and isinstance(message.body, body)
-
-        return self.messages.hold(matches, times=times)
-
-    def stop_fetching(self, follower: int, leader: int) -> tuple[Rule, Rule]:
-        """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
-        names = f"{self.name(follower)} from {self.name(leader)}"
-        self._production.note(f"the network holds every fetch of {names}")
-        asking = self._hold(FetchRequest, source=follower, target=leader)
-        return asking, self._hold(FetchResponse, source=leader, target=follower)
-
-    def let_go(self, *rules: Rule) -> None:
-        count = sum(len(rule.kept) for rule in rules)
-        self._production.note(f"the network lets go of what it held ({count} messages)")
-        for rule in rules:
-            self.messages.release(rule)
-
-    def drop(self, rule: Rule) -> None:
-        self._production.note(f"the network loses what it held ({len(rule.kept)} messages)")
-        self.messages.drop(rule)
 
     def divert(self, body: type, *, source: int, target: int, to: int) -> Rule:
         """One message arrives at another node, as on a connection that leads there."""

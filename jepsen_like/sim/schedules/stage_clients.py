@@ -7,7 +7,7 @@ begins at zero and is done when it has reached the high watermark that it was to
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jepsen_like.history import Kind, Value
+from jepsen_like.histories.history import Kind, Value
 from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Judge, Key
 from jepsen_like.sim.quorum.asking import AskingCore
 from jepsen_like.sim.schedules.production import Production

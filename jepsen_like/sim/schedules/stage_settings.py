@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from jepsen_like.sim.cluster.options import ClusterOptions
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.options import Options
+from jepsen_like.sim.quorum.quorum_options import Options
 
 __all__ = ["WAIT_MS", "StageSettings", "ZkStageSettings"]
 

@@ -14,14 +14,13 @@ from broker.partition import Partition
 from controller.metadata.znode_image import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
-from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS, ZkStageSettings
+from jepsen_like.sim.schedules.staged_faults import StagedFaults
 from jepsen_like.sim.schedules.zk_account import ZkAccount
 from jepsen_like.sim.schedules.zk_directed import DirectedCluster
 from jepsen_like.sim.schedules.zk_judge import ZkJudge
-from jepsen_like.sim.schedules.zk_messages import StagedMessages
 from jepsen_like.sim.schedules.zk_rest import is_led, must_rest, writes
 from jepsen_like.sim.schedules.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
@@ -52,13 +51,12 @@ class ZkStage:
         )
         self._account = ZkAccount(self.counted, {}, production.note)
         self.name = self._account.name
-        messages = Interception(
-            self.cluster.network,
-            lambda message: self.cluster.hosts[message.target].deliver(message),
-        )
-        self._messages = StagedMessages(messages, production.note, self.name)
-        self.hold, self.stop_fetching = self._messages.hold, self._messages.stop_fetching
-        self.let_go, self.drop = self._messages.let_go, self._messages.drop
+        faults = StagedFaults(world, note=production.note, name=self.name)
+        self.kill, self.start = faults.kill, faults.start
+        self.pause, self.resume = faults.pause, faults.resume
+        self.hold, self.stop_fetching = faults.hold, faults.stop_fetching
+        self.let_go, self.drop = faults.let_go, faults.drop
+        self._messages = faults.messages
         self._judge = ZkJudge(is_judging=production.is_judged)
         self._clients = StageClients(production, self._judge, timeout_ms=WAIT_MS)
         without = f" without {wanted.without}" if wanted.without else ""
@@ -202,25 +200,9 @@ class ZkStage:
 
     # --- processes ----------------------------------------------------------------------------
 
-    def kill(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is killed")
-        self.cluster.crash(node)
-
-    def start(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is started")
-        self.cluster.restart(node)
-
     def shut_down(self, node: int) -> None:
         self._production.note(f"{self.name(node)} is told to stop in order")
         self.cluster.stop(node)
-
-    def pause(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} is paused")
-        self.cluster.pause(node)
-
-    def resume(self, node: int) -> None:
-        self._production.note(f"{self.name(node)} goes on")
-        self.cluster.resume(node)
 
     def pause_at(self, node: int, asks: Callable[[Operation], bool], what: str) -> None:
         """The node stops when it has asked that of ZooKeeper, before it hears the answer."""

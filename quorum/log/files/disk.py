@@ -180,6 +180,13 @@ class Disk:
             self._system.rename(path, to)
         self.sync_directory(dirname(path))
 
+    def publish(self, part: str, path: str) -> None:
+        """Give a whole file its final name, so that a crash leaves all of it there or nothing."""
+        self.sync(part)
+        self.forget(part)
+        self.forget(path)
+        self.rename(part, path)
+
     def remove_tree(self, path: str) -> None:
         """A directory and all that is in it, of which nothing may be in use."""
         with _explained("remove", path):

@@ -40,7 +40,15 @@ from quorum.log.files.segment import Segment, batches_in
 from quorum.log.files.segments import SegmentedLog, observe_epoch
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
-__all__ = ["WAY_OUT", "CorruptLog", "Recovered", "epoch_problem", "is_loss", "open_log"]
+__all__ = [
+    "WAY_OUT",
+    "CorruptLog",
+    "Recovered",
+    "epoch_problem",
+    "is_loss",
+    "open_log",
+    "write_again",
+]
 
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 _INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
@@ -175,7 +183,7 @@ def open_log(
         _cut_off(disk, damage, segments, say)
     if not is_new:
         if reads_all and recovery_point is not None:
-            _write_again(disk, segments, recovery_point)
+            write_again(disk, segments, recovery_point)
         _sync(disk, directory, segments[first:])
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
@@ -388,7 +396,7 @@ def _is_blank(disk: Disk, segment: Segment) -> bool:
     return True
 
 
-def _write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
+def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
     """Everything from `offset` on, as it is.
 
     The system may have taken pages for written whose sync failed: they are read back, but are not

@@ -132,12 +132,8 @@ class SnapshotFiles:
 
     def _publish(self, part: str, snapshot_id: OffsetAndEpoch) -> SnapshotFile:
         """Raises `CorruptFile` rather than name what the next start would refuse."""
-        path = self.path(snapshot_id)
         file = self._describe(part, snapshot_id)
-        self._disk.sync(part)
-        self._disk.forget(part)
-        self._disk.forget(path)
-        self._disk.rename(part, path)
+        self._disk.publish(part, self.path(snapshot_id))
         return file
 
     def _check(self, path: str, snapshot_id: OffsetAndEpoch) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jepsen_like.anomalies import ANOMALIES
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.judges import JUDGED
-from jepsen_like.history import Kind
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Kind
 from tests.jepsen_like import test_lint
 from tests.jepsen_like.checkers import (
     test_consumer_groups,

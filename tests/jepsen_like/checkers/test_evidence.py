@@ -6,8 +6,8 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.operations import Operation, operations
-from jepsen_like.history import History
-from jepsen_like.verdict import Finding
+from jepsen_like.checkers.verdict import Finding
+from jepsen_like.histories.history import History
 from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent
 from tests.jepsen_like.play import Play
 

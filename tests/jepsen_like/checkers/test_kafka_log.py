@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import MalformedHistory, Value
-from jepsen_like.verdict import Outcome, Verdict
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from jepsen_like.histories.history import MalformedHistory, Value
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"
@@ -403,6 +403,13 @@ def test_reader_that_sought_stays_where_it_is_when_it_is_assigned_again() -> Non
     play.did(9, "crash", None, None)
     play.poll(9, {KEY: [[2, 2]]})  # where it begins now nobody says: at zero, as for Jepsen
     assert rules(play) == {"lost-write"}
+
+
+def test_write_is_lost_whose_offset_is_the_last_one_read_and_holds_another_value() -> None:
+    play = three_sent()
+    play.send(0, KEY, 7, 2)
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 7]]})
+    assert "lost-write" in rules(play)
 
 
 READERS = 200

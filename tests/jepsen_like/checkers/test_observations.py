@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Kind, MalformedHistory
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Kind, MalformedHistory
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"

@@ -3,7 +3,7 @@
 from jepsen_like.checkers.kafka_log import linearizability
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.operations import operations
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
 from tests.jepsen_like.play import Play
 
 KEY = "log-0"

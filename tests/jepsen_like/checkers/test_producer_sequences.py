@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import MalformedHistory, Value
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import MalformedHistory, Value
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"

@@ -11,8 +11,8 @@ from jepsen_like.checkers.operations import operations
 from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import MalformedHistory, Value
-from jepsen_like.verdict import Outcome, Verdict
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from jepsen_like.histories.history import MalformedHistory, Value
 from tests.jepsen_like.play import Play
 
 KEY = "queue-0"

@@ -6,9 +6,8 @@ That the checkers agree with the truth where it is told: `tests/agreement`.
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.register_initial import INITIAL
-from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import INITIAL, MalformedHistory
 from tests.jepsen_like.play import Play
 
 SAID = [(None, Outcome.VIOLATED), ([None], Outcome.VIOLATED), ([0], Outcome.VALID)]

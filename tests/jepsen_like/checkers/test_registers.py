@@ -11,8 +11,8 @@ from jepsen_like.checkers.operations import NEVER, operations
 from jepsen_like.checkers.register_accesses import registers
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
-from jepsen_like.history import Kind, MalformedHistory
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Kind, MalformedHistory
 from tests.jepsen_like.play import Play
 
 KEY = "register-0"

@@ -7,8 +7,8 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.models import ILLEGAL, REGISTER, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.search import Budget, refuted, search
-from jepsen_like.history import Kind
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Kind
 from tests.jepsen_like.play import Play
 
 

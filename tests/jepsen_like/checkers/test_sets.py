@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import MalformedHistory
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import MalformedHistory
 from tests.jepsen_like.play import Play
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.cycles import Graph
-from jepsen_like.history import History, Value
-from jepsen_like.interchange import read_as
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import History, Value
+from jepsen_like.histories.interchange import read_as
 from tests.jepsen_like.play import Play
 
 A, B = "a-0", "b-0"

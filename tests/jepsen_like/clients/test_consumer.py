@@ -3,10 +3,10 @@
 from random import Random
 
 from jepsen_like.clients.consumer import Consumer
-from jepsen_like.clients.leaders import Leaders
+from jepsen_like.clients.known_leaders import Leaders
 from jepsen_like.clients.steps import Ask
-from jepsen_like.history import Kind
-from jepsen_like.workload import Done
+from jepsen_like.histories.history import Kind
+from jepsen_like.workloads.workload import Done
 from tests.jepsen_like.clients.played import Played, fetched
 from wire.errors import ErrorCode
 from wire.messages.fetching import (

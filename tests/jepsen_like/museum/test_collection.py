@@ -1,4 +1,4 @@
-"""Every item of the museum is red with its hole and green without, by the rules that it names."""
+"""Every item of the museum is red with its bug and green without, by the rules that it names."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from jepsen_like.museum.playing import ALL_SCHEDULES
 from jepsen_like.museum.showing import count_seeds, show
 
 EXHIBITS = [
-    pytest.param(exhibit, id=f"{item.id}-{exhibit.hole}")
+    pytest.param(exhibit, id=f"{item.id}-{exhibit.bug}")
     for item in ITEMS.values()
     for exhibit in item.exhibits
 ]

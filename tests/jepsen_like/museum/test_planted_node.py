@@ -7,7 +7,7 @@ from pathlib import Path
 from jepsen_like.museum.planted_node import ALL_PLANTS, planted_all
 
 ROOT = Path(__file__).parents[3]
-MAY_PLANT = ("jepsen_like/museum/", "jepsen_like/sim/", "tests/")
+MAY_PLANT = ("jepsen_like/museum/", "jepsen_like/planted/", "jepsen_like/sim/", "tests/")
 
 
 def test_plants_are_gone_after_the_run() -> None:

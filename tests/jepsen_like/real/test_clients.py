@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from jepsen_like.history import Kind
-from jepsen_like.keys import key_of, place_of
-from jepsen_like.real.clients.admin import AdminClient
+from jepsen_like.histories.history import Kind
+from jepsen_like.histories.keys import key_of, place_of
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
-from jepsen_like.real.clients.asking import kind_of
-from jepsen_like.real.clients.choice import client_opener
+from jepsen_like.real.clients.client_choice import client_opener
 from jepsen_like.real.clients.confluent import ConfluentClient
+from jepsen_like.real.clients.kafka_admin import AdminClient
+from jepsen_like.real.clients.node_requests import kind_of
 from jepsen_like.real.clients.offsets import known_offset
 from jepsen_like.real.clients.operator import OperatorClient
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.workload import Wish
+from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode
 
 NOWHERE = ("127.0.0.1", 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.real.injection.disks import DiskWatch, Waits
+from jepsen_like.real.injection.filesystems import DiskWatch, Waits
 from jepsen_like.real.injection.storage import is_hindered
 from jepsen_like.real.processes import ProcessId, state_of
 

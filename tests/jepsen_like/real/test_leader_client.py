@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from jepsen_like.real.clients.leader import LeaderClient, PartitionState, done
 from jepsen_like.real.clients.target import Target
-from jepsen_like.workload import Wish
+from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode
 from wire.messages.partitions import AlterPartitionResponse, IsrPartitionResult, IsrTopicResult
 from wire.primitives import ZERO_UUID

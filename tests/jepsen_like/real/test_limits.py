@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.faults import Fault, Proof
-from jepsen_like.real.injection.processes import FdExhaustion
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.real.injection.process_faults import exhaust
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end, spawn
@@ -40,7 +40,7 @@ def proof_after(directory: Path, also: signal.Signals | None) -> Proof:
     process.save(node.pid_file)
     try:
         wait(lambda: cluster.ask(node, "/livez", 1.0)[0] == 200, "an answer")
-        injected = FdExhaustion(cluster).inject(FAULT, [node.id])
+        injected = exhaust(cluster, FAULT, [node.id])
         if also is signal.SIGKILL:
             end(process, how=also, timeout_seconds=5.0)
         elif also is not None:
@@ -62,7 +62,7 @@ def test_node_that_is_only_starting_is_left_alone(tmp_path: Path) -> None:
     process.save(node.pid_file)
     try:
         with pytest.raises(ClusterError, match="starting"):
-            FdExhaustion(cluster).inject(FAULT, [node.id])
+            exhaust(cluster, FAULT, [node.id])
     finally:
         end(process, how=signal.SIGKILL, timeout_seconds=5.0)
 

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from jepsen_like.history import Kind, Op, Value
-from jepsen_like.real.runs.liveness import Served
+from jepsen_like.histories.history import Kind, Op, Value
+from jepsen_like.real.runs.recovery_checks import Served
 
 SENT: Value = [["send", "chaos-0", [9, 4]]]
 POLLED: Value = [["poll", {"chaos-0": [[9, 4]]}]]

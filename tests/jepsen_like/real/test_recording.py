@@ -5,10 +5,10 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from jepsen_like.entries import completion, deed, invocation, observation
-from jepsen_like.history import Header, Kind, Op, read_history
-from jepsen_like.real.runs.workers import Recording
-from jepsen_like.workload import Done, Wish
+from jepsen_like.histories.history import Header, Kind, Op, read_history
+from jepsen_like.real.runs.worker_threads import Recording
+from jepsen_like.workloads.entries import completion, deed, invocation, observation
+from jepsen_like.workloads.workload import Done, Wish
 
 HEADER = Header(workload="log", seed=3, options={"idempotent": True})
 SEND = Wish(f="send", value=[["send", "chaos-0", 1]])

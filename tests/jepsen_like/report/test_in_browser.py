@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Header, History
+from jepsen_like.histories.history import Header, History
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from tests.jepsen_like.report.chromium import Page, browser, chromium

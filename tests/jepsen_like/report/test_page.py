@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.history import Header, History, Kind, Value
+from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.histories.history import Header, History, Kind, Value
 from jepsen_like.report.document import Document, Told
 from jepsen_like.report.page import data_in, page
-from jepsen_like.verdict import Verdict
 from tests.jepsen_like.report.recorded import Recorded
 
 MS = 1000  # microseconds

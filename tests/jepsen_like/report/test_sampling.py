@@ -3,7 +3,7 @@
 import numpy as np
 
 from jepsen_like.checkers.operations import operations
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from jepsen_like.report.bars import Bars
 from jepsen_like.report.clock import Clock
 from jepsen_like.report.sampling import drawn

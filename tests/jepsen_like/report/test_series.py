@@ -5,7 +5,7 @@ import pytest
 
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK
 from jepsen_like.checkers.operations import operations
-from jepsen_like.history import Kind
+from jepsen_like.histories.history import Kind
 from jepsen_like.report.bands import bands_and_marks
 from jepsen_like.report.bars import Bars
 from jepsen_like.report.clock import Clock

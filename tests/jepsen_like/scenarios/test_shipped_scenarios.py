@@ -9,10 +9,10 @@ from msgspec import structs
 from controller.metadata import alter_partition
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.performance import play
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.sim.planted.every import planted
 from quorum.raft import voters
 from wire.errors import ErrorCode
 from wire.messages.partitions import IsrPartition

@@ -189,6 +189,11 @@ def test_key_of_the_receiver_is_checked_after_the_epoch_is_adopted() -> None:
     assert isinstance(found.become, Follower)
 
 
+def test_node_zero_may_lead() -> None:
+    found = judged(waiting(), begin(6, leader=0))
+    assert found.error is ErrorCode.NONE
+
+
 def test_second_leader_of_an_epoch_is_fatal() -> None:
     found = judged(following(leader_id=3), begin(5, leader=2))
     assert found.become == TwoLeaders(epoch=5, known=3, told=2)

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from quorum.core.effects import LogState
+from quorum.core.effects import Failure, LogState
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, ReplicaKey
 from quorum.raft import electing
 from quorum.raft import raft_node as raft
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Candidate, Follower, Resigned, Role, Unattached
+from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
 from tests.quorum.builders import US, replica
 from tests.quorum.replicas import config, endpoint
 
@@ -90,9 +90,9 @@ def test_observer_never_stands() -> None:
 def test_backoff_grows_at_random_up_to_its_maximum(retries: int) -> None:
     random = Random(retries)
     drawn = [electing.election_backoff_ms(random, retries, 1000) for _ in range(200)]
-    assert min(drawn) >= 0
-    assert max(drawn) <= min(1000, 100 * 2**retries)
-    assert len(set(drawn)) > 1
+    longest_ms = min(1000, 100 * 2**retries)
+    assert 0 <= min(drawn) < longest_ms // 10
+    assert longest_ms - longest_ms // 10 < max(drawn) <= longest_ms
 
 
 def test_repeated_answer_of_a_voter_counts_once() -> None:
@@ -118,3 +118,22 @@ def test_lost_election_pauses_and_then_asks_first() -> None:
     again = electing.poll_candidate(node, role, now_ms=role.backoff_until_ms)
     assert again is not None
     assert (type(again).__name__, again.epoch, again.voted) == ("Prospective", 5, US)
+
+
+@pytest.mark.parametrize("failure", list(Failure))
+def test_who_cannot_be_asked_before_is_asked_for_its_vote_at_once(failure: Failure) -> None:
+    """A voter of an older release knows no pre-votes; one that is silent may know them."""
+    ours = replica((1, 2, 3))
+    asks = electing.prospective(ours, Unattached(epoch=4, election_deadline_ms=0), now_ms=0)
+    stands = electing.not_asked(ours, asks, failure, now_ms=0)
+    assert (stands is not None) == (failure is Failure.UNSUPPORTED_VERSION)
+    assert stands is None or (stands.epoch, stands.voted) == (5, US)
+
+
+def test_lost_pre_vote_is_over_at_once() -> None:
+    role = Prospective(
+        epoch=5, election_deadline_ms=1000, votes={1: True, 2: False, 3: False}, leader_id=3
+    )
+    after = electing.poll_prospective(replica(), role, now_ms=100)
+    assert isinstance(after, Unattached)
+    assert (after.epoch, after.leader_id) == (5, 3)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from quorum.core.effects import EpochStart, LogState
+from quorum.core.effects import EpochStart, LogState, SnapshotFile
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
@@ -29,6 +29,7 @@ def test_empty_log_ends_at_zero_in_epoch_zero() -> None:
     assert empty().end == OffsetAndEpoch(offset=0, epoch=0)
     assert empty().high_watermark is None
     assert empty().committed_offset == 0
+    assert empty().appended_records == 0
 
 
 def test_recovered_log_is_synced_and_knows_no_high_watermark() -> None:
@@ -205,7 +206,7 @@ TestReplicaLogMatchesAList = ReplicaLogMatchesAList.TestCase
 FIRST, SECOND = snapshot(100, 5)[1], snapshot(200, 6)[1]
 
 
-def compacted(*, start_offset: int = 100) -> ReplicaLog:
+def compacted(*, start_offset: int = 100, older: tuple[SnapshotFile, ...] = ()) -> ReplicaLog:
     """Epoch 5 up to 150, epoch 6 up to 180, epoch 7 up to 250, where the log ends."""
     epochs = (EpochStart(5, start_offset), EpochStart(6, 150), EpochStart(7, 220))
     return ReplicaLog(
@@ -215,7 +216,7 @@ def compacted(*, start_offset: int = 100) -> ReplicaLog:
             end_offset=250,
             last_epoch=7,
             epochs=epochs,
-            snapshots=(FIRST, SECOND),
+            snapshots=(*older, FIRST, SECOND),
         )
     )
 
@@ -252,6 +253,23 @@ def test_bootstrap_snapshot_is_advertised_to_nobody() -> None:
     log = ReplicaLog(LogState(log=METADATA_LOG, snapshots=(bootstrap_snapshot([1]),)))
     assert log.check(fetch_offset=0, last_fetched_epoch=0) == Valid()
     assert log.snapshot(BOOTSTRAP_SNAPSHOT) is None
+
+
+def test_log_holds_what_ends_in_the_epoch_that_wrote_it() -> None:
+    log = compacted()
+    assert log.holds(OffsetAndEpoch(150, 5))
+    assert log.holds(OffsetAndEpoch(151, 6))
+    assert not log.holds(OffsetAndEpoch(151, 5))
+
+
+def test_snapshot_beyond_the_end_says_nothing_of_what_is_committed() -> None:
+    state = LogState(log=METADATA_LOG, end_offset=50, last_epoch=4, snapshots=(FIRST,))
+    assert ReplicaLog(state).high_watermark is None
+
+
+def test_bootstrap_snapshot_says_nothing_of_where_the_history_begins() -> None:
+    log = compacted(start_offset=0, older=(bootstrap_snapshot([1]),))
+    assert log.check(fetch_offset=50, last_fetched_epoch=4) == TooFarBehind(snapshot=SECOND.id)
 
 
 def test_epoch_that_ended_at_the_start_of_the_log_is_that_of_the_snapshot() -> None:

@@ -23,6 +23,7 @@ from wire.messages.endpoints import Listener
 from wire.messages.voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
+    CurrentLeader,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     KRaftVersionFeature,
@@ -72,8 +73,8 @@ def versions(lowest: int, highest: int) -> KRaftVersionFeature:
     return KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest)
 
 
-def wire_listeners(node_id: int) -> tuple[Listener, ...]:
-    return tuple(Listener(name=e.name, host=e.host, port=e.port) for e in listeners(node_id))
+def wire_listeners(node_id: int, name: str = "CONTROLLER") -> tuple[Listener, ...]:
+    return tuple(Listener(name=name, host=e.host, port=e.port) for e in listeners(node_id))
 
 
 def error_of(answer: object) -> ErrorCode:
@@ -253,6 +254,7 @@ def test_replica_that_was_not_heard_of_for_long_is_not_added() -> None:
         (addition(2, cluster_id=CLUSTER_ID, voter_id=-1), ErrorCode.INVALID_REQUEST),
         (addition(2, voter_directory_id=UUID(int=0)), ErrorCode.INVALID_REQUEST),
         (addition(2, listeners=()), ErrorCode.INVALID_REQUEST),
+        (addition(2, listeners=wire_listeners(2, "OTHER")), ErrorCode.INVALID_REQUEST),
         (addition(1), ErrorCode.DUPLICATE_VOTER),
         (addition(1, disk=1), ErrorCode.DUPLICATE_VOTER),
         (removal(1, cluster_id="another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
@@ -302,6 +304,31 @@ def test_no_change_before_a_commit_in_the_own_epoch(body: object) -> None:
     assert leader.end_offset == end_offset
 
 
+def test_static_voter_may_come_with_another_disk() -> None:
+    cluster = Replicas()
+    leader = cluster.elect()
+    cluster.run(100)
+    follower = next(each for each in cluster.ids if each != leader.node_id)
+    for disk in (UUID(int=8), NOBODY):
+        told = update(follower, leader.role.epoch, voter_directory_id=disk)
+        assert ask(cluster, leader, told) is ErrorCode.NONE
+
+
+def test_voter_of_a_replica_without_a_leader_is_told_the_epoch() -> None:
+    cluster = Replicas()
+    answer = cluster.ask(1, update(1, 0))
+    assert isinstance(answer, UpdateRaftVoterResponse)
+    assert answer.current_leader == CurrentLeader(leader_id=-1, leader_epoch=0)
+
+
+def test_replica_that_was_asked_just_before_is_not_asked_again() -> None:
+    cluster, leader = led((1, 2, 3, 4), initial=(1, 2, 3))
+    leader.replica.peers.back_off(4, cluster.now_ms + 10)
+    sent = len(cluster.sent)
+    assert ask(cluster, leader, addition(4)) is ErrorCode.REQUEST_TIMED_OUT
+    assert len(cluster.sent) == sent
+
+
 # --- RemoveRaftVoter -------------------------------------------------------------------------
 
 
@@ -315,6 +342,13 @@ def test_removed_follower_follows_on_as_an_observer() -> None:
     assert cluster.elect() is leader, "and deposes nobody"
     assert isinstance(leader.role, Leader)
     assert replica_key(gone) in leader.role.observers
+
+
+def test_voter_is_not_removed_in_the_name_of_another_disk() -> None:
+    cluster, leader = led((1, 2, 3), initial=(1, 2, 3))
+    cluster.run(100)
+    body = removal(2, voter_directory_id=NOBODY)
+    assert ask(cluster, leader, body) is ErrorCode.VOTER_NOT_FOUND
 
 
 def test_dead_voter_can_be_removed_by_those_that_are_left() -> None:

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from quorum.core.application import State
 from quorum.core.effects import (
     Append,
     Event,
@@ -24,7 +25,13 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
-from quorum.raft.messages import begin_request, end_request, vote_request
+from quorum.raft.messages import (
+    Known,
+    begin_request,
+    end_request,
+    fetch_response,
+    vote_request,
+)
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import OWNER
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
@@ -61,6 +68,14 @@ def converge(cluster: Replicas) -> None:
 
 def others(cluster: Replicas, node: RaftNode) -> list[RaftNode]:
     return [other for other in cluster.nodes.values() if other is not node]
+
+
+def last_fetch(cluster: Replicas, node: RaftNode) -> Token:
+    return next(
+        send.token
+        for node_id, send in reversed(cluster.sent)
+        if node_id == node.node_id and isinstance(send.body, FetchRequest)
+    )
 
 
 # --- election and replication ----------------------------------------------------------------
@@ -474,6 +489,60 @@ def test_failed_storage_stops_the_replica_with_the_reason() -> None:
     assert leader.deadline_ms() is None
     leader.receive(Stored(log=METADATA_LOG, token=Token("raft", 99)), cluster.now_ms)
     assert leader.take_effects() == []
+
+
+def test_stopped_replica_counts_and_says_nothing_more() -> None:
+    cluster = Replicas([1])
+    leader = cluster.elect()
+    cluster.run(100)
+    committed = leader.high_watermark
+    leader.append(batch("a"), cluster.now_ms)
+    (append,) = (each for each in leader.take_effects() if isinstance(each, Append))
+    assert append.token is not None
+    leader.receive(Stored(log=METADATA_LOG, token=append.token), cluster.now_ms)
+    failed = StorageFailed(log=METADATA_LOG, token=Token("raft", 99), reason="fsync: I/O error")
+    leader.receive(failed, cluster.now_ms)
+    leader.settle(cluster.now_ms)
+    assert leader.high_watermark == committed
+    leader.take_effects()
+    leader.receive(failed, cluster.now_ms)
+    leader.save_snapshot(
+        State(end_offset=1, batches=iter(())), last_timestamp_ms=0, now_ms=cluster.now_ms
+    )
+    assert leader.take_effects() == []
+
+
+def test_answer_that_names_another_leader_of_the_epoch_is_the_last_that_is_heard() -> None:
+    cluster = Replicas()
+    leader = cluster.elect()
+    cluster.run(100)
+    follower, other = others(cluster, leader)
+    known = Known(
+        leader_id=other.node_id, epoch=leader.role.epoch, endpoint=endpoint(other.node_id)
+    )
+    answer = fetch_response(known, high_watermark=1)
+    asked = last_fetch(cluster, follower)
+    follower.receive(Response(token=asked, body=answer), cluster.now_ms)
+    assert [type(each) for each in follower.take_effects()] == [Stop]
+    assert follower.replica.peers.is_free(leader.node_id, cluster.now_ms)
+
+
+def test_report_without_an_answer_is_made_again() -> None:
+    cluster = Replicas()
+    leader = cluster.elect()
+    cluster.run(100)
+    follower = others(cluster, leader)[0]
+    assert isinstance(follower.role, Follower)
+    asked = last_fetch(cluster, follower)
+    follower.role.reporting = asked.number
+    follower.receive(RequestFailed(token=asked, failure=Failure.TIMED_OUT), cluster.now_ms)
+    assert follower.role.reporting is None
+
+
+def test_leader_of_unknown_address_is_where_the_voters_say() -> None:
+    node = Replicas().nodes[1]
+    node.role = Prospective(epoch=1, leader_id=2, election_deadline_ms=0, votes={})
+    assert node.endpoint_of(2) == endpoint(2)
 
 
 def test_what_is_committed_is_not_truncated_on_a_leaders_word() -> None:

@@ -220,6 +220,22 @@ def test_client_without_replica_id_is_served_but_not_counted(leader: RaftNode) -
     assert leader.role.observers == {}
 
 
+def test_node_zero_is_counted(leader: RaftNode) -> None:
+    request = ask(leader, offset=1)
+    request = replace(request, replica_state=replace(request.replica_state, replica_id=0))
+    answers(leader, request)
+    assert isinstance(leader.role, Leader)
+    assert [key.id for key in leader.role.observers] == [0]
+
+
+def test_observer_is_known_for_the_whole_of_its_session(leader: RaftNode) -> None:
+    assert isinstance(leader.role, Leader)
+    session_ms = leader.replica.config.observer_session_ms
+    for node_id, now_ms in ((100, 1999), (101, 2000), (102, 2000 + session_ms)):
+        leading.track(leader.replica, leader.role, ReplicaKey(node_id), 1, now_ms=now_ms)
+    assert list(leader.role.observers) == [ReplicaKey(101), ReplicaKey(102)]
+
+
 def test_fetch_under_our_own_id_is_not_counted(leader: RaftNode) -> None:
     assert isinstance(leader.role, Leader)
     answers(leader, ask(leader, offset=1, by=leader.node_id))

@@ -64,3 +64,9 @@ def test_what_was_put_off_is_due_again_later_or_with_the_next_records() -> None:
     assert is_due(schedule, 2100)
     schedule.delivered(1, 1500)
     assert is_due(schedule, 1500)
+
+
+def test_nothing_is_due_before_the_start_is_known() -> None:
+    schedule = SnapshotSchedule(SETTINGS)
+    schedule.delivered(1000, 1100)
+    assert schedule.due_ms is None

@@ -132,3 +132,9 @@ def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:
     system.fail("posix_fallocate", errno.EIO)
     with pytest.raises(StorageError):
         disk.preallocate(f"{tmp_path}/f", position=100, length=100)
+
+
+def test_directory_that_cannot_be_removed_is_named(tmp_path: Path) -> None:
+    missing = f"{tmp_path}/missing"
+    with pytest.raises(StorageError, match=f"cannot remove {missing}"):
+        Disk().remove_tree(missing)

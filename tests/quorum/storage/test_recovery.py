@@ -141,6 +141,15 @@ def test_without_recovery_point_an_intact_batch_behind_the_damage_is_refused(
         opened(str(directory), recovery_point=None)
 
 
+def test_intact_batch_is_found_where_its_epoch_looks_like_the_magic(directory: Path) -> None:
+    """The byte before the magic is the last of the leader epoch: 2, as the magic is."""
+    content = bytearray(batch(0, epoch=2) + batch(1, epoch=2))
+    content[len(content) // 2 - 1] ^= 1  # the end of the first
+    write(directory, bytes(content))
+    with pytest.raises(CorruptLog, match="intact batch follows"):
+        opened(str(directory), recovery_point=None)
+
+
 def test_without_recovery_point_a_torn_tail_is_cut_off(directory: Path) -> None:
     write(directory, b"".join(BATCHES)[:-1])
     assert everything(opened(str(directory), recovery_point=None)) == b"".join(BATCHES[:2])
@@ -160,6 +169,14 @@ def test_segments_behind_the_damage_go_with_it(directory: Path) -> None:
     log = opened(str(directory))
     assert everything(log) == b"".join(BATCHES[:2])
     assert sorted(p.name for p in directory.glob("*.log")) == [FIRST]
+
+
+def test_segments_that_go_are_told_also_where_zeros_end_the_one_before(directory: Path) -> None:
+    write(directory, BATCHES[0] + bytes(500))
+    write(directory, batch(4), base_offset=4)
+    said: list[str] = []
+    opened(str(directory), said=said)
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("base_offset", [3, 5])

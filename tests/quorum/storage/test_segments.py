@@ -116,6 +116,14 @@ def test_epochs_follow_the_batches_and_the_truncation(tmp_path: Path) -> None:
     assert list(log.epochs.entries) == [EpochStart(1, 0), EpochStart(3, 2)]
 
 
+def test_truncation_of_nothing_leaves_nothing_to_sync(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0")
+    log.append(batch(0))
+    log.unsynced()
+    log.truncate(1)
+    assert not log.unsynced().paths
+
+
 def test_truncate_below_the_start_begins_anew_there(tmp_path: Path) -> None:
     log = opened(f"{tmp_path}/t-0")
     log.append(batch(100))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jepsen_like.history import Header, Kind, MalformedHistory
-from jepsen_like.verdict import Outcome
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Header, Kind, MalformedHistory
 from spark.checks import UnreadableTable, check, reason_of
 from spark.checksums import SummedUp, summed_up
 from spark.convert import Sizes, convert

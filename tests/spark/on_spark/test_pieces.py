@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jepsen_like.history import History
+from jepsen_like.histories.history import History
 from spark.checks import check
 from spark.plan import Plan, Thresholds
 from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent

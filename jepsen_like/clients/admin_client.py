@@ -1,0 +1,155 @@
+"""Topics and configs: created, deleted, written, listed, described.
+
+A topic is created and deleted through any broker. A config is written at the active controller
+itself, once: a broker passes a request on again when it is in doubt, so that a write might happen
+twice, with another one between, and no register does that. A read goes to the node that it names,
+or to the active controller, which confirms first that it is that.
+"""
+
+from collections.abc import Generator, Sequence
+from random import Random
+from typing import Any
+
+from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
+from jepsen_like.clients.steps import Ask, Step, Steps
+from jepsen_like.clients.topic_requests import (
+    ALL_TOPICS,
+    creation,
+    deletion,
+    elements_in,
+    register_in,
+    register_query,
+    register_write,
+)
+from jepsen_like.histories.history import Kind
+from jepsen_like.workloads.register import CONFIG
+from jepsen_like.workloads.workload import Done, NewTopic, Wish
+from wire.errors import ErrorCode
+from wire.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
+from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataResponse
+from wire.messages.topics import CreateTopicsResponse, DeleteTopicsResponse
+
+__all__ = ["AdminClient", "create_topic"]
+
+_CONTROLLERS = 2  # the type of endpoints
+# Said before anything is decided; whatever else a cluster says may come after the deed.
+_DEFINITE = (
+    ErrorCode.INVALID_CONFIG,
+    ErrorCode.INVALID_PARTITIONS,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.POLICY_VIOLATION,
+)
+
+
+class AdminClient:
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        controllers: Sequence[int],
+        *,
+        random: Random,
+        timeout_ms: int,
+    ) -> None:
+        self._brokers = tuple(brokers)
+        self._controllers = tuple(controllers)
+        self._random = random
+        self._timeout_ms = timeout_ms
+
+    def perform(self, wish: Wish) -> Steps[Done]:
+        match wish:
+            case Wish(f="write", value=[topic, value]):
+                done = yield from self._write(topic, value)
+            case Wish(f="add", value=str(name)):
+                new = NewTopic(name=name, partitions=1, replication_factor=1)
+                error = yield from create_topic(new, self._any_broker(), self._timeout_ms)
+                done = _changed(error)
+            case Wish(f="remove", value=str(name)):
+                done = yield from self._delete(name)
+            case Wish(f="read" | "read-stale", value=[topic, _], extra={"node": node}):
+                done = yield from self._describe(topic, node)
+            case Wish(f="read" | "read-stale", value=None, extra={"node": node}):
+                done = yield from self._list(node)
+            case Wish(f="read", value=[topic, _]):
+                done = yield from self._read_committed(topic)
+            case _:
+                done = Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+        if done.kind is Kind.OK and done.value is None:
+            return Done(kind=Kind.OK, value=wish.value)
+        return done
+
+    def _any_broker(self) -> int:
+        return self._random.choice(self._brokers)
+
+    def _active_controller(self) -> Steps[int | None]:
+        """As some controller knows it."""
+        asked = self._random.choice(self._controllers)
+        told = yield Ask(
+            node=asked,
+            body=DescribeClusterRequest(endpoint_type=_CONTROLLERS),
+            timeout_ms=self._timeout_ms // 4,
+        )
+        is_known = isinstance(told, DescribeClusterResponse) and told.controller_id >= 0
+        return told.controller_id if is_known else None  # type: ignore[attr-defined]
+
+    def _write(self, topic: str, value: int) -> Steps[Done]:
+        node = yield from self._active_controller()
+        if node is None:
+            return Done(kind=Kind.FAIL, error="no controller is known to be active")
+        body = register_write(topic, value)
+        told = yield Ask(node=node, body=body, timeout_ms=self._timeout_ms)
+        if not isinstance(told, IncrementalAlterConfigsResponse):
+            return _changed(None)
+        return _changed(told.responses[0].error_code)
+
+    def _delete(self, name: str) -> Steps[Done]:
+        body = deletion(name, self._timeout_ms)
+        told = yield Ask(node=self._any_broker(), body=body, timeout_ms=self._timeout_ms)
+        if not isinstance(told, DeleteTopicsResponse):
+            return _changed(None)
+        return _changed(told.responses[0].error_code)
+
+    # --- reads ------------------------------------------------------------------------------
+
+    def _read_committed(self, topic: str) -> Steps[Done]:
+        node = yield from self._active_controller()
+        if node is None:
+            return Done(kind=Kind.FAIL, error="no controller is known to be active")
+        body = ReadCommittedRequest(topic=topic, config=CONFIG, timeout_ms=self._timeout_ms)
+        told = yield Ask(node=node, body=body, timeout_ms=self._timeout_ms)
+        if not isinstance(told, ReadCommittedResponse):
+            return Done(kind=Kind.FAIL, error="no answer")
+        if told.error is not ErrorCode.NONE:
+            return Done(kind=Kind.FAIL, error=told.error.name)
+        value = None if told.value is None else int(told.value)
+        extra = {"node": node, "offset": told.offset, "epoch": told.epoch}
+        return Done(kind=Kind.OK, value=[topic, value], extra=extra)
+
+    def _describe(self, topic: str, node: int) -> Steps[Done]:
+        told = yield Ask(node=node, body=register_query(topic), timeout_ms=self._timeout_ms)
+        if not isinstance(told, DescribeConfigsResponse):
+            return Done(kind=Kind.FAIL, error="no answer")
+        return register_in(told, topic, node)
+
+    def _list(self, node: int) -> Steps[Done]:
+        told = yield Ask(node=node, body=ALL_TOPICS, timeout_ms=self._timeout_ms)
+        if not isinstance(told, MetadataResponse):
+            return Done(kind=Kind.FAIL, error="no answer")
+        return elements_in(told, node)
+
+
+def _changed(error: ErrorCode | None) -> Done:
+    """How a change has ended that was answered so; None: it was not answered."""
+    if error is None:
+        return Done(kind=Kind.INFO, error="no answer")
+    if error is ErrorCode.NONE:
+        return Done(kind=Kind.OK)
+    return Done(kind=Kind.FAIL if error in _DEFINITE else Kind.INFO, error=ErrorCode(error).name)
+
+
+def create_topic(
+    new: NewTopic, node: int, timeout_ms: int
+) -> Generator[Step, Any, ErrorCode | None]:
+    """None: no answer."""
+    told = yield Ask(node=node, body=creation(new, timeout_ms), timeout_ms=timeout_ms)
+    return told.topics[0].error_code if isinstance(told, CreateTopicsResponse) else None

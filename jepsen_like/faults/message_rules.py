@@ -1,0 +1,247 @@
+"""Rules over single messages between nodes: which of them are held, lost, doubled or late.
+
+A rule names messages by who sends them, who gets them, their API and whether they are requests; a
+trigger says which of those that match it strikes. A response goes from the node that was asked to
+the one that asked, so that `source` is always the sender. The first rule in force that takes a
+message has it; what no rule takes goes on by itself.
+
+Pure. What a rule does to the bytes is the business of whoever carries them: the proxy of real
+processes (`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
+
+Source: the triggers that Kafka's developers proposed for fault injection (`once()`, `on_call(n)`,
+`times(n)`, `with_probability(p)`); reliability facts, section 4.3.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Generic, TypeVar
+
+from jepsen_like.faults.participants import CLIENTS
+from wire.api_table import APIS, api_by_key
+
+__all__ = [
+    "ALWAYS",
+    "Action",
+    "Armed",
+    "Frame",
+    "FrameRule",
+    "Rules",
+    "Trigger",
+    "api_key_of",
+    "on_call",
+    "once",
+    "parse_trigger",
+    "times",
+    "with_probability",
+]
+
+
+Message = TypeVar("Message")
+GoOn = Callable[[], None]  # lets a message that was kept go on
+
+
+class Action(StrEnum):
+    HOLD = "hold"  # until the rule is released
+    DROP = "drop"
+    DUPLICATE = "duplicate"  # and the second one over a new connection, as a retry would come
+    REORDER = "reorder"  # behind the next message of the same link
+    DELAY = "delay"
+    RESET = "reset"  # the connection that carries it
+    CLOSE = "close"  # the connection that carries it, in good order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """Which of the messages that match are struck, counted from 1: those from `first` on, until
+    `count` (None: no bound) have been struck, each with `probability`.
+    """
+
+    first: int = 1
+    count: int | None = None
+    probability: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.first < 1 or (self.count is not None and self.count < 1):
+            raise ValueError(f"a trigger counts from 1: first {self.first}, count {self.count}")
+        if not 0.0 < self.probability <= 1.0:
+            raise ValueError(f"a probability lies above 0 and up to 1, not at {self.probability}")
+
+    def __str__(self) -> str:
+        if self == ALWAYS:
+            return "always()"
+        if self.probability < 1.0:
+            return f"with_probability({self.probability:g})"
+        if self.count == 1:
+            return "once()" if self.first == 1 else f"on_call({self.first})"
+        return f"times({self.count})"
+
+
+ALWAYS = Trigger()
+
+
+def once() -> Trigger:
+    """The first one."""
+    return Trigger(count=1)
+
+
+def on_call(number: int) -> Trigger:
+    """The one with this number, and no other."""
+    return Trigger(first=number, count=1)
+
+
+def times(count: int) -> Trigger:
+    """So many, from the first on."""
+    return Trigger(count=count)
+
+
+def with_probability(probability: float) -> Trigger:
+    return Trigger(probability=probability)
+
+
+_TRIGGER = re.compile(r"(\w+)\(([\d.]*)\)")
+
+
+def parse_trigger(text: str) -> Trigger:
+    """`str(trigger)` back. Raises ValueError."""
+    match = _TRIGGER.fullmatch(text.strip())
+    name, argument = match.groups() if match else ("", "")
+    if name in ("always", "once") and not argument:
+        return ALWAYS if name == "always" else once()
+    if name == "on_call":
+        return on_call(int(argument))
+    if name == "times":
+        return times(int(argument))
+    if name == "with_probability":
+        return with_probability(float(argument))
+    raise ValueError(
+        f"{text!r} is no trigger: always(), once(), on_call(n), times(n), with_probability(p)"
+    )
+
+
+def api_key_of(name: str) -> int:
+    """The key of an API by its name, as the table has it or as Kafka does. Raises ValueError."""
+    wanted = name.replace("_", "").lower()
+    for api in APIS:
+        if api.name.replace("_", "") == wanted:
+            return api.key
+    raise ValueError(f"no API is called {name!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A message as rules see it. `source` sends it, `target` gets it; CLIENTS is no node."""
+
+    source: int
+    target: int
+    api_key: int
+    is_request: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRule:
+    """What to do to which messages. None stands for any."""
+
+    action: Action
+    source: int | None = None
+    target: int | None = None
+    api_key: int | None = None
+    is_request: bool | None = None
+    trigger: Trigger = ALWAYS
+    delay_ms: int = 0  # of Action.DELAY
+
+    def matches(self, frame: Frame) -> bool:
+        return (
+            self.source in (None, frame.source)
+            and self.target in (None, frame.target)
+            and self.api_key in (None, frame.api_key)
+            and self.is_request in (None, frame.is_request)
+        )
+
+    def __str__(self) -> str:
+        """`hold the request of alter_partition, 1 -> 101, once()`."""
+        which = {None: "messages", True: "the request", False: "the response"}[self.is_request]
+        api = None if self.api_key is None else api_by_key(self.api_key)
+        name = "any API" if self.api_key is None else api.name if api else f"API {self.api_key}"
+        ends = " -> ".join(_name_of(end) for end in (self.source, self.target))
+        return f"{self.action} {which} of {name}, {ends}, {self.trigger}"
+
+
+def _name_of(node_id: int | None) -> str:
+    return "any" if node_id is None else "clients" if node_id == CLIENTS else str(node_id)
+
+
+class Armed(Generic[Message]):
+    """A rule in force, and what it has done: the proof that it bit."""
+
+    def __init__(
+        self,
+        matches: Callable[[Message], bool],
+        *,
+        action: Action = Action.HOLD,
+        trigger: Trigger = ALWAYS,
+        delay_ms: int = 0,
+    ) -> None:
+        self.action = action
+        self.delay_ms = delay_ms
+        self.calls = 0  # messages that matched
+        self.fired = 0  # and were struck
+        self.kept: list[GoOn] = []  # what it holds, in order; filled by whoever carries messages
+        self.is_over = False
+        self._matches = matches
+        self._trigger = trigger
+
+    def takes(self, message: Message, random: Random) -> bool:
+        trigger = self._trigger
+        is_spent = trigger.count is not None and self.fired >= trigger.count
+        if self.is_over or is_spent or not self._matches(message):
+            return False
+        self.calls += 1
+        if self.calls < trigger.first:
+            return False
+        if trigger.probability < 1.0 and random.random() >= trigger.probability:
+            return False
+        self.fired += 1
+        return True
+
+    def release(self) -> None:
+        """What it has kept goes on now, in order; it takes nothing more."""
+        self.is_over = True
+        kept, self.kept = self.kept, []
+        for go_on in kept:
+            go_on()
+
+    def drop(self) -> None:
+        """What it has kept is lost; it takes nothing more."""
+        self.is_over = True
+        self.kept.clear()
+
+
+class Rules(Generic[Message]):
+    """All rules in force, in the order in which they came."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._armed: list[Armed[Message]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._armed)
+
+    def arm(self, armed: Armed[Message]) -> Armed[Message]:
+        self._armed = [each for each in self._armed if not each.is_over]
+        self._armed.append(armed)
+        return armed
+
+    def taking(self, message: Message) -> Armed[Message] | None:
+        """The rule that has this message, if any."""
+        for armed in self._armed:
+            if armed.takes(message, self._random):
+                return armed
+        return None
+
+    def release_all(self) -> None:
+        armed, self._armed = self._armed, []
+        for each in armed:
+            each.release()

@@ -1,0 +1,1 @@
+"""Histories: what clients saw, kept, read, exchanged and drawn."""

@@ -1,0 +1,239 @@
+"""What clients saw and what was done to the cluster: operations, and the file that keeps them.
+
+An operation is written twice: when a client invokes it, and when it completes. `ok` says that it
+happened, `fail` that it did not and never will, `info` that nobody knows (a time-out, a broken
+connection): then it may still happen at any later time, or never. The vocabulary is Jepsen's.
+
+The file is a sequence of frames (`frames`), appended and flushed one by one while the run goes on,
+so that a crash of the run loses at most the frame it was writing. They hold msgpack values:
+
+    {"format": "quorumlab-history", "version": 2, ...}          what was run: see `Header`
+    [index, time_ns, kind, process, f, value, error, extra]     one operation, over and over
+
+Version 1 had the values without their frames, and does not notice damage; it is still read.
+
+Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from io import BytesIO
+from sys import intern
+from typing import Any, BinaryIO
+
+import msgpack
+
+from jepsen_like.histories.frames import MARKED, Frames, framed
+
+__all__ = [
+    "FORMAT",
+    "INITIAL",
+    "NEMESIS",
+    "VERSION",
+    "Header",
+    "History",
+    "Kind",
+    "MalformedHistory",
+    "Op",
+    "Value",
+    "encode_header",
+    "encode_op",
+    "header_as_value",
+    "header_of",
+    "read_history",
+    "stream_history",
+]
+
+FORMAT = "quorumlab-history"
+VERSION = 2
+INITIAL = "initial"  # an option of a run: what registers hold: [the value], or [] if unknown
+_UNFRAMED = 1  # the version before
+NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
+
+# None, bool, int, float, str, bytes, and sequences and string-keyed mappings of them.
+Value = Any
+
+
+class MalformedHistory(ValueError):
+    """The message names the frame and the byte where it begins."""
+
+
+class Kind(StrEnum):
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+_TORN_BYTES = 1 << 20  # of a frame that was cut, at most
+_NOTHING: Mapping[str, Value] = {}  # one for all the many that have no more to say
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """One line of a history.
+
+    `time_ns` counts from the start of the run on one monotonic clock. A process has at most one
+    operation open; after `info` its number is never used again.
+    """
+
+    index: int
+    time_ns: int
+    kind: Kind
+    process: int | str
+    f: str
+    value: Value = None
+    error: str | None = None
+    extra: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What was run: all that is needed to run it again, and to judge it."""
+
+    workload: str
+    seed: int
+    design: str = "quorum"
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    header: Header
+    ops: Sequence[Op]
+    is_cut: bool = False  # the last frame is torn: the run ended while it was written
+
+
+def encode_header(header: Header) -> bytes:
+    return framed(msgpack.packb(header_as_value(header)))
+
+
+def header_as_value(header: Header) -> dict[str, Value]:
+    """As the first frame of a file has it, and the first line of a text."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "workload": header.workload,
+        "seed": header.seed,
+        "design": header.design,
+        "options": dict(header.options),
+    }
+
+
+def header_of(value: Value) -> Header:
+    """What `header_as_value` made of a header. Raises `MalformedHistory`."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
+    if value.get("version") not in (_UNFRAMED, VERSION):
+        raise MalformedHistory(f"version {value.get('version')!r}: this program reads {VERSION}")
+    match value:
+        case {
+            "workload": str(workload),
+            "seed": int(seed),
+            "design": str(design),
+            "options": dict(options),
+        }:
+            return Header(workload=workload, seed=seed, design=design, options=options)
+    raise MalformedHistory(f"the header lacks something: {value!r:.200}")
+
+
+def encode_op(op: Op) -> bytes:
+    packed = msgpack.packb(
+        [
+            op.index,
+            op.time_ns,
+            op.kind.value,
+            op.process,
+            op.f,
+            op.value,
+            op.error,
+            dict(op.extra),
+        ]
+    )
+    return framed(packed)
+
+
+def read_history(content: bytes) -> History:
+    """All whole frames. Raises `MalformedHistory` where it is damaged, or no history."""
+    header, values = _values_in(BytesIO(content), torn_bytes=len(content) + _TORN_BYTES)
+    ops = [_op(value, number) for number, value in enumerate(values, 1)]
+    return History(header=header, ops=ops, is_cut=values.is_cut)
+
+
+def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
+    """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
+    header, values = _values_in(source)
+    return header, (_op(value, number) for number, value in enumerate(values, 1))
+
+
+def _values_in(source: BinaryIO, *, torn_bytes: int = 0) -> tuple[Header, "Frames | _Unframed"]:
+    """`torn_bytes`: msgpack takes what is longer than its buffer for nonsense, and not for torn."""
+    first = source.read(1)
+    source.seek(0)
+    if first == bytes([MARKED]):
+        frames = Frames(source, MalformedHistory)
+        return _header(frames, VERSION), frames
+    size = {"max_buffer_size": torn_bytes} if torn_bytes else {}
+    values = _Unframed(msgpack.Unpacker(source, strict_map_key=False, **size), source)
+    return _header(values, _UNFRAMED), values
+
+
+def _header(values: "Frames | _Unframed", version: int) -> Header:
+    told: Value = next(values, {})
+    header = header_of(told)
+    if told["version"] != version:
+        raise MalformedHistory(f"it is written as version {version}, and says {told['version']}")
+    return header
+
+
+class _Unframed:
+    """Whole msgpack values, one after the other: version 1."""
+
+    def __init__(self, unpacker: msgpack.Unpacker, source: BinaryIO) -> None:
+        self._unpacker = unpacker
+        self._source = source
+        self._end = 0  # of the last whole one, in bytes
+
+    def __iter__(self) -> Iterator[Value]:
+        return self
+
+    def __next__(self) -> Value:
+        try:
+            value = self._unpacker.unpack()
+        except msgpack.OutOfData:
+            raise StopIteration from None
+        except (TypeError, ValueError, RecursionError, msgpack.UnpackException) as error:
+            raise MalformedHistory(f"byte {self._end}: not msgpack: {error}") from error
+        self._end = self._unpacker.tell()
+        return value
+
+    @property
+    def is_cut(self) -> bool:
+        return self._end < self._source.tell()
+
+
+def _op(frame: Value, number: int) -> Op:
+    match frame:
+        case [
+            int(index),
+            int(time_ns),
+            str(kind),
+            (int() | str()) as process,
+            str(f),
+            value,
+            (str() | None) as error,
+            (dict() | None) as extra,
+        ] if kind in _KINDS:
+            return Op(
+                index=index,
+                time_ns=time_ns,
+                kind=_KINDS[kind],
+                process=process,
+                f=intern(f),
+                value=value,
+                error=error,
+                extra=extra or _NOTHING,
+            )
+    raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")

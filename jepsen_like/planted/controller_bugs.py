@@ -1,0 +1,263 @@
+"""Planted bugs of the controller: whom it takes into an ISR, elects, fences and lets run.
+
+The names in brackets are those of the museum: Apache Kafka had each of these bugs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from controller import controller
+from controller.accumulator import Accumulator
+from controller.controller import Controller
+from controller.decisions import brokers, columns, configs, partitions
+from controller.metadata import (
+    alter_partition,
+    election,
+    partition_records,
+    reassignment,
+    topics_draft,
+)
+from controller.metadata.changes import Change
+from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.partitions import PartitionState
+from controller.metadata.reassignment import Assignment
+from jepsen_like.planted.planting import Plants, plant_in
+from wire.errors import ErrorCode
+from wire.message import replace as replace_message
+from wire.messages.partitions import BrokerState, IsrPartition
+from wire.messages.registration import BrokerHeartbeatRequest
+
+__all__ = ["CONTROLLER_PLANTS"]
+
+CONTROLLER_PLANTS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_changed = partition_records.changed
+_completed = reassignment.completed
+_refusal = alter_partition.refusal
+_block_of = columns.block_of
+_decide_configs = configs.decide_incremental_alter_configs
+_decide_heartbeat = brokers.decide_heartbeat
+_leave_isrs = partitions.leave_isrs
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is fenced or shutting down does not join an ISR (D6, KIP-841)",
+    holder=alter_partition,
+    name="has_ineligible_member",
+)
+def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    known = image.brokers
+    return any(
+        member.broker_id not in known
+        or member.broker_epoch not in (-1, known[member.broker_id].epoch)
+        for member in members
+    )
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who joins an ISR is what the leader saw fetch (D7, KIP-903)",
+    holder=alter_partition,
+    name="has_ineligible_member",
+)
+def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    return any(not image.is_active(member.broker_id) for member in members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
+    holder=alter_partition,
+    name="is_unknown_future",
+)
+def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bool:
+    return False
+
+
+# What has changed since is somebody who left the ISR. If they may join it again, the leader still
+# counts on them: no record is lost.
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who asks for an ISR knows the present one: its partition epoch (KIP-497)",
+    holder=alter_partition,
+    name="refusal",
+    seeds_max=80,
+)
+def takes_alterations_one_epoch_old(
+    image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
+) -> ErrorCode:
+    if asked.partition_epoch == state.partition_epoch - 1:
+        asked = replace_message(asked, partition_epoch=state.partition_epoch)
+    return _refusal(image, state, asked, broker_id=broker_id)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
+    holder=partitions,
+    name="leave_isrs",
+    seeds_max=150,
+)
+def trusts_every_stop(*args: Any, lost: bool = False) -> tuple[Change, ...]:
+    return _leave_isrs(*args, lost=False)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a broker has caught up when it has applied its registration (R11, KAFKA-13959)",
+    holder=brokers,
+    name="decide_heartbeat",
+)
+def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) -> Any:
+    if request.current_metadata_offset < image.at.offset - 1:
+        request = replace_message(request, want_fence=True)
+    return _decide_heartbeat(image, request, *rest)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a heartbeat acts for the present life of its broker (KIP-631)",
+    holder=brokers,
+    name="present_life",
+)
+def obeys_heartbeats_of_earlier_lives(
+    image: MetadataImage, request: BrokerHeartbeatRequest
+) -> BrokerImage | None:
+    return image.brokers.get(request.broker_id)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a heartbeat prolongs the session of the present life of its broker (KIP-631)",
+    holder=controller,
+    name="present_life",
+)
+def hears_earlier_lives(
+    image: MetadataImage, request: BrokerHeartbeatRequest
+) -> BrokerImage | None:
+    return image.brokers.get(request.broker_id)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who leads is in the ISR, and alive",
+    holder=election,
+    name="elect_leader",
+    seeds_max=10,
+)
+def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
+    return election.Elected(state.replicas[0])
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a reassignment ends when all that stay are in sync (KIP-455)",
+    holder=election,
+    name="completed",
+)
+def ends_moves_when_the_added_are_in_sync(
+    assignment: Assignment, isr: Iterable[int]
+) -> Assignment | None:
+    is_done = assignment.is_moving and set(assignment.adding) <= set(isr)
+    return _completed(assignment, assignment.staying) if is_done else None
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is shutting down is not elected (KIP-841)",
+    holder=MetadataImage,
+    name="is_acceptable",
+    seeds_max=80,
+)
+def elects_who_is_shutting_down(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
+    broker = self.brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.has_online(directory)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every election raises the leader epoch",
+    holder=topics_draft,
+    name="changed",
+    seeds_max=10,
+)
+def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionState:
+    return replace(_changed(before, record), leader_epoch=before.leader_epoch)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "who is no replica any more is not in sync",
+    holder=election,
+    name="in_replica_order",
+    seeds_max=80,
+)
+def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple[int, ...]:
+    return tuple(members)
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "every process of a broker has an epoch of its own (KIP-380)",
+    holder=brokers,
+    name="epoch_of_process",
+    seeds_max=10,
+)
+def registers_under_the_old_epoch(
+    before: BrokerImage | None, incarnation_id: UUID, next_offset: int
+) -> int:
+    return next_offset if before is None else before.epoch
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "what is not committed is not shown",
+    holder=Controller,
+    name="image",
+    seeds_max=5,
+    is_property=True,
+)
+def shows_what_is_not_committed(self: Controller) -> MetadataImage:
+    return self.head.stable
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "what is answered is done",
+    holder=configs,
+    name="decide_incremental_alter_configs",
+    seeds_max=60,
+)
+def answers_without_doing(*args: Any) -> Any:
+    return replace(_decide_configs(*args), changes=())
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a decision has the offsets behind those of the other decisions of its turn",
+    holder=Accumulator,
+    name="end_offset",
+    is_property=True,
+    seeds_max=3,
+)
+def decides_at_the_end_of_the_log(self: Accumulator) -> int:
+    return self._log.end_offset
+
+
+@plant_in(
+    CONTROLLER_PLANTS,
+    "a decision over columns is made for every partition",
+    holder=columns,
+    name="block_of",
+    seeds_max=80,
+)
+def forgets_the_last_partition(decided: columns.Decided, *, keep: columns.Hits) -> Any:
+    keep = keep.copy()
+    keep[-1:] = False
+    return _block_of(decided, keep=keep)

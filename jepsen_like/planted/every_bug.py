@@ -1,0 +1,27 @@
+"""All bugs that can be planted, in the quorum and in clusters, by name."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.planted.planting import Plants, planted_in
+from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
+
+__all__ = ["EVERY_PLANT", "planted"]
+
+EVERY_PLANT: Plants = {
+    **PLANTS,
+    **SURVIVORS,
+    **CLUSTER_PLANTS,
+    **CLUSTER_SCHEDULED,
+    **CLUSTER_SURVIVORS,
+}
+
+
+@contextmanager
+def planted(names: str | None) -> Iterator[None]:
+    """Run with the planted bugs `names`, joined by commas; None plants nothing."""
+    with ExitStack() as stack:
+        for name in names.split(",") if names else ():
+            stack.enter_context(planted_in(EVERY_PLANT[name]))
+        yield

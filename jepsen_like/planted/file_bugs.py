@@ -1,0 +1,120 @@
+"""Planted bugs in the shipped storage, which runs in every seed that looks for one of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jepsen_like.planted.planting import Plants, plant_in
+from quorum.log.files import recovery
+from quorum.log.files.disk import Disk
+from quorum.log.files.log_directories import LogDirectories
+from quorum.log.files.segment import Segment
+from quorum.log.files.segments import SegmentedLog, Unsynced
+from wire.batch import BatchHeader
+
+__all__ = ["FILE_PLANTS", "FILE_SURVIVORS"]
+
+FILE_PLANTS: Plants = {}
+FILE_SURVIVORS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_replace = Disk.replace
+_sync = LogDirectories.sync
+
+
+# --- syncs ------------------------------------------------------------------------------------
+
+
+@plant_in(
+    FILE_PLANTS,
+    "a snapshot is synced before it gets its name",
+    holder=Disk,
+    name="publish",
+    seeds_max=40,
+)
+def publishes_without_a_sync(self: Disk, part: str, path: str) -> None:
+    self.forget(part)
+    self.forget(path)
+    self.rename(part, path)
+
+
+@plant_in(
+    FILE_PLANTS,
+    "the directory is synced after a file was renamed",
+    holder=Disk,
+    name="rename",
+    seeds_max=40,
+)
+def renames_without_a_sync(self: Disk, path: str, to: str) -> None:
+    self._system.rename(path, to)
+
+
+@plant_in(
+    FILE_PLANTS,
+    "the directory is synced after a file was replaced",
+    holder=Disk,
+    name="replace",
+    seeds_max=40,
+)
+def replaces_without_a_sync(
+    self: Disk, path: str, content: bytes, *, syncs_directory: bool = True
+) -> None:
+    _replace(self, path, content, syncs_directory=False)
+
+
+@plant_in(
+    FILE_PLANTS,
+    "the directory is synced after a segment was created",
+    holder=LogDirectories,
+    name="sync",
+    seeds_max=40,
+)
+def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: Unsynced) -> None:
+    _sync(self, log, replace(unsynced, directory=None))
+
+
+@plant_in(
+    FILE_SURVIVORS,
+    "a truncation lasts before anything is appended in its place",
+    holder=LogDirectories,
+    name="sync_cut",
+)
+def appends_over_what_may_come_back(self: LogDirectories, segments: SegmentedLog) -> None:
+    return
+
+
+# --- recovery ---------------------------------------------------------------------------------
+
+
+@plant_in(
+    FILE_PLANTS,
+    "where the leader epoch falls, or is not the one that was noted, the log has ended",
+    holder=recovery,
+    name="epoch_problem",
+    seeds_max=40,
+)
+def takes_a_falling_epoch(
+    header: BatchHeader, *, last_epoch: int, noted_epoch: int | None
+) -> str | None:
+    return None
+
+
+@plant_in(
+    FILE_PLANTS,
+    "a log that ends before its recovery point is refused",
+    holder=recovery,
+    name="is_loss",
+    seeds_max=40,
+)
+def tolerates_one_lost_record(end_offset: int, recovery_point: int) -> bool:
+    return end_offset < recovery_point - 1
+
+
+@plant_in(
+    FILE_PLANTS,
+    "what lies behind the recovery point is written again: its sync may have failed",
+    holder=recovery,
+    name="write_again",
+    seeds_max=100,
+)
+def trusts_what_a_failed_sync_left(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
+    return

@@ -1,0 +1,63 @@
+"""How a bug is planted: it takes the place of one public rule while a `with` lasts.
+
+The rule is a function, a method or a property whose name says what is decided; a test holds that
+the bug has its parameters. Shipped code knows nothing of this.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+
+__all__ = ["Plant", "Plants", "plant_in", "planted_in"]
+
+Replacement = TypeVar("Replacement", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """A one-line change of a shipped rule."""
+
+    breaks: str  # the rule, in a few words
+    holder: ModuleType | type  # through which the rule is called
+    name: str  # of the rule, public
+    replacement: Callable[..., Any] | property
+    seeds_max: int = 0  # found within so many seeds; 0 for a survivor
+
+
+Plants = dict[str, Plant]
+
+
+def plant_in(
+    plants: Plants,
+    breaks: str,
+    *,
+    holder: ModuleType | type,
+    name: str,
+    seeds_max: int = 0,
+    is_property: bool = False,
+) -> Callable[[Replacement], Replacement]:
+    """Enter the decorated function in `plants` under its own name."""
+
+    def enter(replacement: Replacement) -> Replacement:
+        plants[replacement.__name__] = Plant(
+            breaks=breaks,
+            holder=holder,
+            name=name,
+            replacement=property(replacement) if is_property else replacement,
+            seeds_max=seeds_max,
+        )
+        return replacement
+
+    return enter
+
+
+@contextmanager
+def planted_in(plant: Plant) -> Iterator[None]:
+    shipped = getattr(plant.holder, plant.name)
+    setattr(plant.holder, plant.name, plant.replacement)
+    try:
+        yield
+    finally:
+        setattr(plant.holder, plant.name, shipped)

@@ -1,0 +1,61 @@
+"""Planted bugs of linearizable reads: a leader that answers without knowing that it leads.
+
+Found at random but seldom: tests/sim/test_reads.py has the schedule.
+"""
+
+from jepsen_like.planted.planting import Plants, plant_in
+from quorum.core.effects import Event, Request
+from quorum.core.types import ReplicaKey
+from quorum.raft import confirmed_leadership
+from quorum.raft.confirmed_leadership import Questions
+from quorum.raft.messages import fetch_partition
+from quorum.raft.replica import Replica
+from wire.messages.fetching import FetchRequest
+
+__all__ = ["READ_SCHEDULED"]
+
+READ_SCHEDULED: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_who_confirms = confirmed_leadership.who_confirms
+
+
+@plant_in(
+    READ_SCHEDULED,
+    "who reads confirms first that it leads (thesis 6.4)",
+    holder=confirmed_leadership,
+    name="is_confirmed",
+)
+def reads_without_a_round(replica: Replica, questions: Questions) -> bool:
+    return True
+
+
+@plant_in(
+    READ_SCHEDULED,
+    "a fetch says nothing of the time after it left",
+    holder=confirmed_leadership,
+    name="who_confirms",
+)
+def takes_fetches_for_answers(
+    replica: Replica, questions: Questions, event: Event
+) -> ReplicaKey | None:
+    match event:
+        case Request(body=FetchRequest() as asked):
+            partition = fetch_partition(asked.topics)
+            voter = replica.voters.get(asked.replica_state.replica_id)
+            is_follower = partition is not None and (
+                partition.current_leader_epoch == questions.epoch
+            )
+            return voter.key if voter is not None and is_follower else None
+        case _:
+            return _who_confirms(replica, questions, event)
+
+
+@plant_in(
+    READ_SCHEDULED,
+    "an answer that came before the question is none",
+    holder=confirmed_leadership,
+    name="begin_round",
+)
+def counts_the_answers_of_earlier_rounds(questions: Questions) -> None:
+    questions.round = questions.asked

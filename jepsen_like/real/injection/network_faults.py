@@ -1,0 +1,140 @@
+"""Faults of the network: those that the proxies make without root, and lost packets below TCP.
+
+    partition            nothing gets through between the targets and everybody else
+    isolate-controller   the same; drawn for the active controller
+    partition-one-way    in one direction alone: requests are lost, or the answers to them
+    cut-controllers, partition-ring, bridge    see `jepsen_like.faults.cut_links`
+    delay                `delay_ms` and up to `jitter_ms` more, both ways; with `bytes_per_second`
+                         the way is narrow, too
+    reset                every connection of the targets is reset, and so is each new one
+    slow-close           the asker's end is closed at once, the asked node hears it `delay_ms` later
+    netns-partition   every packet between the targets and everybody else
+    netns-one-way     every packet in one direction alone: that of what is said, or of its receipt
+    netns-loss        `percent` of the packets between the targets and everybody else, clients too
+
+The last three need root, and namespaces in which nodes meet without proxies
+(`jepsen_like.faults.fault_schedule.clash`). They make what proxies cannot: a connection attempt
+that nobody answers, a sender that sends again ever more seldom, a connection of which only one end
+knows that it is dead.
+
+The proof is what the proxies counted (frames that waited, connections that were refused), or how
+many packets the switch dropped.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.faults.injectors import InForce, Injector, cannot
+from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
+from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
+from jepsen_like.real.layout import ClusterLayout
+from jepsen_like.real.proxy import ProxyMesh
+
+__all__ = ["NO_LINKS", "on_flows", "on_packets"]
+
+NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
+_DELAY_MS = 100
+_JITTER_MS = 50
+_CLOSE_MS = 2_000
+
+Troubles = Callable[[Fault], Sequence[Trouble]]
+
+
+_PERCENT = 20
+PACKET_KINDS: dict[str, Ways] = {
+    "netns-partition": CUTS["netns-partition"],
+    "netns-one-way": CUTS["netns-one-way"],
+    "netns-loss": around,
+}
+
+
+def _late(fault: Fault) -> Sequence[Trouble]:
+    wanted = fault.parameters
+    troubles: list[Trouble] = [
+        Delay(
+            delay_ms=wanted.get("delay_ms", _DELAY_MS),
+            jitter_ms=wanted.get("jitter_ms", _JITTER_MS),
+        )
+    ]
+    if "bytes_per_second" in wanted:
+        troubles.append(Bandwidth(bytes_per_second=wanted["bytes_per_second"]))
+    return troubles
+
+
+NETWORK_KINDS: dict[str, tuple[Ways, Troubles]] = {
+    **{kind: (ways, lambda _: [Cut()]) for kind, ways in CUTS.items() if kind not in PACKET_KINDS},
+    "delay": (around, _late),
+    "reset": (around, lambda _: [Refuse()]),
+    "slow-close": (
+        around,
+        lambda fault: [SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))],
+    ),
+}
+
+
+def strike_flows(
+    layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
+) -> InForce:
+    """Lays troubles on the flows between the targets and others."""
+    ways_of, troubles = NETWORK_KINDS[fault.kind]
+    ways = ways_of(groups_of(layout), fault, targets)
+    imposed = [mesh.impose(trouble, ways) for trouble in troubles(fault)]
+    if any(isinstance(each.trouble, SlowClose) for each in imposed):
+        mesh.leave_askers(ways)
+
+    def heal() -> None:
+        for each in imposed:
+            mesh.lift(each)
+
+    return InForce(targets, heal=heal, prove=lambda: _proof(imposed))
+
+
+def groups_of(layout: ClusterLayout) -> Groups:
+    return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
+
+
+def _proof(imposed: Sequence[Imposed]) -> Proof:
+    return Proof(
+        bit=all(each.is_proven for each in imposed),
+        evidence="; ".join(each.describe() for each in imposed),
+    )
+
+
+def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, Injector]:
+    why = "" if layout.links else NO_LINKS
+    known = Injector(partial(strike_flows, layout, mesh), why)
+    apart = f"the {layout.design} design has no nodes that are controllers alone"
+    return {
+        **dict.fromkeys(NETWORK_KINDS, known),
+        **({} if layout.controllers else {"cut-controllers": cannot(apart)}),
+    }
+
+
+def drop_packets(
+    layout: ClusterLayout, switch: Switch | None, fault: Fault, targets: Sequence[int]
+) -> InForce:
+    assert switch is not None, fault
+    is_loss = fault.kind == "netns-loss"
+    percent = fault.parameters.get("percent", _PERCENT) if is_loss else 100
+    if is_loss:
+        fault = replace(fault, parameters={**fault.parameters, "clients": True})
+    ways = PACKET_KINDS[fault.kind](groups_of(layout), fault, targets)
+    dropping = switch.drop(ways, percent=percent)
+
+    def prove() -> Proof:
+        lost = dropping.packets
+        return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
+
+    return InForce(targets, heal=dropping.lift, prove=prove)
+
+
+def on_packets(layout: ClusterLayout, switch: Switch | None) -> dict[str, Injector]:
+    why = ""
+    if layout.zookeeper_connect:
+        why = "a cluster with ZooKeeper has no namespaces: ZooKeeper listens on 127.0.0.1"
+    elif switch is None:
+        why = why_no_namespaces() or "the nodes have no namespaces: prepare the cluster for it"
+    return dict.fromkeys(PACKET_KINDS, Injector(partial(drop_packets, layout, switch), why))

@@ -1,0 +1,228 @@
+"""Faults of whole processes: killed, stopped, paused, restarted, or out of file descriptors.
+
+The proof is what the operating system says: that process is gone and another one runs, or it was
+seen stopped. A node without free descriptors keeps the connections that it has, and can open
+nothing else. The proof is that it answered nobody new, or complained; one that is killed or paused
+as well proves nothing by its silence. A node that is only starting could not even load itself: it
+is left alone. A node that has ended, since it could not store what it had to, is started again.
+"""
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.real.injection.node_log import NodeLog
+from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import ProcessId, state_of
+
+__all__ = [
+    "down",
+    "exhaust",
+    "is_stopped",
+    "kill",
+    "pause",
+    "restart_all",
+    "running",
+    "start_again",
+    "stop",
+]
+
+_STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
+_READY_SECONDS = 20.0
+
+
+_EXHAUSTED = ("Too many open files", "out of system resource")
+_ANSWER_SECONDS = 0.5
+_LOOKS = 4
+_LOOK_SECONDS = 0.05
+Limit = tuple[int, int]
+
+
+def running(cluster: LocalCluster, targets: Sequence[int]) -> dict[int, ProcessId]:
+    """The processes of `targets` that run. Raises ClusterError if none does."""
+    alive = {node: process for node, process in cluster.running().items() if node in targets}
+    if not alive:
+        raise ClusterError(f"no node of {list(targets)} is running")
+    return alive
+
+
+def start_again(cluster: LocalCluster, node_id: int) -> None:
+    """Unless it runs: another fault that has healed may have started it."""
+    if cluster.process(cluster.layout.node(node_id)) is None:
+        cluster.layout.node(node_id).pid_file.unlink(missing_ok=True)
+        cluster.start(node_id)
+
+
+def stop(cluster: LocalCluster, node_id: int) -> str:
+    """As an operator does: it hands over what it leads, unless that takes too long; how it went."""
+    try:
+        cluster.stop(node_id)
+    except ClusterError:
+        if cluster.process(cluster.layout.node(node_id)) is not None:
+            raise
+        return "did not stop in time, and was killed"
+    return "stopped"
+
+
+def kill(cluster: LocalCluster, node_id: int) -> str:
+    """The system keeps what was written, synced or not; how it went."""
+    cluster.kill(node_id)
+    return "died by SIGKILL"
+
+
+def down(
+    cluster: LocalCluster,
+    end: Callable[[LocalCluster, int], str],
+    fault: Fault,
+    targets: Sequence[int],
+) -> InForce:
+    """A process ends, by `kill` or by `stop`, and is started again when the fault heals."""
+    before = running(cluster, targets)
+    how = {node_id: end(cluster, node_id) for node_id in before}
+    gone = [node_id for node_id in before if node_id not in cluster.running()]
+
+    def heal() -> None:
+        for node_id in before:
+            start_again(cluster, node_id)
+
+    def prove() -> Proof:
+        return proof_of([f"node {each} (process {before[each].pid}) {how[each]}" for each in gone])
+
+    return InForce(list(before), heal=heal, prove=prove)
+
+
+def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    """SIGSTOP, as a long collection of garbage: connections stay, nothing is said, time goes on."""
+    paused = running(cluster, targets)
+    for node_id in paused:
+        cluster.pause(node_id)
+    began = time.monotonic()
+    seconds = 0.0
+    stopped = [node_id for node_id, process in paused.items() if _comes_to_stop(process.pid)]
+
+    def heal() -> None:
+        nonlocal seconds
+        seconds = time.monotonic() - began
+        for node_id, process in paused.items():
+            if cluster.running().get(node_id) == process:
+                cluster.resume(node_id)
+
+    def prove() -> Proof:
+        return proof_of([f"node {each} stood still for {seconds:.1f} s" for each in stopped])
+
+    return InForce(list(paused), heal=heal, prove=prove)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether it stands still now."""
+    return state_of(Path(f"/proc/{pid}/stat")) == "T"
+
+
+def _comes_to_stop(pid: int) -> bool:
+    deadline = time.monotonic() + _STATE_SECONDS
+    while not is_stopped(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    """One node after the other is stopped in good order and started, as for an upgrade.
+
+    Waits for a node to be ready before the next one goes. Healing ends it early.
+    """
+    before = running(cluster, targets)
+    enough = threading.Event()
+    thread = threading.Thread(
+        target=_restart_each, args=(cluster, list(before), enough), name="rolling-restart"
+    )
+    thread.start()
+
+    def heal() -> None:
+        enough.set()
+        thread.join()
+        for node_id in before:
+            start_again(cluster, node_id)
+
+    def prove() -> Proof:
+        now = cluster.running()
+        return proof_of(
+            [
+                f"node {each} runs anew as process {now[each].pid}"
+                for each, process in before.items()
+                if each in now and now[each] != process
+            ]
+        )
+
+    return InForce(list(before), heal=heal, prove=prove)
+
+
+def _restart_each(cluster: LocalCluster, node_ids: Sequence[int], enough: threading.Event) -> None:
+    def ended_early(_: str) -> None:
+        if enough.is_set():
+            raise ClusterError("the fault was healed")
+
+    for node_id in node_ids:
+        try:
+            ended_early("")
+            stop(cluster, node_id)
+            start_again(cluster, node_id)
+            cluster.wait_ready(_READY_SECONDS, (node_id,), ended_early)
+        except ClusterError:
+            continue  # another fault has it: it is not ready, or gone; the next one's turn
+
+
+def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    processes = running(cluster, targets)
+    starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
+    if starting:
+        raise ClusterError(f"no node may be starting, and {starting} may be: it does not answer")
+    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in processes}
+    limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
+    seen: list[str] = []
+
+    def heal() -> None:
+        for node_id, process in processes.items():
+            lines = logs[node_id].lines_with(_EXHAUSTED)
+            is_there = cluster.running().get(node_id) == process
+            if lines:
+                seen.append(f"node {node_id}: {lines[0]}")
+            elif is_there and not is_stopped(process.pid) and not _answers(cluster, node_id):
+                seen.append(f"node {node_id} took no new connection")
+            if is_there:
+                resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
+        for gone in cluster.exited():
+            if processes.get(gone.node_id) == gone.process:
+                start_again(cluster, gone.node_id)
+
+    return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
+
+
+def _answers(cluster: LocalCluster, node_id: int) -> bool:
+    return cluster.ask(cluster.layout.node(node_id), "/livez", _ANSWER_SECONDS)[0] == 200
+
+
+def _close_the_door(pid: int) -> Limit:
+    """No descriptor may be above those that are open; the limits as they were.
+
+    Looked at more than once: what is closed meanwhile, as the connection that asked whether the
+    node is up, leaves a place that the next one could take.
+    """
+    _, hard = before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    for _ in range(_LOOKS):
+        lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
+        time.sleep(_LOOK_SECONDS)
+    return before
+
+
+def _lowest_free(taken: set[int]) -> int:
+    """The kernel gives this one next: a limit there refuses it, holes below it there are none."""
+    return next(number for number in range(len(taken) + 1) if number not in taken)

@@ -1,0 +1,102 @@
+"""Faults of the ZooKeeper that belongs to a cluster: a server dies, or brokers find no way."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+
+from jepsen_like.faults.cut_links import both_ways
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.faults.injectors import InForce, Injector, proof_of
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
+from jepsen_like.real.flows import Cut
+from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
+from jepsen_like.real.zookeeper import NoZooKeeper
+from wire.zk.session import SessionState
+
+__all__ = ["zookeeper_injectors", "zookeeper_nodes"]
+
+
+def zookeeper_nodes(layout: ClusterLayout) -> Sequence[int]:
+    return [FIRST_ZOOKEEPER + index for index in range(layout.zookeepers)]
+
+
+def zookeeper_injectors(cluster: LocalCluster, mesh: ProxyMesh) -> dict[str, Injector]:
+    layout = cluster.layout
+    none = "" if layout.zookeepers else f"the {layout.design} cluster has no ZooKeeper of its own"
+    no_links = "" if layout.zookeeper_links else "no proxies stand before ZooKeeper"
+    return {
+        "kill-zookeeper": Injector(partial(kill_zookeeper, cluster), none),
+        "cut-zookeeper": Injector(partial(cut_zookeeper, cluster, mesh), none or no_links),
+    }
+
+
+def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+    """SIGKILL. What it has answered is in its log, which it reads again."""
+    zookeeper = cluster.zookeeper
+    assert zookeeper is not None, fault
+    before = {}
+    for node in targets:
+        server = zookeeper.server(node - FIRST_ZOOKEEPER + 1)
+        process = zookeeper.process(server)
+        if process is not None:
+            zookeeper.kill(server.id)
+            before[server.id] = process
+
+    def heal() -> None:
+        try:
+            for server_id in before:
+                if zookeeper.process(zookeeper.server(server_id)) is None:
+                    zookeeper.start(server_id)
+        except NoZooKeeper as error:
+            raise ClusterError(str(error)) from error
+
+    def prove() -> Proof:
+        return proof_of(
+            [f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before]
+        )
+
+    return InForce([FIRST_ZOOKEEPER + each - 1 for each in before], heal=heal, prove=prove)
+
+
+def cut_zookeeper(
+    cluster: LocalCluster, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
+) -> InForce:
+    """Brokers find no way to any server; they go on hearing each other and their clients.
+
+    What they ask waits, as with a network that is cut, and arrives late. It has bitten if a broker
+    or ZooKeeper noticed: the session was suspended, or is over.
+    """
+    sessions = {node: _session(cluster, node)[1] for node in targets}
+    ways = both_ways(targets, zookeeper_nodes(cluster.layout))
+    cut = mesh.impose(Cut(), ways)
+    noticed: list[str] = []
+
+    def heal() -> None:
+        noticed.extend(_noticed(cluster, sessions))
+        mesh.lift(cut)
+
+    def prove() -> Proof:
+        evidence = "; ".join([cut.describe(), *noticed])
+        return Proof(bit=cut.is_proven and bool(noticed), evidence=evidence)
+
+    return InForce(targets, heal=heal, prove=prove)
+
+
+def _session(cluster: LocalCluster, node: int) -> tuple[str, int]:
+    """Its state and its id, as the broker has them; nothing if it does not answer."""
+    status, page = cluster.ask(cluster.layout.node(node), "/v1/node")
+    told = page["quorum"] if status == HTTPStatus.OK and isinstance(page, dict) else {}
+    return told.get("session", ""), told.get("session_id", 0)
+
+
+def _noticed(cluster: LocalCluster, sessions: Mapping[int, int]) -> Iterable[str]:
+    zookeeper = cluster.zookeeper
+    alive = zookeeper.sessions() if zookeeper is not None else None
+    for node, session_id in sessions.items():
+        state, _ = _session(cluster, node)
+        if state not in ("", SessionState.CONNECTED.value):
+            yield f"the session of node {node} is {state}"
+        if session_id and alive is not None and session_id not in alive:
+            yield f"ZooKeeper has ended session 0x{session_id:x} of node {node}"

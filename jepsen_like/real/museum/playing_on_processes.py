@@ -1,0 +1,175 @@
+"""One play of a schedule on real processes, with a bug or without: what the museum shows of it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import Header, History
+from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.playing import End, Played, end_of
+from jepsen_like.museum.telling import told_play
+from jepsen_like.real.museum.cluster_stage import RealClusterStage
+from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
+from jepsen_like.real.museum.rig import Rig
+from jepsen_like.sim.schedules.production import Production
+from jepsen_like.sim.schedules.stage_settings import StageSettings, ZkStageSettings
+from wire.zk.designs import DESIGNS
+
+__all__ = ["ReallyShown", "play_really", "show_really", "told_really"]
+
+if TYPE_CHECKING:
+    from jepsen_like.real.museum.zk_process_stage import RealZkStage
+
+
+class _Processes:
+    """Builds the stage that a schedule asks for, and ends it."""
+
+    def __init__(self, directory: Path, plants: str) -> None:
+        self._directory = directory
+        self._plants = plants
+        self._open = ExitStack()
+        self.workload = "log"
+
+    def cluster(self, production: Production, **settings: Any) -> RealClusterStage:
+        wanted = StageSettings(**settings)
+        rig = Rig(
+            self._directory,
+            controllers=wanted.controllers,
+            brokers=wanted.brokers,
+            plants=self._plants,
+            settings={
+                "broker.session.timeout.ms": str(wanted.session_timeout_ms),
+                "broker.heartbeat.interval.ms": str(wanted.session_timeout_ms // 10),
+                "replica.lag.time.max.ms": str(wanted.lag_time_max_ms),
+                "controller.quorum.fetch.timeout.ms": str(wanted.fetch_timeout_ms),
+                "unclean.leader.election.interval.ms": str(wanted.session_timeout_ms),
+            },
+        )
+        self._open.enter_context(rig)
+        return RealClusterStage(
+            production,
+            rig,
+            replicas=wanted.replicas,
+            min_insync_replicas=wanted.min_insync_replicas,
+            unclean=wanted.unclean,
+        )
+
+    def quorum(self, production: Production, **settings: Any) -> RealQuorumStage:
+        """Takes the settings of a simulated quorum that matter to processes."""
+        self.workload = "set"
+        voters = settings["voters"]
+        observers = settings.get("observers", 0)
+        rig = Rig(
+            self._directory,
+            controllers=voters,
+            brokers=max(1, observers),
+            first_voters=voters if settings.get("kraft_version", 0) else 0,
+            plants=self._plants,
+            settings=QUORUM_SETTINGS,
+        )
+        self._open.enter_context(rig)
+        return RealQuorumStage(production, rig, observers=observers)
+
+    def zookeeper(self, production: Production, **settings: Any) -> "RealZkStage":
+        from jepsen_like.real.museum.zk_process_stage import RealZkStage, paced  # needs kazoo
+
+        wanted = ZkStageSettings(**settings)
+        rig = Rig(
+            self._directory,
+            brokers=wanted.brokers,
+            design=wanted.design,
+            settings={
+                "zookeeper.session.timeout.ms": paced(wanted.session_timeout_ms),
+                "replica.lag.time.max.ms": paced(2 * wanted.lag_time_max_ms),
+                "quorumlab.state.queue.max": str(wanted.queue_max),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+        self._open.enter_context(rig)
+        stage = RealZkStage(production, rig, design=DESIGNS[wanted.design])
+        return self._open.enter_context(stage)
+
+    def end(self) -> None:
+        self._open.close()
+
+
+def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
+    """In a directory that does not exist yet, and is left for whoever wants to look."""
+    plants = exhibit.plants if is_red else ""
+    processes = _Processes(directory, plants)
+    production = Production(
+        stages=processes,
+        settings=exhibit.settings if is_red else exhibit.mended,
+        is_judged=not exhibit.seen or not is_red,
+    )
+    try:
+        end, rule, detail = end_of(exhibit.schedule, production)
+        production.end()
+    finally:
+        processes.end()
+    header = Header(
+        workload=processes.workload,
+        seed=0,
+        options={"schedule": exhibit.schedule, "bug": exhibit.bug, "idempotent": False},
+    )
+    return Played(
+        end=end,
+        rule=rule,
+        detail=detail,
+        at_ms=production.now_us() // 1000,
+        steps=tuple(production.steps),
+        history=History(header=header, ops=production.ops),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReallyShown:
+    exhibit: Exhibit
+    red: Played
+    green: Played
+
+    def rules(self) -> list[str]:
+        """All that told of the red run."""
+        found = {finding.rule for finding in self.red.verdict().findings}
+        return [*filter(None, [self.red.rule]), *sorted(found)]
+
+    def not_red(self) -> Iterator[str]:
+        if self.exhibit.really not in self.rules():
+            yield f"not {self.exhibit.really} but {', '.join(self.rules()) or 'nothing'}"
+
+    def not_green(self) -> Iterator[str]:
+        if self.green.end is not End.HOLDS:
+            yield f"{self.green.end.value} {self.green.rule} {self.green.detail}".rstrip()
+        verdict = self.green.verdict()
+        if verdict.outcome is Outcome.VIOLATED:
+            yield "; ".join(finding.rule for finding in verdict.findings)
+
+    @property
+    def is_right(self) -> bool:
+        return not [*self.not_red(), *self.not_green()]
+
+
+def show_really(exhibit: Exhibit, directory: Path) -> ReallyShown:
+    """Red in DIR/red, green in DIR/green: the logs of the nodes are there afterwards."""
+    assert exhibit.really, exhibit.schedule
+    return ReallyShown(
+        exhibit=exhibit,
+        red=play_really(exhibit, directory / "red", is_red=True),
+        green=play_really(exhibit, directory / "green", is_red=False),
+    )
+
+
+def told_really(item: Item, shown: ReallyShown) -> Iterator[str]:
+    """Lines."""
+    yield f"{item.id}  {item.title}  ({item.issue}), on real processes"
+    yield ""
+    yield f"RED, with {shown.exhibit.bug}"
+    yield from told_play(shown.red, shown.exhibit.really)
+    yield ""
+    yield "GREEN, as shipped" if not shown.exhibit.mended else f"GREEN, {shown.exhibit.mended}"
+    yield from told_play(shown.green, "")
+    wrong = [*shown.not_red(), *shown.not_green()]
+    yield from (f"NOT AS IT SHOULD BE: {problem}" for problem in wrong)

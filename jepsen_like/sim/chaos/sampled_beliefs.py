@@ -1,0 +1,74 @@
+"""What every node believes of the workload's partitions, sampled while a run goes on.
+
+As on real processes (`jepsen_like.real.runs.observers`): by what a node has applied of the
+metadata, and how far its own replicas have come, written when it differs from the sample before. A
+node that is down or stands still is not seen; one that was started again is another observer.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from broker.broker import Broker
+from broker.describe import replica_marks
+from controller.metadata.image import MetadataImage
+from jepsen_like.histories.history import Value
+from jepsen_like.histories.keys import key_of
+from jepsen_like.sim.chaos.recording import Recording
+from jepsen_like.sim.chaos.workload_stages import Stage
+from jepsen_like.workloads.entries import comparable, observation
+from wire.zk.designs import Design
+
+__all__ = ["Observers"]
+
+
+class Observers:
+    """Where nodes have no partitions, nothing is seen."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        topics: Sequence[str],
+        recording: Recording,
+        *,
+        interval_ms: int,
+        design: Design | None = None,
+    ) -> None:
+        self._stage = stage
+        self._topics = topics
+        self._recording = recording
+        self._interval_ms = interval_ms
+        self._design = design
+        self._last: dict[int, Mapping[str, Value]] = {}  # by node
+
+    def start(self) -> None:
+        if self._topics:
+            self._stage.world.after(self._interval_ms * 1000, self._look)
+
+    def _look(self) -> None:
+        for node, host in self._stage.world.nodes.items():
+            image = self._stage.image(node)
+            states = {} if image is None else self._states(image, self._stage.broker(node))
+            seen = comparable(states, self._design)
+            if seen and seen != self._last.get(node):
+                self._last[node] = seen
+                incarnation = host.incarnation
+                self._recording.enter(observation(node, seen, incarnation=incarnation))
+        self._stage.world.after(self._interval_ms * 1000, self._look)
+
+    def _states(self, image: MetadataImage, broker: Broker | None) -> dict[str, Value]:
+        return {
+            key_of(name, index): [
+                state.leader,
+                state.leader_epoch,
+                state.partition_epoch,
+                list(state.isr),
+                {
+                    "replicas": list(state.replicas),
+                    "elr": list(state.eligible_leader_replicas),
+                    **replica_marks(broker, topic, index, state.leader_epoch),
+                },
+            ]
+            for name in self._topics
+            if (topic := image.topic(name)) is not None
+            for index, state in image.partitions_of(topic.id)
+            if state.leader >= 0 or state.isr or state.partition_epoch  # else nothing is decided
+        }

@@ -1,0 +1,42 @@
+"""What injectors know of the assembly that they break."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from jepsen_like.faults.injectors import Injector
+from jepsen_like.sim.world import World
+
+__all__ = ["Site"]
+
+
+class Site(Protocol):
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def controllers(self) -> Sequence[int]: ...
+
+    @property
+    def brokers(self) -> Sequence[int]: ...
+
+    @property
+    def keeps_power(self) -> Collection[int]:
+        """Nodes that lose nothing when their power fails: they are killed, no more."""
+        ...
+
+    @property
+    def injectors(self) -> Mapping[str, Injector]:
+        """Of the kinds that this assembly has its own injector for, or its own reason not to."""
+        ...
+
+    def shut_down(self, node: int) -> None:
+        """Ask a process to stop in good order."""
+        ...
+
+    def resign(self, node: int) -> None:
+        """Make a leader give up its office."""
+        ...
+
+    def wipe(self, node: int) -> None:
+        """Take away what a node that is down has stored."""
+        ...

@@ -1,0 +1,46 @@
+"""All kinds of faults on a simulated cluster, under the names that they have on real processes."""
+
+from collections.abc import Mapping
+
+from jepsen_like.faults.cut_links import CUTS
+from jepsen_like.faults.injectors import Injector, cannot
+from jepsen_like.faults.kinds import KINDS
+from jepsen_like.faults.struck_messages import MESSAGE_KINDS
+from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.faults.virtual_disks import Disks
+from jepsen_like.sim.faults.virtual_links import Links
+from jepsen_like.sim.faults.virtual_messages import Messages
+from jepsen_like.sim.faults.virtual_processes import Processes
+from jepsen_like.sim.interception import Interception
+
+__all__ = ["injectors"]
+
+_NO_ZOOKEEPER = cannot("there is no ZooKeeper")
+
+
+def injectors(site: Site, interception: Interception) -> Mapping[str, Injector]:
+    processes, disks = Processes(site), Disks(site)
+    links, messages = Links(site, interception), Messages(site, interception)
+    return {
+        **{kind: cannot(known.not_simulated) for kind, known in KINDS.items()},
+        "kill": Injector(processes.kill),
+        "stop": Injector(processes.stop),
+        "pause": Injector(processes.pause),
+        "resign": Injector(processes.resign),
+        "rolling-restart": Injector(processes.restart_all),
+        "power-loss": Injector(processes.cut_power),
+        "torn-write": Injector(processes.tear),
+        "bit-flip": Injector(processes.flip),
+        "wipe": Injector(processes.wipe),
+        "clock-jump": Injector(processes.jump),
+        "fsync-error": Injector(disks.fail_syncs),
+        "slow-disk": Injector(disks.slow_down),
+        **dict.fromkeys(CUTS, Injector(links.cut)),
+        "delay": Injector(links.delay),
+        "reset": Injector(links.lose),
+        # Above TCP, a packet that was lost is a message that comes late.
+        "netns-loss": Injector(links.delay),
+        **dict.fromkeys(MESSAGE_KINDS, Injector(messages.strike)),
+        **dict.fromkeys(("kill-zookeeper", "cut-zookeeper"), _NO_ZOOKEEPER),
+        **site.injectors,
+    }

@@ -1,0 +1,212 @@
+"""Faults of whole processes: they die, stop, stand still, or lose power, disk, time or office.
+
+A broker that loses its power keeps what it has written of partitions, as if it had been killed,
+unless its site says otherwise: Kafka acknowledges that without a sync, on purpose. Controllers lose
+what they have not synced.
+
+The proof is the process that died, stopped or stood still. Each is counted by its kind, and a death
+beside that; a power failure that costs nothing is counted as a death alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jepsen_like.faults.fault import Fault, Proof
+from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.host import Host
+from jepsen_like.sim.observer import Observer
+from quorum.core.effects import Append, Effect, SaveElection, Truncate
+
+__all__ = ["WRITES", "Processes", "start_again"]
+
+WRITES = (Append, SaveElection, Truncate)
+_DOWN_US = 1_000_000  # how long each node of a rolling restart stays down
+_OFFSET_MS = 3_600_000
+
+
+def start_again(host: Host) -> None:
+    """Unless it runs; one that stands still goes on."""
+    host.resume()
+    if not host.is_up and not host.disk.is_damaged:
+        host.start()
+
+
+class Processes:
+    """Each method injects one kind."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._world = site.world
+
+    def kill(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        return self._crash(targets)
+
+    def cut_power(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        if fault.parameters.get("amid") == "write":
+            return self._lie_in_wait(targets)
+        return self._crash(targets, power_loss=True)
+
+    def tear(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        """The last write before the power goes is half there."""
+        for host in self._hosts(targets):
+            self._fired(fault.kind)
+            host.disk.faults = replace(host.disk.faults, torn_write=1.0)
+        return self._crash(targets, power_loss=True)
+
+    def flip(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        """No process starts on a log in which a bit has flipped, until it is mended."""
+        crash = self._crash(targets, power_loss=True)
+        hosts = self._hosts(targets)
+        for host in hosts:
+            self._fired(fault.kind)
+            host.disk.damage()
+
+        def heal() -> None:
+            for host in hosts:
+                host.disk.is_damaged = False
+            crash.heal()
+
+        return InForce(targets, heal=heal, prove=crash.proof)
+
+    def wipe(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        crash = self._crash(targets)
+        for node in targets:
+            self._fired(fault.kind)
+            self._site.wipe(node)
+        return crash
+
+    def jump(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        """A process takes its time from the wall when it starts, and somebody has set that."""
+        for host in self._hosts(targets):
+            self._fired(fault.kind)
+            offset_ms = host.clock.offset_ms + fault.parameters.get("offset_ms", _OFFSET_MS)
+            host.clock = replace(host.clock, offset_ms=offset_ms)
+        return self._crash(targets)
+
+    def stop(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        hosts = self._running(targets)
+        lives = {host.node_id: host.incarnation for host in hosts}
+        for host in hosts:
+            self._fired(fault.kind)
+            self._site.shut_down(host.node_id)
+
+        def prove() -> Proof:
+            ended = [host for host in hosts if host.incarnation != lives[host.node_id]]
+            return proof_of([f"node {host.node_id} stopped" for host in ended])
+
+        return InForce(targets, heal=lambda: _start_all(hosts), prove=prove)
+
+    def resign(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        for node in targets:
+            self._fired(fault.kind)
+            self._site.resign(node)
+        proof = proof_of([f"node {node} led, and was told to resign" for node in targets])
+        return InForce(targets, heal=lambda: None, prove=lambda: proof)
+
+    def pause(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        lives = {host: host.incarnation for host in self._running(targets)}
+        for host in lives:
+            self._fired(fault.kind)
+            host.pause()
+
+        def heal() -> None:
+            for host, incarnation in lives.items():
+                if host.incarnation == incarnation:
+                    host.resume()
+
+        proof = proof_of([f"node {host.node_id} stood still" for host in lives if host.is_paused])
+        return InForce(targets, heal=heal, prove=lambda: proof)
+
+    def restart_all(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        """One after the other, in good order."""
+        waiting, done = list(targets), list[int]()
+
+        def next_one() -> None:
+            if waiting:
+                node = waiting.pop(0)
+                done.append(node)
+                stopped = self.stop(fault, [node])
+                self._world.after(_DOWN_US, lambda: come_back(stopped))
+
+        def come_back(stopped: InForce) -> None:
+            stopped.heal()
+            self._world.after(_DOWN_US, next_one)
+
+        next_one()
+
+        def heal() -> None:
+            waiting.clear()
+            _start_all(self._hosts(done))
+
+        return InForce(
+            targets,
+            heal=heal,
+            prove=lambda: proof_of([f"node {node} was restarted" for node in done]),
+        )
+
+    # --- crashes ------------------------------------------------------------------------
+
+    def _crash(self, targets: Sequence[int], *, power_loss: bool = False) -> InForce:
+        """They come back when it heals, unless they have done so before."""
+        lives = {host: host.incarnation for host in self._running(targets)}
+        for host in lives:
+            loses = power_loss and host.node_id not in self._site.keeps_power
+            self._fired("power-loss" if loses else "kill")
+            host.crash(power_loss=loses)
+
+        def heal() -> None:
+            _start_all([host for host, life in lives.items() if host.incarnation == life])
+
+        proof = proof_of([f"node {host.node_id} died" for host in lives if not host.is_up])
+        return InForce(targets, heal=heal, prove=lambda: proof)
+
+    def _lie_in_wait(self, targets: Sequence[int]) -> InForce:
+        """Until one of them writes: then all lose their power, within the time of a sync."""
+        world, crashes = self._world, list[InForce]()
+        random = world.fork(f"ambush/{world.now_us}")
+
+        def strike() -> None:
+            crashes.append(self._crash(targets, power_loss=True))
+
+        def struck(host: Host) -> None:
+            world.ignore(ambush)
+            world.after(random.randint(0, host.disk.faults.sync_us_mean), strike)
+
+        ambush = _Ambush(targets, struck)
+        world.observe(ambush)
+
+        def heal() -> None:
+            world.ignore(ambush)
+            for crash in crashes:
+                crash.heal()
+
+        return InForce(
+            targets, heal=heal, prove=lambda: crashes[0].proof() if crashes else proof_of([])
+        )
+
+    def _hosts(self, targets: Sequence[int]) -> list[Host]:
+        return [self._world.nodes[node] for node in targets]
+
+    def _running(self, targets: Sequence[int]) -> list[Host]:
+        return [host for host in self._hosts(targets) if host.is_up]
+
+    def _fired(self, kind: str) -> None:
+        self._world.counts.fired(kind)
+
+
+class _Ambush(Observer):
+    """Tells which of `targets` writes."""
+
+    def __init__(self, targets: Sequence[int], tell: Callable[[Host], None]) -> None:
+        self._targets = targets
+        self._tell = tell
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        if host.node_id in self._targets and any(isinstance(each, WRITES) for each in effects):
+            self._tell(host)
+
+
+def _start_all(hosts: Sequence[Host]) -> None:
+    for host in hosts:
+        start_again(host)

@@ -1,0 +1,88 @@
+"""One replica's role: what a change of the metadata makes of it, and what it asks its leader."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from broker import following
+from broker.following import Mismatch, Progress, fetch_partition
+from broker.local_log import LocalLog
+from broker.outbox import OWNER, Outbox
+from broker.partition import Change, FollowerOf, LeaderOf, Partition
+from controller.metadata.partitions import PartitionState
+from quorum.core.effects import EpochStart
+from quorum.core.log_state import LogState
+from quorum.core.types import NO_EPOCH
+from wire.batch import assign, data_batch
+from wire.messages.fetching import FetchedPartition
+from wire.primitives import ZERO_UUID
+
+STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=2, leader_epoch=4)
+
+
+def opened(state: PartitionState, *, start_offset: int = 0) -> Partition:
+    """Broker 1 has ten records of epoch 3."""
+    partition = Partition(topic="t", topic_id=UUID(int=1), index=0, node_id=1, wanted=state)
+    assert partition.directory_id == ZERO_UUID
+    epochs = (EpochStart(3, start_offset),)
+    state_of_log = LogState(log="t-0", start_offset=start_offset, end_offset=10, epochs=epochs)
+    partition.opened(LocalLog(state_of_log, Outbox(OWNER)), 100)
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("leader", "leader_epoch", "change"),
+    [(2, 4, Change.UPDATED), (2, 5, Change.FOLLOWS), (3, 4, Change.FOLLOWS)],
+)
+def test_follower_begins_again_with_another_leader_or_epoch(
+    leader: int, leader_epoch: int, change: Change
+) -> None:
+    partition = opened(STATE)
+    later = replace(STATE, leader=leader, leader_epoch=leader_epoch, partition_epoch=1)
+    assert partition.apply(later, 200) is change
+
+
+def test_leader_that_is_elected_again_forgets_what_its_followers_had() -> None:
+    state = replace(STATE, leader=1)
+    partition = opened(state)
+    assert isinstance(partition.role, LeaderOf)
+    followers = partition.role.followers
+    assert [each.last_caught_up_ms for each in followers.values()] == [100, 0]
+    followers[2].log_end_offset = 10
+    partition.apply(replace(state, partition_epoch=1), 200)
+    assert followers[2].log_end_offset == 10
+    partition.apply(replace(state, leader_epoch=5, partition_epoch=2), 300)
+    assert followers[2].log_end_offset < 0
+
+
+@pytest.mark.parametrize(("by_epoch", "epochs"), [(True, (4, 3)), (False, (NO_EPOCH, NO_EPOCH))])
+def test_follower_tells_epochs_where_there_are_any(by_epoch: bool, epochs: tuple[int, int]) -> None:
+    partition = opened(STATE)
+    assert isinstance(partition.role, FollowerOf)
+    asked = fetch_partition(partition, partition.role, bytes_max=1, by_epoch=by_epoch)
+    assert (asked.current_leader_epoch, asked.last_fetched_epoch) == epochs
+
+
+def test_follower_with_an_empty_log_tells_no_last_epoch() -> None:
+    assert following.last_fetched_epoch(opened(STATE, start_offset=10).open_log) == NO_EPOCH
+
+
+def test_batch_that_begins_within_the_log_is_not_taken() -> None:
+    partition = opened(STATE)
+    batch = assign(data_batch([b"a"] * 4, timestamp_ms=0), base_offset=8, leader_epoch=4)
+    data = FetchedPartition(partition_index=0, high_watermark=10, records=batch)
+    assert isinstance(following.follow(partition, data), Mismatch)
+    assert (partition.open_log.start_offset, partition.open_log.end_offset) == (0, 10)
+
+
+def test_batches_with_a_gap_between_them_are_taken() -> None:
+    """Compaction leaves gaps."""
+    partition = opened(STATE)
+    one, other = (
+        assign(data_batch([b"a"], timestamp_ms=0), base_offset=offset, leader_epoch=4)
+        for offset in (10, 15)
+    )
+    data = FetchedPartition(partition_index=0, high_watermark=10, records=one + other)
+    assert following.follow(partition, data) == Progress()
+    assert partition.open_log.end_offset == 16

@@ -1,0 +1,20 @@
+"""Every kind of fault on real processes has an injector, or says why it has none."""
+
+from functools import partial
+from pathlib import Path
+
+from jepsen_like.faults.kinds import KINDS
+from jepsen_like.real.injection.local_injectors import Gear, injectors
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.proxy import ProxyMesh
+
+
+def test_what_processes_cannot_do_is_what_the_vocabulary_says(tmp_path: Path) -> None:
+    cluster = LocalCluster.create(tmp_path, controllers=1, brokers=1)
+    gear = Gear(disks={}, switch=None)
+    known = injectors(cluster, ProxyMesh(cluster.layout.proxied), gear)
+    assert known.keys() == KINDS.keys()
+    missing = [kind for kind in KINDS if not isinstance(known[kind].inject, partial)]
+    assert {kind: known[kind].why_not for kind in missing} == {
+        kind: each.not_on_processes for kind, each in KINDS.items() if each.not_on_processes
+    }

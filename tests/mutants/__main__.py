@@ -1,0 +1,120 @@
+"""Do the tests notice small bugs? Mutants of the modules that decide, drawn by a seed, and judged.
+
+    python -m tests.mutants                             # what is not judged yet, of all groups
+    python -m tests.mutants --group raft --again        # those of Raft that lived, once more
+    python -m tests.mutants --fresh --page docs/mutants.md
+
+Goes on where it was stopped. Exit code 1 if of some group fewer than 95 % were killed.
+"""
+
+import argparse
+import datetime
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from jepsen_like.sim.sweep import commit_of_code
+from tests.mutants import results as kept
+from tests.mutants.forks import forked
+from tests.mutants.groups import GROUPS, Group, drawn
+from tests.mutants.judging import Judge, with_judge
+from tests.mutants.operators import Mutant
+from tests.mutants.results import Result
+
+SEED = 17
+COUNT = 120
+KILLED_MIN = 0.95
+_GROUP_SECONDS_MAX = 6 * 3600.0
+ABOUT = """# Do the tests notice small bugs?
+
+`{command}`: of each group, {count} mutants drawn by seed {seed}. `tests/mutants/operators.py` says
+what a mutant is. Each is run on the unit tests that cover its line; if they notice nothing, on 30
+seeds of the quorum (storage: on the shipped files, and the storage alone) or 20 of whole clusters;
+if these notice nothing, its histories are judged (of checkers: recorded ones, compared with the
+truth). A column counts what was the first to notice. `killed`: of those that are not shown to be
+equivalent, one by one, below.
+
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--group", action="append", choices=list(GROUPS), help="default: all")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--count", type=int, default=COUNT, help="of each group")
+    parser.add_argument("--again", action="store_true", help="also those that lived")
+    parser.add_argument("--fresh", action="store_true", help="also those that are judged already")
+    parser.add_argument("--page", type=Path, help="where the result is written")
+    args = parser.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    groups = [GROUPS[name] for name in args.group or GROUPS]
+    ends = [forked(partial(_run, group, args), _GROUP_SECONDS_MAX) for group in groups]
+    sample = {group.name: drawn(group, args.seed, args.count) for group in GROUPS.values()}
+    return int(any([_tell(sample, args), *ends]))
+
+
+def _run(group: Group, args: argparse.Namespace) -> int:
+    """The exit code of the pytest that judges, 0 if there is nothing to judge."""
+    judged = kept.read()
+    mutants = drawn(group, args.seed, args.count)
+    wanted = [each for each in mutants if _is_wanted(judged.get(each.name), args)]
+    if not wanted:
+        return 0
+    out = os.fdopen(os.dup(sys.stderr.fileno()), "w")
+    return with_judge(group, lambda judge: _judge(judge, group, wanted, out))
+
+
+def _is_wanted(result: Result | None, args: argparse.Namespace) -> bool:
+    return result is None or args.fresh or (args.again and not result.killed_by)
+
+
+def _judge(judge: Judge, group: Group, mutants: Sequence[Mutant], out: TextIO) -> None:
+    unfit = judge.unfit()
+    if unfit:
+        print(f"{group.name}: fails without a mutant: {unfit}", file=out, flush=True)
+        raise SystemExit(1)
+    commit = commit_of_code()
+    for number, mutant in enumerate(mutants, 1):
+        killed_by, detail = judge.judge(mutant)
+        results = kept.read()
+        results[mutant.name] = Result(
+            group=group.name,
+            name=mutant.name,
+            what=str(mutant).partition(" ")[2],
+            killed_by=killed_by,
+            detail=detail,
+            commit=commit,
+            date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        )
+        kept.write(results)
+        told = f"{killed_by}: {detail}" if killed_by else "LIVES"
+        print(f"{group.name} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
+
+
+def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:
+    judged, equivalent = kept.read(), kept.reasons()
+    names = {mutant.name for mutants in sample.values() for mutant in mutants}
+    mine = [result for name, result in judged.items() if name in names]
+    titles = {group.name: group.title for group in GROUPS.values()}
+    told = "\n".join(kept.page(titles, mine, equivalent)) + "\n"
+    print(told)
+    stale = sorted(set(equivalent) - {each.name for each in mine if not each.killed_by})
+    if stale:
+        print(f"reasons for what is no survivor: {', '.join(stale)}")
+    if args.page is not None:
+        command = f"python -m tests.mutants --seed {args.seed} --count {args.count}"
+        about = ABOUT.format(command=command, count=args.count, seed=args.seed)
+        args.page.write_text(about + told)
+    few = [
+        name
+        for name in sample
+        if kept.share((each for each in mine if each.group == name), equivalent) < KILLED_MIN
+    ]
+    return int(bool(few or stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Which test runs which lines, and what it costs: looked at again where something has changed.
+
+Kept below `.cache`, a file of tests at a time, by the contents of the group's sources and of it.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import coverage
+import pytest
+
+from tests.mutants.forks import forked
+from tests.mutants.groups import ROOT, Group
+
+__all__ = ["CoverageMap", "covered"]
+
+Run = Callable[[pytest.Item], tuple[bool, float]]  # whether it passed, and its processor seconds
+
+
+@dataclass(slots=True)
+class CoverageMap:
+    """`lines`: by source file and line, the tests. `costs`: processor seconds of a test, traced."""
+
+    lines: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+
+    def tests_of(self, file: str, lines: Sequence[int]) -> list[str]:
+        """The cheapest first."""
+        found = {test for line in lines for test in self.lines.get((file, line), ())}
+        return sorted(found, key=self.costs.__getitem__)
+
+
+def covered(group: Group, items: Sequence[pytest.Item], run: Run) -> CoverageMap:
+    folder = ROOT / ".cache" / "mutants" / group.name
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = b"".join((ROOT / file).read_bytes() for file in group.files)
+    found = CoverageMap()
+    for path in dict.fromkeys(item.path for item in items):
+        mine = [item for item in items if item.path == path]
+        key = hashlib.sha256(sources + path.read_bytes()).hexdigest()
+        name = path.relative_to(ROOT).as_posix().replace("/", "-")
+        kept = folder / f"{name}.json"
+        told = json.loads(kept.read_text()) if kept.exists() else {}
+        if told.get("key") != key:
+            told = {"key": key, **forked(lambda: _traced(group, mine, run))}  # noqa: B023 - called at once
+            kept.write_text(json.dumps(told))
+        _add(found, told)
+    return found
+
+
+def _traced(group: Group, items: Sequence[pytest.Item], run: Run) -> dict[str, Any]:
+    tracer = coverage.Coverage(
+        data_file=None, include=[str(ROOT / file) for file in group.files], config_file=False
+    )
+    tracer.start()
+    costs = {}
+    for item in items:
+        tracer.switch_context(item.nodeid)
+        passed, seconds = run(item)
+        if passed:
+            costs[item.nodeid] = seconds
+    tracer.stop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that nothing of the group was run
+        data = tracer.get_data()
+    lines: dict[str, dict[int, list[str]]] = {}
+    for name in data.measured_files():
+        file = Path(name).relative_to(ROOT).as_posix()
+        lines[file] = data.contexts_by_lineno(name)
+    return {"costs": costs, "lines": lines}
+
+
+def _add(found: CoverageMap, told: dict[str, Any]) -> None:
+    found.costs |= told["costs"]
+    for file, lines in told["lines"].items():
+        for line, tests in lines.items():
+            ran = found.lines.setdefault((file, int(line)), set())
+            ran.update(test for test in tests if test in told["costs"])

@@ -1,0 +1,139 @@
+"""Judges mutants in forks of one pytest process that has collected all tests and imported all code.
+
+    unit tests     those that run the mutant's line, the cheapest first, until one fails
+    seeds          of the simulator, until an invariant is broken
+    histories      until one is judged wrongly
+
+Each only if what comes before it has found nothing.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+from tests.mutants.coverage_map import CoverageMap, covered
+from tests.mutants.forks import Lost, forked, limit_processor_time
+from tests.mutants.groups import ROOT, Group
+from tests.mutants.operators import Mutant
+from tests.mutants.patching import Live, functions_in_memory
+from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, Trial, first_found
+
+__all__ = ["Judge", "with_judge"]
+
+_TIMES_LONGER = 5  # than on the shipped code, traced
+_SECONDS_MORE = 3.0
+_PROFILE = "mutants"
+
+
+class Judge:
+    """A plugin of pytest: takes over once everything is collected."""
+
+    def __init__(self, group: Group, work: Callable[["Judge"], None]) -> None:
+        self._group = group
+        self._work = work
+        self._items: dict[str, pytest.Item] = {}
+        self._failed = False
+
+    # --- what pytest calls --------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("tests that cannot be collected")
+        self._items = {item.nodeid: item for item in session.items}
+        self._live = Live(ROOT, functions_in_memory())
+        self.coverage: CoverageMap = covered(self._group, session.items, self._run)
+        self._work(self)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= report.failed
+
+    # --- judging ------------------------------------------------------------------------------
+
+    def unfit(self) -> list[str]:
+        """What fails on the shipped code."""
+        failing = [name for name in self._items if name not in self.coverage.costs]
+        return [*failing, *filter(None, [self._seeds(None), self._histories(None)])]
+
+    def judge(self, mutant: Mutant) -> tuple[str, str]:
+        """Killed by what, and by which one of it; nothing of a survivor."""
+        stages = {"unit": self._units, "invariant": self._seeds, "history": self._histories}
+        for name, stage in stages.items():
+            try:
+                found = stage(mutant)
+            except Lost as lost:
+                found = str(lost)
+            if found:
+                return name, found
+        return "", ""
+
+    def _units(self, mutant: Mutant) -> str:
+        names = self.coverage.tests_of(mutant.file, mutant.lines)
+        return self._in_fork(mutant, lambda: self._first_failing(names))
+
+    def _seeds(self, mutant: Mutant | None) -> str:
+        return self._in_trials(mutant, *SEEDS[self._group.seeds])
+
+    def _histories(self, mutant: Mutant | None) -> str:
+        return self._in_trials(mutant, *HISTORIES[self._group.histories])
+
+    def _in_trials(self, mutant: Mutant | None, trial: Trial, numbers: Sequence[int]) -> str:
+        def limited() -> None:
+            limit_processor_time(SECONDS_MAX)
+
+        return self._in_fork(mutant, lambda: first_found(trial, numbers, limited))
+
+    def _in_fork(self, mutant: Mutant | None, work: Callable[[], str]) -> str:
+        def changed() -> str:
+            if mutant is not None:
+                self._live.apply(mutant)
+            return work()
+
+        found: str = forked(changed)
+        return found
+
+    def _first_failing(self, names: Sequence[str]) -> str:
+        for name in names:
+            limit_processor_time(_TIMES_LONGER * self.coverage.costs[name] + _SECONDS_MORE)
+            passed, _ = self._run(self._items[name])
+            if not passed:
+                return name
+        return ""
+
+    def _run(self, item: pytest.Item) -> tuple[bool, float]:
+        self._failed = False
+        began = time.process_time()
+        try:
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        except BaseException:  # noqa: BLE001 - also those that would end all tests
+            self._failed = True
+        return not self._failed, time.process_time() - began
+
+
+def with_judge(group: Group, work: Callable[[Judge], None]) -> int:
+    """Collects the group's tests, and has `work` done among them; pytest's exit code."""
+    settings.register_profile(
+        _PROFILE,
+        settings(
+            deadline=None,
+            max_examples=40,
+            database=None,
+            derandomize=True,
+            phases=(Phase.explicit, Phase.generate),
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
+    os.chdir(ROOT)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        arguments = [
+            *("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"),
+            *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # what trials need is imported
+            *("-m", "not extra and not long and not slow", f"--hypothesis-profile={_PROFILE}"),
+            *(f"--basetemp={folder}/tests", *group.tests),
+        ]
+        return int(pytest.main(arguments, plugins=[Judge(group, work)]))
