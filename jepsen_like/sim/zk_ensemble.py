@@ -73,7 +73,16 @@ class Ensemble:
     @property
     def tree(self) -> Tree:
         """What has been committed, as the server has it that has applied most."""
-        return max(self.servers.values(), key=lambda server: server.applied).tree
+        return self._furthest.tree
+
+    @property
+    def applied(self) -> int:
+        """How many transactions `tree` holds: those that were committed last may still be missing."""
+        return self._furthest.applied
+
+    @property
+    def _furthest(self) -> Server:
+        return max(self.servers.values(), key=lambda server: server.applied)
 
     def data(self, path: str) -> bytes | None:
         """Of a node, in the tree; None if it is not there."""

@@ -47,7 +47,7 @@ class ZkInvariants(Observer):
     def __init__(self, cluster: ZkCluster) -> None:
         self._cluster = cluster
         self._design = cluster.options.design
-        self._committed = -1
+        self._applied = -1  # transactions in the tree that was looked at last
         self._controller_epoch = 0
         self._topics: dict[str, int] = {}  # by name: which creation of it
         self._watched: dict[TopicPartition, _Watched] = {}
@@ -58,9 +58,9 @@ class ZkInvariants(Observer):
     def look(self) -> None:
         if not self._design.has_leader_epochs:
             return
-        committed = self._cluster.ensemble.committed
-        if committed != self._committed:
-            self._committed = committed
+        applied = self._cluster.ensemble.applied
+        if applied != self._applied:
+            self._applied = applied
             self._look_at_nodes()
         for of, watched in self._watched.items():
             self._look_at_replicas(of, watched)

@@ -81,6 +81,15 @@ def test_replicas_that_elect_a_leader_are_all_in_sync_again(seed: int) -> None:
 
 
 @pytest.mark.extra
+def test_isr_is_judged_by_what_zookeeper_has_applied() -> None:
+    """The judge looked between a commit and its application, and kept the ISR of before."""
+    outcome = run_plan(
+        Plan(seed=130000015, design="zk-redesign", faults=FAULTS, judges_invariants=True)
+    )
+    assert not outcome.broken
+
+
+@pytest.mark.extra
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("design", sorted(DESIGNS))
 def test_promises_hold_with_more_seeds(design: str, seed: int) -> None:
