@@ -27,7 +27,7 @@ from jepsen_like.histories.history import (
     stream_history,
 )
 from jepsen_like.histories.interchange import READERS, read_as
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError
 
 __all__ = [
     "AS_IT_SAYS",

@@ -15,10 +15,8 @@ from jepsen_like.checkers.verdict import as_json
 from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
 from jepsen_like.histories.history import (
     History,
-    MalformedHistory,
     encode_header,
     encode_op,
-    read_history,
 )
 from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.report.document import Told
@@ -26,15 +24,14 @@ from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import Failed
+from quorumlab.arguments import Failed
+from quorumlab.output import refuse_other_directory
 
 __all__ = [
     "HISTORY",
     "PAGE",
     "evidence_in",
     "kept_plan",
-    "read_kept",
     "refuse_other",
     "replay_line",
     "timeline_of",
@@ -152,11 +149,3 @@ def kept_plan(directory: Path) -> tuple[Plan, str]:
         return plan_from_json(told["plan"]), str(told["digest"])
     except (KeyError, ValueError) as error:
         raise Failed(f"{path}: {error}") from error
-
-
-def read_kept(directory: Path) -> History:
-    path = directory / HISTORY if directory.is_dir() else directory
-    try:
-        return read_history(path.read_bytes())
-    except (OSError, MalformedHistory) as error:
-        raise Failed(f"cannot read {path}: {error}") from error

@@ -16,8 +16,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import BROKERS, CONTROLLERS, EXPERIMENTS, Experiment
-from quorumlab.compare.ledger import difference
-from quorumlab.compare.phases import phases_of
+from quorumlab.compare.node_measurements import difference, phases_of
 from quorumlab.compare.reading import read_back
 from quorumlab.compare.results import (
     FAILED,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
-from quorumlab.compare.topics import Topic, named, place_of
+from quorumlab.compare.experiments import Topic, named, place_of
 from wire.batch import data_batch
 from wire.messages.producing import (
     PartitionProduceData,

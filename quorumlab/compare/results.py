@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quorumlab.compare.phases import Phase
+from quorumlab.compare.node_measurements import Phase
 
 __all__ = ["SCHEMA", "Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
 

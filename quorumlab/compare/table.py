@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.ledger import goes_on, of_all_roles, total
+from quorumlab.compare.node_measurements import goes_on, of_all_roles, total
 from quorumlab.compare.results import MEASURED, Cell
 from quorumlab.compare.segments import exponent, in_words, own_times
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named

@@ -16,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorumlab.inspection.batches import Batch
-from quorumlab.inspection.entries import Entry, entries_at
-from quorumlab.inspection.selection import Flags, Selection
-from quorumlab.inspection.telling import TopicNames, json_head, json_text, line_head
-from quorumlab.inspection.where import Condition
+from quorumlab.inspection.entries import (
+    Entry,
+    TopicNames,
+    entries_at,
+    json_head,
+    json_text,
+    line_head,
+)
+from quorumlab.inspection.selection import Condition, Flags, Selection
 from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from wire.partition_block import Change, decode
 from wire.partition_columns import (

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quorumlab.inspection.batches import Complaints, Damage
+from quorumlab.inspection.entries import TopicNames
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import TopicNames
 from quorumlab.inspection.tree import Node, tree_of
 
 __all__ = ["RECORDS", "export", "is_own"]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from quorumlab.inspection.batches import Batch, Complaints, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
-from quorumlab.inspection.recognising import is_torn
 from quorumlab.inspection.stream import target_batches
-from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
 from wire.metadata_records import (
     NoOpRecord,

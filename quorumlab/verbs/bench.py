@@ -5,8 +5,8 @@ from pathlib import Path
 
 from jepsen_like.installation import ROOT
 from jepsen_like.python_children import python_script
-from quorumlab.children import child
-from quorumlab.verb_errors import UsageError
+from quorumlab.arguments import UsageError
+from quorumlab.interrupts import child
 
 __all__ = ["add_options", "run"]
 

@@ -23,8 +23,8 @@ from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
 from jepsen_like.real.museum.playing_on_processes import ReallyShown, show_really, told_really
 from jepsen_like.sim.ending import ANY_ERROR, described
+from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, complain, print_json, print_rows, say
-from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options"]
 

@@ -28,11 +28,9 @@ from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.environment import why_not
 from quorum.node.engines import NATIVE
-from quorumlab.children import child
-from quorumlab.interrupts import sigterm_as_ctrl_c
-from quorumlab.output import say
-from quorumlab.overwriting import refuse_other_directory, refuse_other_file
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError
+from quorumlab.interrupts import child, sigterm_as_ctrl_c
+from quorumlab.output import refuse_other_directory, refuse_other_file, say
 from quorumlab.verbs.common import one_of
 from wire.zk.designs import DESIGNS
 

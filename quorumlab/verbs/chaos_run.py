@@ -21,9 +21,9 @@ from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
+from quorumlab.arguments import UsageError
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import add_format_option, addresses, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 

@@ -21,8 +21,8 @@ from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.script import Script, ScriptError, parse
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import complain, print_rows, say
-from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.common import one_of
 
 __all__ = ["add_options"]

@@ -30,6 +30,7 @@ from jepsen_like.sim.command import add_sim_arguments
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import say
 from quorumlab.simulated_runs import (
     PAGE,
@@ -40,7 +41,6 @@ from quorumlab.simulated_runs import (
     timeline_of,
     write_run,
 )
-from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.chaos_sweep import (
     EXIT_ERROR,
     add_master_argument,

@@ -21,11 +21,10 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.command import run_sim
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.sweep import Run, SweepResult, sweep
-from quorumlab.arguments import positive
+from quorumlab.arguments import Failed, positive
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say
 from quorumlab.simulated_runs import replay_line
-from quorumlab.verb_errors import Failed
 from spark.session import NotInTime, Settings, SparkUnavailable, session
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
 

@@ -16,19 +16,25 @@ from typing import Any
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import ENGINES
-from quorumlab.arguments import positive
+from quorumlab.arguments import Failed, UsageError, positive
+from quorumlab.compare.comparison import (
+    CELL_SECONDS,
+    Comparison,
+    Interrupted,
+    Plan,
+    commit,
+    describe_plan,
+    described,
+    planned,
+    within,
+)
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
-from quorumlab.compare.machine import commit, described
 from quorumlab.compare.page import page
-from quorumlab.compare.plan import CELL_SECONDS, Plan, planned, within
 from quorumlab.compare.results import FAILED, Results
-from quorumlab.compare.running import Comparison, Interrupted, describe_plan
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
-from quorumlab.output import print_json, print_rows, say
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.output import print_json, print_rows, refuse_other_directory, say
 from quorumlab.verbs.common import add_format_option, one_of
 
 __all__ = ["add_options", "run"]

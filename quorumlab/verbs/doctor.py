@@ -11,11 +11,17 @@ from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.inspection.cluster_health import findings_of
-from quorumlab.inspection.diagnosis import diagnose
-from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
-from quorumlab.inspection.gathering import ask, held_by, read
-from quorumlab.inspection.removal import removable
+from quorumlab.cluster_status import describe
+from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
+from quorumlab.inspection.facts import (
+    Finding,
+    Level,
+    LiveFacts,
+    ReplicaFacts,
+    ask,
+    held_by,
+    read,
+)
 from quorumlab.inspection.target import (
     Address,
     NoSuchTarget,
@@ -25,7 +31,6 @@ from quorumlab.inspection.target import (
     nodes_in,
 )
 from quorumlab.output import print_json, print_rows, say
-from quorumlab.status import describe
 
 __all__ = ["add_options", "run"]
 

@@ -22,6 +22,7 @@ from quorum.node.directories import (
     read_meta_properties,
 )
 from quorum.raft.voters import VoterSet
+from quorumlab.arguments import UsageError
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_records import (
     DEFAULT_RECORDS,
@@ -31,7 +32,6 @@ from quorumlab.first_records import (
     with_levels,
 )
 from quorumlab.output import print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import add_format_option
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text

@@ -7,25 +7,23 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from quorumlab.arguments import did_you_mean
+from quorumlab.arguments import UsageError, did_you_mean
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.bulk import BulkText
-from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.entries import Entry, TopicNames, as_json, as_text, entries
 from quorumlab.inspection.selection import (
     EVERYWHERE,
     Selection,
+    WhereError,
     parse_place,
     parse_range,
     parse_type,
+    parse_where,
 )
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import TopicNames, as_json, as_text
-from quorumlab.inspection.where import WhereError, parse_where
-from quorumlab.output import complain, print_json, say
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED, scanning
+from quorumlab.output import complain, print_json, refuse_other_directory, say
+from quorumlab.verbs.inspect import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
 __all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]

@@ -11,7 +11,7 @@ from quorumlab.inspection.browser import BrowseError, Browser, listing, looked_u
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.inspect_reading import DAMAGED, say_lines
+from quorumlab.verbs.inspect import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import moment_of, named_moment, state_at
 
 __all__ = ["add_path", "run_tree"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
+from quorumlab.arguments import UsageError
 from quorumlab.output import aligned, print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs import quorum_voters
 from quorumlab.verbs.common import (
     add_cluster_options,

@@ -11,16 +11,16 @@ from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.processes import DirectoryLock, ProcessId
-from quorumlab import status
+from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say, say_if_heard, say_settings
-from quorumlab.stopping import stop_all
 from quorumlab.verbs.common import (
     DEFAULT_DIRECTORY,
     add_directory_option,
     add_format_option,
 )
+from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
 __all__ = ["UNREAD", "add_options", "run"]
@@ -108,7 +108,7 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
 
 
 def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
-    described = status.describe(cluster)
+    described = describe(cluster)
     if form != "table":
         print_json(described, form=form)
         return

@@ -21,9 +21,9 @@ from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
 from quorum.raft.voters import VoterSet
+from quorumlab.arguments import Failed
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
-from quorumlab.verb_errors import Failed
 from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
 
 __all__ = ["add_options", "run"]
