@@ -117,10 +117,7 @@ class Milestones:
         return trace.event in (MILESTONE, INSTANT)
 
     def describe(self) -> dict[str, object]:
-        return {
-            "now_ns": self._now_ns(),
-            "milestones": [each.describe() for each in self._reached],
-        }
+        return {"now_ns": self._now_ns(), "milestones": [each.describe() for each in self._reached]}
 
     def _reach(self, told: Trace) -> None:
         about: dict[str, Any] = dict(told.fields)

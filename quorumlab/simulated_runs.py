@@ -13,11 +13,7 @@ from pathlib import Path
 from jepsen_like.advice import command
 from jepsen_like.checkers.verdict import as_json
 from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
-from jepsen_like.histories.history import (
-    History,
-    encode_header,
-    encode_op,
-)
+from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
@@ -55,10 +51,7 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
     about = _about(directory, outcome)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _write(
-            directory / _RUN,
-            {"simulated": True, **about, "plan": plan_as_json(outcome.plan)},
-        )
+        _write(directory / _RUN, {"simulated": True, **about, "plan": plan_as_json(outcome.plan)})
         with (directory / HISTORY).open("wb") as file:
             file.write(encode_header(outcome.history.header))
             file.writelines(map(encode_op, outcome.history.ops))

@@ -23,14 +23,7 @@ from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChang
 from wire.primitives import uuid_text
 from wire.record_schema import shown_fields
 
-__all__ = [
-    "DIRECTORIES_SINCE",
-    "field_names",
-    "json_name",
-    "json_of",
-    "json_of_rows",
-    "type_name",
-]
+__all__ = ["DIRECTORIES_SINCE", "field_names", "json_name", "json_of", "json_of_rows", "type_name"]
 
 DIRECTORIES_SINCE = 1  # the version of PartitionRecord
 

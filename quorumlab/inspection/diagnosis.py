@@ -11,14 +11,7 @@ from typing import Any
 
 from jepsen_like.advice import command
 from quorumlab.cluster_status import has_controller, is_healthy
-from quorumlab.inspection.facts import (
-    Finding,
-    Holdings,
-    Level,
-    LiveFacts,
-    LiveVoter,
-    ReplicaFacts,
-)
+from quorumlab.inspection.facts import Finding, Holdings, Level, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.output import number_of
 from wire.zk.designs import DESIGNS
 

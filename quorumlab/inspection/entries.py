@@ -11,13 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from quorumlab.inspection.batches import Batch
-from wire.batch import (
-    HEADER_BYTES,
-    CorruptBatch,
-    Record,
-    read_record,
-    records_of,
-)
+from wire.batch import HEADER_BYTES, CorruptBatch, Record, read_record, records_of
 from wire.control_records import ControlRecord, decode_control
 from wire.metadata_records import MetadataRecord, TopicRecord, decode_record
 from wire.primitives import uuid_text
@@ -79,11 +73,7 @@ class Entry:
         """Its fields by Kafka's names, ready for JSON."""
         if isinstance(self.content, Unknown):
             unknown = self.content
-            return {
-                "key": unknown.key,
-                "reason": unknown.reason,
-                "value": unknown.value.hex(),
-            }
+            return {"key": unknown.key, "reason": unknown.reason, "value": unknown.value.hex()}
         return json_of(self.content, self.version)
 
 

@@ -12,10 +12,7 @@ from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
-from wire.metadata_records import (
-    NoOpRecord,
-    RegisterControllerRecord,
-)
+from wire.metadata_records import NoOpRecord, RegisterControllerRecord
 from wire.partition_block import counted
 from wire.record_json import type_name
 

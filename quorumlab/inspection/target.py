@@ -14,12 +14,7 @@ from pathlib import Path
 from jepsen_like.real.layout import CLUSTER_FILE, ClusterError
 from quorum.core.storage import METADATA_LOG
 from quorumlab.inspection.batches import Batch, Damage, read_batches
-from wire.batch import (
-    BATCH_BYTES_MAX,
-    HEADER_BYTES,
-    CorruptBatch,
-    records_of,
-)
+from wire.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatch, records_of
 from wire.varint import Malformed
 
 __all__ = [

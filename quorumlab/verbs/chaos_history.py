@@ -22,7 +22,8 @@ _CONTEXT = 20
 
 
 def add_timeline_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
+    add = parser.add_argument
+    add("target", metavar="TARGET", help="a run's directory, or a history file")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--around",
@@ -31,7 +32,7 @@ def add_timeline_options(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--all", action="store_true", help="not only what surrounds the evidence")
     about = f"operations before and after each piece of evidence (default: {_CONTEXT})"
-    parser.add_argument("--context", type=int, default=_CONTEXT, metavar="N", help=about)
+    add("--context", type=int, default=_CONTEXT, metavar="N", help=about)
     parser.set_defaults(run=_timeline)
 
 

@@ -47,16 +47,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Make the runs that --out does not hold yet, then write the page. What is "
         "there is never made again: void runs count."
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)}: a section of the page"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the runs")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
-    parser.add_argument("--runs", type=int, default=30, metavar="N", help="default: 30")
-    parser.add_argument(
-        "--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)"
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
+    add("--out", type=Path, required=True, metavar="DIR", help="of the runs")
+    add("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
+    add("--runs", type=int, default=30, metavar="N", help="default: 30")
+    add("--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)")
+    add("--seed", type=int, default=1, metavar="N", help="default: 1")
     parser.set_defaults(run=_run)
 
 

@@ -31,13 +31,7 @@ from spark.sweeps import PlanResult, run_plans, sweep_seeds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "EXIT_ERROR",
-    "add_master_argument",
-    "run_plans_on_spark",
-    "run_sweep",
-    "sum_up",
-]
+__all__ = ["EXIT_ERROR", "add_master_argument", "run_plans_on_spark", "run_sweep", "sum_up"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1

@@ -51,26 +51,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Start a cluster of each design, one after the other, do the same to each, and "
         "tell what it took: when each step was done, what clients saw, what it cost."
     )
-    parser.add_argument("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
-    parser.add_argument("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
-    parser.add_argument("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
-    parser.add_argument(
-        "--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
+    add("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
+    add("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
+    add("--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)")
+    add(
         "--settings",
         choices=("equal", "defaults", "both"),
         help="equal time-outs for all, or each design's own (default: both; quick: equal)",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes"
-    )
-    parser.add_argument(
-        "--budget", type=positive, metavar="MIN", help="leave out what takes longer"
-    )
-    parser.add_argument("--out", type=Path, default=Path("compared"), metavar="DIR")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
-    parser.add_argument(
+    add("--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes")
+    add("--budget", type=positive, metavar="MIN", help="leave out what takes longer")
+    add("--out", type=Path, default=Path("compared"), metavar="DIR")
+    add("--seed", type=int, default=1, metavar="N", help="default: 1")
+    add(
         "--zookeeper-delay",
         type=int,
         default=0,

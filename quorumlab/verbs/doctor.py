@@ -13,15 +13,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cluster_status import describe
 from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
-from quorumlab.inspection.facts import (
-    Finding,
-    Level,
-    LiveFacts,
-    ReplicaFacts,
-    ask,
-    held_by,
-    read,
-)
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
 from quorumlab.inspection.target import (
     Address,
     NoSuchTarget,
@@ -50,9 +42,10 @@ _OF_LIVE = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
-    parser.add_argument("--remove", type=int, metavar="N", help="can node N be removed safely?")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--format", choices=("text", "json", "jsonl"), default="text")
+    add("--remove", type=int, metavar="N", help="can node N be removed safely?")
+    add(
         "targets",
         nargs="+",
         metavar="TARGET",

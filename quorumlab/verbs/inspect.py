@@ -86,9 +86,7 @@ def _with_target(run: str, args: argparse.Namespace) -> int:
 _VERBS: dict[str, _Verb] = {
     "summary": _Verb(about="what is this, and is it whole?", run="summary:run_summary"),
     "dump": _Verb(
-        about="every record, one line each",
-        run="records:run_dump",
-        add="records:add_selection",
+        about="every record, one line each", run="records:run_dump", add="records:add_selection"
     ),
     "at": _Verb(
         about="the cluster as it was",
@@ -109,9 +107,7 @@ _VERBS: dict[str, _Verb] = {
         add="verdicts:add_subject",
     ),
     "tree": _Verb(
-        about="browse the state like a file system",
-        run="tree:run_tree",
-        add_behind="tree:add_path",
+        about="browse the state like a file system", run="tree:run_tree", add_behind="tree:add_path"
     ),
     "tail": _Verb(
         about="follow it as it grows",
@@ -120,8 +116,7 @@ _VERBS: dict[str, _Verb] = {
         opens_target=False,
     ),
     "verify": _Verb(
-        about="checksums, offsets, epochs, states, snapshots",
-        run="verdicts:run_verify",
+        about="checksums, offsets, epochs, states, snapshots", run="verdicts:run_verify"
     ),
     "export": _Verb(
         about="records and state as tables for Spark and pandas",
@@ -163,11 +158,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_arguments(parser: _Parser, verb: _Verb) -> None:
-    parser.add_argument("--format", choices=verb.formats, default=verb.formats[0])
+    add = parser.add_argument
+    add("--format", choices=verb.formats, default=verb.formats[0])
     if verb.add:
         _function(verb.add)(parser)
     if verb.takes_target:
-        parser.add_argument("target", metavar="TARGET", help=_A_TARGET)
+        add("target", metavar="TARGET", help=_A_TARGET)
     if verb.add_behind:
         _function(verb.add_behind)(parser)
     parser.set_defaults(

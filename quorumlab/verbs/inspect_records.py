@@ -34,15 +34,16 @@ _NAMES_MAX = 20
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", action="append", default=[], help="of records (repeatable)")
-    parser.add_argument("--topic", help="records about this topic")
-    parser.add_argument("--partition", type=int, help="records about partitions of this number")
-    parser.add_argument("--broker", type=int, help="records that name this broker")
-    parser.add_argument("--offsets", metavar="A..B", help="from A on, and before B")
-    parser.add_argument("--since", metavar="TIME", help="not before; ISO 8601, or milliseconds")
-    parser.add_argument("--until", metavar="TIME", help="before")
-    parser.add_argument("--where", metavar="EXPR", help="such as 'leader == 3 and 2 not in isr'")
-    parser.add_argument("--hex", action="store_true", help="every byte of the batches, explained")
+    add = parser.add_argument
+    add("--type", action="append", default=[], help="of records (repeatable)")
+    add("--topic", help="records about this topic")
+    add("--partition", type=int, help="records about partitions of this number")
+    add("--broker", type=int, help="records that name this broker")
+    add("--offsets", metavar="A..B", help="from A on, and before B")
+    add("--since", metavar="TIME", help="not before; ISO 8601, or milliseconds")
+    add("--until", metavar="TIME", help="before")
+    add("--where", metavar="EXPR", help="such as 'leader == 3 and 2 not in isr'")
+    add("--hex", action="store_true", help="every byte of the batches, explained")
 
 
 def run_dump(args: argparse.Namespace, target: Target) -> int:

@@ -103,13 +103,14 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
         "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "between",
         nargs="+",
         metavar="A B TARGET",
         help="two offsets or times and a target, or two targets",
     )
-    parser.add_argument("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
+    add("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
 
 
 def run_diff(args: argparse.Namespace) -> int:

@@ -11,11 +11,7 @@ from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError
 from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import (
-    add_cluster_options,
-    add_format_option,
-    bootstrap_servers,
-)
+from quorumlab.verbs.common import add_cluster_options, add_format_option, bootstrap_servers
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -195,9 +191,7 @@ def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
     if names is not None:
         topics = tuple(MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names)
     request = MetadataRequest(
-        topics=topics,
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
     return client.ask(request, MetadataResponse)
 

@@ -106,8 +106,7 @@ class ControllerOwner(Znode, rename={"broker_id": "brokerid", "timestamp_ms": "t
 
 
 class BrokerRegistration(
-    Znode,
-    rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"},
+    Znode, rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"}
 ):
     """`/brokers/ids/<id>`: where a broker listens. The czxid of the node is its epoch.
 
