@@ -28,6 +28,7 @@ from quorumlab.inspection.selection import Condition, Flags, Selection
 from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from wire.partition_block import Change, decode
 from wire.partition_columns import (
+    DIRECTORIES_SINCE,
     REPLICAS_MAX,
     TOPIC_ID,
     NewPartitions,
@@ -36,7 +37,7 @@ from wire.partition_columns import (
     take,
 )
 from wire.primitives import uuid_text
-from wire.record_json import DIRECTORIES_SINCE, json_of_rows
+from wire.record_json import json_of_rows
 
 __all__ = ["BulkText"]
 
