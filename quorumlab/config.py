@@ -17,12 +17,10 @@ from quorumlab.mode_config import ConfigError, design_of, raftos_addresses, zook
 from wire.zk.designs import Design
 
 __all__ = [
-    "APPLICATIONS",
     "PROPERTIES",
     "ConfigError",
     "Listener",
     "NodeConfig",
-    "Property",
     "from_environment",
     "host_and_port",
     "load",

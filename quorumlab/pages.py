@@ -33,7 +33,7 @@ from wire.api_table import api_by_key, camel_case
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
 
-__all__ = ["describe_node", "ledger", "metadata_of", "routes", "rpc_counts"]
+__all__ = ["metadata_of", "routes", "rpc_counts"]
 
 _READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
 _LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a second

@@ -24,7 +24,6 @@ from quorumlab.arguments import Failed
 from quorumlab.output import refuse_other_directory
 
 __all__ = [
-    "HISTORY",
     "PAGE",
     "evidence_in",
     "kept_plan",

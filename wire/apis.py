@@ -25,7 +25,6 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
-    "read_header",
 ]
 
 _REQUEST_HEADER = Struct(">hhi")

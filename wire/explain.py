@@ -19,7 +19,7 @@ from wire.metadata_records import read_frame
 from wire.record_schema import record_layout
 from wire.varint import Malformed, read_uvarint, read_varint
 
-__all__ = ["Range", "explain_batch", "hex_lines", "walk"]
+__all__ = ["Range", "explain_batch", "hex_lines"]
 
 _HEADER = (
     ("base offset", ">q"),

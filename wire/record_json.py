@@ -20,7 +20,7 @@ from wire.partition_columns import PartitionBlock, PartitionChanges, rows_of
 from wire.primitives import uuid_text
 from wire.record_schema import shown_fields
 
-__all__ = ["field_names", "json_name", "json_of", "json_of_rows", "type_name"]
+__all__ = ["field_names", "json_of", "json_of_rows", "type_name"]
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

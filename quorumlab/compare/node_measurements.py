@@ -19,7 +19,6 @@ __all__ = [
     "Counts",
     "Milestone",
     "Phase",
-    "STEPS",
     "difference",
     "goes_on",
     "milestone_of",

@@ -16,7 +16,7 @@ from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-__all__ = ["ReadBack", "lost", "read_back"]
+__all__ = ["lost", "read_back"]
 
 _PARTITIONS_MAX = 200  # of a fetch
 _BYTES_MAX = 1 << 20

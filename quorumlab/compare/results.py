@@ -30,7 +30,7 @@ from typing import Any
 
 from quorumlab.compare.node_measurements import Phase
 
-__all__ = ["SCHEMA", "Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
+__all__ = ["Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
 
 SCHEMA = "quorumlab-compare/1"
 MEASURED, GAVE_UP, NOT_THERE, FAILED = "measured", "gave up", "not there", "failed"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from controller.metadata.image import MetadataImage
 
 __all__ = [
-    "Content",
     "Entry",
     "TopicNames",
     "Unknown",

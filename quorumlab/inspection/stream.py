@@ -17,7 +17,6 @@ from quorumlab.inspection.target import Target, find_target, snapshot_id
 from wire.control_records import SnapshotFooter, SnapshotHeader
 
 __all__ = [
-    "log_batches",
     "opened",
     "segments_from",
     "snapshot_batches",

@@ -27,7 +27,7 @@ from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from quorumlab.inspection.tree import first_difference
 from wire.record_schema import UnknownRecord
 
-__all__ = ["Verified", "Violation", "verify"]
+__all__ = ["Verified", "verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

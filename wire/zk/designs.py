@@ -18,7 +18,6 @@ __all__ = [
     "ZK_V2",
     "ZK_V3",
     "Design",
-    "Elector",
     "IsrWriter",
     "Layout",
     "Routing",

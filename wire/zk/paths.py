@@ -8,7 +8,6 @@ of V2, what it created lies in `/admin/partitions_reassigned`.
 
 __all__ = [
     "BROKER_IDS",
-    "CLUSTER_ID",
     "CONFIG_CHANGES",
     "CONTROLLER",
     "CONTROLLER_EPOCH",

@@ -1,6 +1,7 @@
-"""The size of a request on the wire: a server closes the connection on one that is too large.
+"""The cost of requests to ZooKeeper: their bytes, and how often a client has sent each kind.
 
-A client that puts many writes into one `Multi` has to know it before.
+A server closes the connection on a request that is too large. A client that puts many writes into
+one `Multi` has to know its size before.
 
 Source: ZooKeeper's jute archive and its RequestHeader, MultiHeader, CreateRequest and so on.
 """
@@ -78,39 +79,47 @@ def _text(text: str) -> int:
     return _LENGTH + len(text.encode())
 
 
-_NAMES = ("get", "set", "set.versioned", "create", "delete", "exists", "children", "multi")
-_IN_MULTI = ("multi.set", "multi.create", "multi.delete", "check")
+# --- how often ----------------------------------------------------------------------------------
+
+_NAMES: Mapping[type, str] = {
+    GetData: "get",
+    SetData: "set",
+    Create: "create",
+    Delete: "delete",
+    Exists: "exists",
+    GetChildren: "children",
+    Multi: "multi",
+}
+_IN_MULTI: Mapping[type, str] = {
+    SetData: "multi.set",
+    Create: "multi.create",
+    Delete: "multi.delete",
+    Check: "check",
+}
 
 
 class ZkCounts:
+    """How often a client has asked what of ZooKeeper: plain numbers, never sampled.
+
+    A `Multi` counts once, under `multi`, with what it writes under `multi.set`, `multi.create` and
+    `multi.delete` and its conditions under `check`. `set.versioned` are those of `set` that hold
+    only at a version.
+    """
+
     def __init__(self) -> None:
-        self._operations = dict.fromkeys((*_NAMES, *_IN_MULTI), 0)
+        names = (*_NAMES.values(), "set.versioned", *_IN_MULTI.values())
+        self._operations = dict.fromkeys(names, 0)
         self.sent_bytes = 0  # with the client's own messages: sessions, pings
         self.received_bytes = 0
 
     def asked(self, operation: Operation) -> None:
         """Count an operation that is being sent."""
-        counts = self._operations
-        match operation:
-            case GetData():
-                counts["get"] += 1
-            case Exists():
-                counts["exists"] += 1
-            case GetChildren():
-                counts["children"] += 1
-            case SetData(version=version):
-                counts["set"] += 1
-                counts["set.versioned"] += version != ANY_VERSION
-            case Create():
-                counts["create"] += 1
-            case Delete():
-                counts["delete"] += 1
-            case Multi(writes=writes):
-                counts["multi"] += 1
-                for write in writes:
-                    counts[_name_in_multi(write)] += 1
-            case _:
-                assert_never(operation)
+        self._operations[_NAMES[type(operation)]] += 1
+        if isinstance(operation, SetData):
+            self._operations["set.versioned"] += operation.version != ANY_VERSION
+        elif isinstance(operation, Multi):
+            for write in operation.writes:
+                self._operations[_IN_MULTI[type(write)]] += 1
 
     def describe(self, watches: Watches) -> Mapping[str, int]:
         """All counts, and those of the client's `watches`, under names that begin with `zk.`."""
@@ -121,17 +130,3 @@ class ZkCounts:
             "zk.bytes_sent": self.sent_bytes,
             "zk.bytes_received": self.received_bytes,
         }
-
-
-def _name_in_multi(write: Write) -> str:
-    match write:
-        case SetData():
-            return "multi.set"
-        case Create():
-            return "multi.create"
-        case Delete():
-            return "multi.delete"
-        case Check():
-            return "check"
-        case _:
-            assert_never(write)

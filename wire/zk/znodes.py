@@ -20,7 +20,6 @@ from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = [
-    "NO_LEADER",
     "BrokerRegistration",
     "ClusterId",
     "ConfigChange",
@@ -32,7 +31,6 @@ __all__ = [
     "ProducerIdBlock",
     "Reassignments",
     "TopicAssignment",
-    "TopicPartition",
     "Znode",
     "decode_epoch",
     "encode_epoch",
