@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
 
 from benchmarks.figures import measured_on, progress  # noqa: E402
 from jepsen_like.python_children import python_command  # noqa: E402
-from quorumlab.children import child  # noqa: E402
+from quorumlab.interrupts import child  # noqa: E402
 
 NO_BENCHMARKS = {"run", "figures", "checking_histories", "profiling"}
 

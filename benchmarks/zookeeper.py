@@ -23,6 +23,7 @@ from benchmarks.peers.local import scratch_directory
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
 from wire.zk.kazoo_session import KazooSession
+from wire.zk.request_costs import batches
 from wire.zk.session import (
     Check,
     Create,
@@ -37,7 +38,6 @@ from wire.zk.session import (
     SetData,
     Write,
 )
-from wire.zk.sizes import batches
 
 ROUNDS = 3
 ZNODES = 20_000

@@ -23,7 +23,7 @@ from controller.metadata.topic_names import topic_name_problem
 from controller.metadata.topics import TopicImage
 from quorum.core.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
-from wire.advertising import api_versions_response, finalized_features
+from wire.api_table import api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.message import replace
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey

@@ -14,24 +14,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "Verbs", "add_verbs", "did_you_mean", "positive"]
+__all__ = ["Failed", "Parser", "UsageError", "Verbs", "did_you_mean", "positive"]
 
-# verb -> what the list of verbs says of it, and the module of `quorumlab.verbs` that adds its
-# options: by `add_options`, or by the function that is named behind a colon.
-Verbs = Mapping[str, tuple[str, str]]
+# Verb -> what the list of verbs says of it, and its actions, or else the module of
+# `quorumlab.verbs` that adds its options: by `add_options`, or by a function named behind a colon.
+Verbs = Mapping[str, "tuple[str, str | Verbs]"]
 
 _USAGE = 2
 _HELP = ("-h", "--help")  # is named anyway
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest of those that there are, as a question; or nothing."""
+    """A question that names the nearest known word; empty if none is near."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
 def positive(text: str) -> float:
-    """A type for `add_argument`: more than nothing, and an end."""
+    """A type for `add_argument`: a finite number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -41,21 +41,23 @@ def positive(text: str) -> float:
     return value
 
 
-def add_verbs(actions: "argparse._SubParsersAction[Any]", verbs: Verbs) -> None:
-    for name, (about, options) in verbs.items():
-        actions.add_parser(name, help=about, options=options)
-
-
 class Parser(argparse.ArgumentParser):
     """Its verbs have parsers of the same kind. `options` is as in `Verbs`."""
 
-    def __init__(self, *args: Any, options: str = "", **named: Any) -> None:
+    def __init__(self, *args: Any, options: "str | Verbs" = "", **named: Any) -> None:
         super().__init__(*args, **named)
         self._options = options
 
+    def add_verbs(self, verbs: Verbs, **named: Any) -> None:
+        actions = self.add_subparsers(**named)
+        for name, (about, options) in verbs.items():
+            actions.add_parser(name, help=about, options=options)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         options, self._options = self._options, ""
-        if options:
+        if not isinstance(options, str):
+            self.add_verbs(options, required=True, metavar="ACTION")
+        elif options:
             module, _, function = options.partition(":")
             getattr(import_module(f"quorumlab.verbs.{module}"), function or "add_options")(self)
         return super().parse_known_args(args, namespace)
@@ -99,3 +101,11 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 yield action
+
+
+class Failed(Exception):
+    """The verb has failed, and its message says all: exit code 1."""
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be: exit code 2."""

@@ -6,22 +6,22 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 import argparse
 import gc
 import io
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib.util import find_spec
 
 from quorumlab import __version__
-from quorumlab.arguments import Parser, Verbs, add_verbs, did_you_mean
+from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean
 from quorumlab.interrupts import sigterm_as_ctrl_c
-from quorumlab.own_packages import foreign, overwritten
-from quorumlab.verb_errors import Failed, UsageError
 
-__all__ = ["EXTRAS", "main"]
+__all__ = ["EXTRAS", "foreign", "main", "overwritten"]
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 
 VERBS: Verbs = {
     "up": ("start a local cluster, and watch it until Ctrl-C", "up"),
-    "down": ("stop the cluster in --dir", "down"),
+    "down": ("stop the cluster in --dir", "nodes:add_down_options"),
     "status": ("describe the cluster in --dir", "status"),
     "node-stop": ("stop one node of --dir in good order", "nodes:add_stop_options"),
     "node-start": (
@@ -29,11 +29,36 @@ VERBS: Verbs = {
         "nodes:add_start_options",
     ),
     "node-kill": ("kill one node of --dir with SIGKILL", "nodes:add_kill_options"),
-    "node": ("run one node in the foreground", "node"),
+    "node": ("run one node in the foreground", "run_node"),
     "format": ("prepare the data directories of a node", "format"),
     "topics": ("create, list, describe, delete and alter topics", "topics"),
     "quorum": ("describe the metadata quorum, change its voters", "quorum"),
-    "chaos": ("break things on purpose, and judge what is seen", "chaos"),
+    "chaos": (
+        "break things on purpose, and judge what is seen",
+        {
+            "run": ("break a cluster of real processes, and judge what clients saw", "chaos_run"),
+            "report": ("many runs over all kinds of faults, and a page about them", "chaos_report"),
+            "export": ("write a history as EDN or JSON lines", "chaos_history:add_export_options"),
+            "museum": ("known failures of Apache Kafka, red and green", "chaos_museum"),
+            "scenario": (
+                "the protocol as text: commands, and what comes of each",
+                "chaos_scenario",
+            ),
+            "sim": ("run seeds on virtual time", "chaos_sim:add_sim_options"),
+            "replay": (
+                "do a simulated run again, with the same digest",
+                "chaos_sim:add_replay_options",
+            ),
+            "shrink": (
+                "the smallest simulated run that still fails",
+                "chaos_sim:add_shrink_options",
+            ),
+            "timeline": (
+                "a history as lanes of processes and bands of faults",
+                "chaos_history:add_timeline_options",
+            ),
+        },
+    ),
     "check": ("judge a history: valid, violated or undecided, and why", "check"),
     "bench": ("run the benchmarks: one JSON line a figure", "bench"),
     "compare": ("the designs side by side, under the same failure", "compare"),
@@ -46,7 +71,7 @@ VERBS: Verbs = {
 ERRORS = {
     "jepsen_like.real.layout": "ClusterError",
     "quorum.core.storage": "StorageError",
-    "quorumlab.zk_config": "ConfigError",
+    "quorumlab.mode_config": "ConfigError",
 }
 
 # package -> the extra that brings it: only some verbs need these
@@ -81,9 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(given: list[str]) -> int:
     verb = next((word for word in given if not word.startswith("-")), None)
     if verb is not None and verb not in VERBS:
-        return _complain(
-            f"no verb {verb!r}: {did_you_mean(verb, VERBS)}`quorumlab --help` lists them"
-        )
+        near = did_you_mean(verb, VERBS)
+        return _fail(f"no verb {verb!r}: {near}`quorumlab --help` lists them", USAGE)
     if verb == "inspect":
         from quorumlab.verbs.inspect import with_default_verb
 
@@ -100,22 +124,16 @@ def _main(given: list[str]) -> int:
         gc.freeze()
         gc.enable()
     if not __debug__:
-        print("quorumlab: assertions are part of the protocol; do not use -O", file=sys.stderr)
-        return USAGE
+        return _fail("assertions are part of the protocol; do not use -O", USAGE)
     if "run" not in args:
         parser.print_help()
         return USAGE
     return _run(args)
 
 
-def _complain(text: str) -> int:
+def _fail(text: str, code: int = ERROR) -> int:
     print(f"quorumlab: {text}", file=sys.stderr)
-    return USAGE
-
-
-def _fail(text: str) -> int:
-    print(f"quorumlab: {text}", file=sys.stderr)
-    return ERROR
+    return code
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -126,10 +144,8 @@ def _run(args: argparse.Namespace) -> int:
         code: int = args.run(args)
         return code
     except UsageError as error:
-        return _complain(str(error))
-    except Failed as error:
-        return _fail(str(error))
-    except _imported(ERRORS) as error:
+        return _fail(str(error), USAGE)
+    except _known_errors() as error:
         return _fail(str(error))
     except BrokenPipeError:  # the reader of our output went away: `quorumlab … | head`
         _drop_output()
@@ -140,10 +156,10 @@ def _run(args: argparse.Namespace) -> int:
         return code
 
 
-def _imported(classes: Mapping[str, str]) -> tuple[type[Exception], ...]:
+def _known_errors() -> tuple[type[Exception], ...]:
     """An error of a module that nobody has imported cannot have been raised."""
-    there = {module: name for module, name in classes.items() if module in sys.modules}
-    return tuple(getattr(sys.modules[module], name) for module, name in there.items())
+    there = {module: name for module, name in ERRORS.items() if module in sys.modules}
+    return (Failed, *(getattr(sys.modules[module], name) for module, name in there.items()))
 
 
 def _drop_output() -> None:
@@ -168,5 +184,41 @@ def _parser() -> Parser:
         epilog="`quorumlab VERB --help` lists the options of a verb.",
     )
     parser.add_argument("--version", action="version", version=f"quorumlab {__version__}")
-    add_verbs(parser.add_subparsers(metavar="VERB"), VERBS)
+    parser.add_verbs(VERBS, metavar="VERB")
     return parser
+
+
+# --- foreign packages with the names of ours ------------------------------------------------
+
+# Our names are common words at the top level: a file of the user's on PYTHONPATH, or another
+# distribution, may have one of them. None of these is imported here, for it might not be ours.
+_NAMES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark")
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
+
+def foreign(names: Sequence[str] = _NAMES) -> str:
+    """Names what Python finds in the place of one of our packages; empty if all are ours."""
+    for name in names:
+        spec = find_spec(name)
+        if spec is None:
+            continue
+        # A directory without `__init__.py` has no origin.
+        place = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
+        if place and os.path.realpath(place) != os.path.join(_ROOT, name, "__init__.py"):
+            return (
+                f"Python finds {place} in the place of quorumlab's package {name}: rename it, "
+                "take its directory off PYTHONPATH, or install quorumlab into a virtual "
+                "environment of its own"
+            )
+    return ""
+
+
+def overwritten(error: ImportError) -> str:
+    """Names the package of ours that another distribution has put files into; empty if none."""
+    name = (error.name or "").partition(".")[0]
+    if name not in _NAMES or os.path.exists(os.path.join(_ROOT, "pyproject.toml")):
+        return ""
+    return (
+        f"{error}: another distribution has a package {name}, too, and its files are among ours in "
+        f"{os.path.join(_ROOT, name)}: install quorumlab into a virtual environment of its own"
+    )

@@ -13,17 +13,14 @@ from pathlib import Path
 
 from controller.metadata.config_keys import BROKER_KEYS, TOPIC_DEFAULTS, problem
 from quorum.core.types import Endpoint
-from quorumlab.raftos_config import raftos_addresses
-from quorumlab.zk_config import ConfigError, design_of, zookeeper_given
+from quorumlab.mode_config import ConfigError, design_of, raftos_addresses, zookeeper_given
 from wire.zk.designs import Design
 
 __all__ = [
-    "APPLICATIONS",
     "PROPERTIES",
     "ConfigError",
     "Listener",
     "NodeConfig",
-    "Property",
     "from_environment",
     "host_and_port",
     "load",
@@ -81,9 +78,9 @@ PROPERTIES: dict[str, Property] = {
         Property("controller.quorum.retry.backoff.ms", int, 20, 1),
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
         Property("quorumlab.confirmed.reads.enable", bool, False),  # of metadata, to test it
-        Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.raftos_config
+        Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.mode_config
         Property("quorumlab.raftos.voters", str, None),
-        # ZooKeeper in the place of a quorum: see quorumlab.zk_config.
+        # ZooKeeper in the place of a quorum: see quorumlab.mode_config.
         Property("zookeeper.connect", str, None),
         Property("zookeeper.session.timeout.ms", int, 18_000, 1),
         Property("controller.socket.timeout.ms", int, 30_000, 1),

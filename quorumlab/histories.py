@@ -27,13 +27,11 @@ from jepsen_like.histories.history import (
     stream_history,
 )
 from jepsen_like.histories.interchange import READERS, read_as
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError
 
 __all__ = [
-    "AS_IT_SAYS",
     "Asked",
     "Found",
-    "HISTORY",
     "TABLE",
     "Table",
     "VERDICT",
@@ -41,7 +39,6 @@ __all__ = [
     "histories_in",
     "operations_of",
     "tables_of",
-    "void_of",
 ]
 
 HISTORY = "history.msgpack"

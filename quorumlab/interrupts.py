@@ -1,11 +1,18 @@
-"""Ctrl-C and SIGTERM as a question that long work asks itself, so that it can end in good order."""
+"""Ctrl-C and SIGTERM: long work asks whether one came, and child programs are ended with us."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import IO, TYPE_CHECKING
 
-__all__ = ["Interrupt", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
+if TYPE_CHECKING:
+    import subprocess
+
+__all__ = ["Interrupt", "child", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
+
+_CHILD_SECONDS = 60.0  # to end in good order: a chaos run heals its faults and stops its nodes
 
 
 class Interrupt:
@@ -29,7 +36,7 @@ def interrupts() -> Iterator[Interrupt]:
 
 @contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Raises KeyboardInterrupt for both, so that all that was begun is ended on the way out."""
+    """SIGTERM raises KeyboardInterrupt, too: what was begun is ended on the way out."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -39,7 +46,7 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """For what must be done to its end, and soon is."""
+    """Both signals are ignored: the work within is short and must come to its end."""
     with _heard_by(signal.SIG_IGN):
         yield
 
@@ -52,3 +59,45 @@ def _heard_by(handler: Interrupt | signal.Handlers) -> Iterator[None]:
     finally:
         for which, earlier in before.items():
             signal.signal(which, earlier)
+
+
+@contextmanager
+def child(
+    command: Sequence[str],
+    *,
+    output: IO[str] | int | None = None,
+    errors: int | None = None,
+    directory: Path | None = None,
+) -> "Iterator[subprocess.Popen[str]]":
+    """Run a program of ours to its end: on leaving, its exit code is known.
+
+    An interrupt ends it by SIGTERM. It has a session of its own, so that a terminal's Ctrl-C comes
+    to us alone and the program is told once.
+    """
+    import subprocess  # the list of verbs does not pay for it
+
+    from jepsen_like.python_children import python_environment
+
+    with sigterm_as_ctrl_c():
+        process = subprocess.Popen(  # noqa: S603  # our own programs
+            command,
+            stdout=output,
+            stderr=errors,
+            cwd=directory,
+            env=python_environment(),
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+            process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(_CHILD_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            if process.stdout is not None:
+                process.stdout.close()

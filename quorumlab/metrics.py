@@ -4,8 +4,7 @@ Source: Kafka's metric reference; names as the usual exporter rules make them
 (`kafka_<domain>_<type>_<name>`, lower case).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -19,82 +18,85 @@ from prometheus_client.registry import Collector
 
 from wire.api_table import camel_case
 
-__all__ = ["Facts", "expose"]
+__all__ = ["expose"]
 
 Facts = Callable[[], Mapping[str, Any]]  # the page that /v1/node shows
-
-
-@dataclass(frozen=True, slots=True)
-class _Gauge:
-    name: str
-    help: str
-    path: tuple[str, ...]  # where in the node's facts the number stands
 
 
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 _RAFT = "kafka_server_raft_metrics_"
 _REPLICAS = "kafka_server_replicamanager_"
 _REQUESTS = "kafka_network_requestmetrics_"
+_APPLIED = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
 
-_GAUGES = (
-    _Gauge(_CONTROLLER + "activebrokercount", "Unfenced brokers", ("metadata", "active_brokers")),
-    _Gauge(_CONTROLLER + "fencedbrokercount", "Fenced brokers", ("metadata", "fenced_brokers")),
-    _Gauge(_CONTROLLER + "globaltopiccount", "Topics", ("metadata", "topics")),
-    _Gauge(_CONTROLLER + "globalpartitioncount", "Partitions", ("metadata", "partitions")),
-    _Gauge(
-        _CONTROLLER + "offlinepartitionscount",
-        "Partitions without a leader",
-        ("metadata", "offline_partitions"),
+# For each part of the node's facts, the number in it, the name of its gauge, and what it is.
+_GAUGES: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "metadata": (
+        ("active_brokers", _CONTROLLER + "activebrokercount", "Unfenced brokers"),
+        ("fenced_brokers", _CONTROLLER + "fencedbrokercount", "Fenced brokers"),
+        ("topics", _CONTROLLER + "globaltopiccount", "Topics"),
+        ("partitions", _CONTROLLER + "globalpartitioncount", "Partitions"),
+        (
+            "offline_partitions",
+            _CONTROLLER + "offlinepartitionscount",
+            "Partitions without a leader",
+        ),
+        (
+            "offset",
+            _CONTROLLER + "lastappliedrecordoffset",
+            "Offset of the last metadata record applied",
+        ),
     ),
-    _Gauge(
-        _CONTROLLER + "lastappliedrecordoffset",
-        "Offset of the last metadata record applied",
-        ("metadata", "offset"),
+    "take_over": (
+        (
+            "ms",
+            _CONTROLLER + "takeovertimems",
+            "From this node's last election until it was the active controller, -1 never",
+        ),
+        (
+            "replayed_records",
+            _CONTROLLER + "takeoverreplayedrecords",
+            "Records that it had to apply for that, -1 never",
+        ),
     ),
-    _Gauge(
-        _CONTROLLER + "takeovertimems",
-        "From this node's last election until it was the active controller, -1 never",
-        ("take_over", "ms"),
+    "quorum": (
+        ("epoch", _RAFT + "current_epoch", "Epoch of the quorum"),
+        ("leader_id", _RAFT + "current_leader", "Leader of the quorum, -1 unknown"),
+        ("voted_id", _RAFT + "current_vote", "Whom this node voted for, -1 nobody"),
+        ("high_watermark", _RAFT + "high_watermark", "What the quorum has committed"),
+        ("log_end_offset", _RAFT + "log_end_offset", "End of the metadata log"),
     ),
-    _Gauge(
-        _CONTROLLER + "takeoverreplayedrecords",
-        "Records that it had to apply for that, -1 never",
-        ("take_over", "replayed_records"),
+    "broker": (
+        ("partitions", _REPLICAS + "partitioncount", "Replicas on this broker"),
+        ("leaders", _REPLICAS + "leadercount", "Partitions led by this broker"),
+        (
+            "under_replicated",
+            _REPLICAS + "underreplicatedpartitions",
+            "Partitions led here whose ISR is smaller than their replicas",
+        ),
+        (
+            "under_min_isr",
+            _REPLICAS + "underminisrpartitioncount",
+            "Partitions led here whose ISR is below min.insync.replicas",
+        ),
+        (
+            "at_min_isr",
+            _REPLICAS + "atminisrpartitioncount",
+            "Partitions led here whose ISR is exactly min.insync.replicas",
+        ),
+        (
+            "offline_replicas",
+            _REPLICAS + "offlinereplicacount",
+            "Replicas on this broker whose log is not open",
+        ),
+        (
+            "metadata_offset",
+            _APPLIED,
+            "Offset of the last metadata record that this broker acts upon",
+        ),
+        ("state_code", "kafka_server_kafkaserver_brokerstate", "3 is RUNNING"),
     ),
-    _Gauge(_RAFT + "current_epoch", "Epoch of the quorum", ("quorum", "epoch")),
-    _Gauge(_RAFT + "current_leader", "Leader of the quorum, -1 unknown", ("quorum", "leader_id")),
-    _Gauge(_RAFT + "current_vote", "Whom this node voted for, -1 nobody", ("quorum", "voted_id")),
-    _Gauge(_RAFT + "high_watermark", "What the quorum has committed", ("quorum", "high_watermark")),
-    _Gauge(_RAFT + "log_end_offset", "End of the metadata log", ("quorum", "log_end_offset")),
-    _Gauge(_REPLICAS + "partitioncount", "Replicas on this broker", ("broker", "partitions")),
-    _Gauge(_REPLICAS + "leadercount", "Partitions led by this broker", ("broker", "leaders")),
-    _Gauge(
-        _REPLICAS + "underreplicatedpartitions",
-        "Partitions led here whose ISR is smaller than their replicas",
-        ("broker", "under_replicated"),
-    ),
-    _Gauge(
-        _REPLICAS + "underminisrpartitioncount",
-        "Partitions led here whose ISR is below min.insync.replicas",
-        ("broker", "under_min_isr"),
-    ),
-    _Gauge(
-        _REPLICAS + "atminisrpartitioncount",
-        "Partitions led here whose ISR is exactly min.insync.replicas",
-        ("broker", "at_min_isr"),
-    ),
-    _Gauge(
-        _REPLICAS + "offlinereplicacount",
-        "Replicas on this broker whose log is not open",
-        ("broker", "offline_replicas"),
-    ),
-    _Gauge(
-        "kafka_server_broker_metadata_metrics_last_applied_record_offset",
-        "Offset of the last metadata record that this broker acts upon",
-        ("broker", "metadata_offset"),
-    ),
-    _Gauge("kafka_server_kafkaserver_brokerstate", "3 is RUNNING", ("broker", "state_code")),
-)
+}
 
 
 class _NodeCollector(Collector):
@@ -104,39 +106,23 @@ class _NodeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         facts = self._facts()
         is_controller = "controller" in facts["roles"]
-        for gauge in _GAUGES:
-            if gauge.name.startswith(_CONTROLLER) and not is_controller:
-                continue  # boards add these up: brokers would count everything again
-            value = _look_up(facts, gauge.path)
-            if value is not None:
-                yield GaugeMetricFamily(gauge.name, gauge.help, value=float(value))
+        for part, gauges in _GAUGES.items():
+            for number, name, what in gauges:
+                if name.startswith(_CONTROLLER) and not is_controller:
+                    continue  # boards add these up: brokers would count everything again
+                if number in facts.get(part, ()):
+                    value = facts[part][number]
+                    yield GaugeMetricFamily(
+                        name, what, value=-1.0 if value is None else float(value)
+                    )
+        role = facts["quorum"]["role"]
         if is_controller:
-            yield _active(facts)
-        yield _role(facts)
+            name, what = _CONTROLLER + "activecontrollercount", "1 on the active controller"
+            yield GaugeMetricFamily(name, what, value=float(role == "leader"))
+        state = GaugeMetricFamily(_RAFT + "current_state", "Role in the quorum", labels=["state"])
+        state.add_metric([role], 1.0)
+        yield state
         yield from _requests(facts["driver"])
-
-
-def _look_up(facts: Mapping[str, Any], path: Iterable[str]) -> Any:
-    value: Any = facts
-    for name in path:
-        if not isinstance(value, Mapping) or name not in value:
-            return None
-        value = value[name]
-    return -1 if value is None else value
-
-
-def _active(facts: Mapping[str, Any]) -> Metric:
-    return GaugeMetricFamily(
-        _CONTROLLER + "activecontrollercount",
-        "1 on the active controller",
-        value=float(facts["quorum"]["role"] == "leader"),
-    )
-
-
-def _role(facts: Mapping[str, Any]) -> Metric:
-    state = GaugeMetricFamily(_RAFT + "current_state", "Role in the quorum", labels=["state"])
-    state.add_metric([facts["quorum"]["role"]], 1.0)
-    return state
 
 
 def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:

@@ -5,18 +5,24 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
+
+from quorumlab.arguments import Failed
 
 __all__ = [
     "Progress",
     "aligned",
+    "answer",
     "complain",
     "drop_what_is_buffered",
     "number_of",
     "one_line",
     "print_json",
     "print_rows",
+    "refuse_other_directory",
+    "refuse_other_file",
     "say",
     "say_if_heard",
     "say_settings",
@@ -64,6 +70,15 @@ def say_settings(settings: Mapping[str, str]) -> None:
     pairs = ", ".join(f"{key}={value}" for key, value in settings.items())
     text = f"time-outs other than Kafka's: {pairs}"
     say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def answer(form: str, value: object, *lines: str) -> None:
+    """Says the lines, which are for people, or the value in the form that `--format` names."""
+    if form in ("table", "text"):
+        for line in lines:
+            say(line)
+    else:
+        print_json(value, form=form)
 
 
 def print_json(value: object, *, form: str = "json") -> None:
@@ -141,3 +156,42 @@ def _ids(brokers: Sequence[int] | None) -> str:
 def number_of(count: int, thing: str, things: str = "") -> str:
     """As in "1 batch" and "2 batches"; `things` where an s does not make the plural."""
     return f"{count} {thing if count == 1 else things or thing + 's'}"
+
+
+_HEAD_CHARACTERS = 64 << 10
+_OF_A_FILE_SYSTEM = "lost+found"
+
+
+def refuse_other_directory(
+    directory: Path,
+    *,
+    option: str,
+    holds: str,
+    is_own: Callable[[Path], bool] = Path.exists,
+    but: Collection[str] = (),
+) -> None:
+    """Raises Failed unless it is new, empty, or has the file `holds`, and `is_own` accepts that.
+
+    Files in `but` do not count, nor what a new file system begins with, nor hidden ones, which
+    version control and file managers leave everywhere.
+    """
+    try:
+        names = [each.name for each in directory.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):  # its maker reports the latter
+        return
+    of_nobody = {_OF_A_FILE_SYSTEM, *but}
+    there = [name for name in names if not name.startswith(".") and name not in of_nobody]
+    if there and not is_own(directory / holds):
+        raise Failed(
+            f"{option} {directory}: it is not empty, and has no {holds} of an earlier run in it: "
+            "name a new directory"
+        )
+
+
+def refuse_other_file(path: Path, *, option: str, is_own: Callable[[str], bool]) -> None:
+    """Raises Failed unless it is new, empty, or `is_own` accepts its first characters."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        if not is_own(file.read(_HEAD_CHARACTERS)):
+            raise Failed(f"{option} {path}: that file is there already: name another one")

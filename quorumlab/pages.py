@@ -25,14 +25,15 @@ from typing import Any
 
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
+from quorum.node.driver_counts import DriverCounts
 from quorum.node.member import TakeOver
 from quorumlab import agent
-from quorumlab.ledger import ledger
 from quorumlab.node_parts import NodeParts
+from wire.api_table import api_by_key, camel_case
 from wire.http import Answer, Route
 from wire.primitives import uuid_text
 
-__all__ = ["describe_node", "metadata_of", "routes"]
+__all__ = ["metadata_of", "routes", "rpc_counts"]
 
 _READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
 _LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a second
@@ -218,3 +219,34 @@ def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) ->
     from quorumlab import broker_side
 
     return broker_side.replica_marks(node.broker, topic, index, leader_epoch)
+
+
+def ledger(node: NodeParts) -> dict[str, int]:
+    counts = node.driver.counts
+    return {
+        **({} if node.zk is None else node.zk.counts()),
+        **rpc_counts(counts),
+        "fsyncs": node.storage.fsyncs,
+        "log.records": 0 if node.zk is not None else node.raft.replica.log.appended_records,
+    }
+
+
+def rpc_counts(counts: DriverCounts) -> dict[str, int]:
+    traffic = counts.traffic
+    return {
+        **{f"rpc.sent.{camel_case(api)}": count for api, count in counts.sent.items()},
+        **{f"rpc.received.{camel_case(api)}": of.received for api, of in counts.apis.items()},
+        **_bytes("rpc.bytes_sent", traffic.sent_bytes),
+        **_bytes("rpc.bytes_received", traffic.received_bytes),
+    }
+
+
+def _bytes(name: str, by_key: Mapping[int, int]) -> dict[str, int]:
+    by_api = {f"{name}.{_title(key)}": count for key, count in by_key.items()}
+    return {name: sum(by_key.values()), **by_api}
+
+
+def _title(api_key: int) -> str:
+    api = api_by_key(api_key)
+    assert api is not None, api_key  # a frame of another is refused before it is counted
+    return camel_case(api.name)

@@ -13,28 +13,20 @@ from pathlib import Path
 from jepsen_like.advice import command
 from jepsen_like.checkers.verdict import as_json
 from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
-from jepsen_like.histories.history import (
-    History,
-    MalformedHistory,
-    encode_header,
-    encode_op,
-    read_history,
-)
+from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.sweep import commit_of_code
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import Failed
+from quorumlab.arguments import Failed
+from quorumlab.output import refuse_other_directory
 
 __all__ = [
-    "HISTORY",
     "PAGE",
     "evidence_in",
     "kept_plan",
-    "read_kept",
     "refuse_other",
     "replay_line",
     "timeline_of",
@@ -58,10 +50,7 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
     about = _about(directory, outcome)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _write(
-            directory / _RUN,
-            {"simulated": True, **about, "plan": plan_as_json(outcome.plan)},
-        )
+        _write(directory / _RUN, {"simulated": True, **about, "plan": plan_as_json(outcome.plan)})
         with (directory / HISTORY).open("wb") as file:
             file.write(encode_header(outcome.history.header))
             file.writelines(map(encode_op, outcome.history.ops))
@@ -152,11 +141,3 @@ def kept_plan(directory: Path) -> tuple[Plan, str]:
         return plan_from_json(told["plan"]), str(told["digest"])
     except (KeyError, ValueError) as error:
         raise Failed(f"{path}: {error}") from error
-
-
-def read_kept(directory: Path) -> History:
-    path = directory / HISTORY if directory.is_dir() else directory
-    try:
-        return read_history(path.read_bytes())
-    except (OSError, MalformedHistory) as error:
-        raise Failed(f"cannot read {path}: {error}") from error

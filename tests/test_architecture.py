@@ -77,7 +77,6 @@ NAMES_TWICE: dict[str, dict[str, int]] = {
         **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
     },
     "broker": {"membership": 4, "offsets": 2},
-    "quorumlab": dict.fromkeys(["demo", "ledger", "node", "status", "topics"], 2),
 }
 
 

@@ -11,11 +11,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from wire.api_table import (
-    ListenerKind,
-    api_by_key,
-    api_of,
-)
+from wire.api_table import ListenerKind, api_by_key, api_of
 from wire.canonical import is_flexible, reader_for, writer_for
 from wire.message import Message
 from wire.varint import Malformed, read_uvarint
@@ -29,7 +25,6 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
-    "read_header",
 ]
 
 _REQUEST_HEADER = Struct(">hhi")

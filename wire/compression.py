@@ -24,7 +24,7 @@ import numpy as np
 
 from wire.varint import Buffer, Malformed
 
-__all__ = ["PLAIN_BYTES_MAX", "Compression", "compress", "decompress"]
+__all__ = ["Compression", "compress", "decompress"]
 
 PLAIN_BYTES_MAX = 100 << 20  # as much as an uncompressed batch can have at most
 _GZIP = 31  # zlib's name for its largest window within gzip's frame

@@ -1,13 +1,14 @@
 """Where a version says a thing otherwise, not only with fewer fields.
 
 Each row names an entity of some versions of an API, and tells how the fields that the canonical
-message lacks are taken from it (`write`) and given to it (`read`). What is not listed here differs
-by missing fields only: they are left out and take their defaults.
+message lacks are taken from it (`write`) and given to it (`read`). A version that is not listed
+here differs by missing fields only: they are left out and take their defaults.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wire.api_table import camel_case
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState
 from wire.messages.group_offsets import (
@@ -29,36 +30,25 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2  # of UpdateFeatures
 _CLIENT_METRICS = 16  # of ListConfigResources
 
 
-def _read_new_isr(values: dict[str, Any]) -> None:
-    ids = values["new_isr"]
-    values["new_isr_with_epochs"] = tuple(BrokerState(broker_id=id_) for id_ in ids)
+def _request(api: str, below: int, story: str, *, entity: str = "", **how: Any) -> Difference:
+    """A difference of the versions `below` one; of the request itself, unless `entity` is in it."""
+    entity = entity or f"{camel_case(api)}Request"
+    return Difference(
+        api=api, kind="request", entity=entity, versions=range(below), story=story, **how
+    )
 
 
-def _read_topic_names(values: dict[str, Any]) -> None:
-    values["topics"] = tuple(DeleteTopicState(name=name) for name in values["topic_names"])
+def _response(api: str, below: int, story: str, **how: Any) -> Difference:
+    entity = f"{camel_case(api)}Response"
+    return Difference(
+        api=api, kind="response", entity=entity, versions=range(below), story=story, **how
+    )
 
 
-def _read_successors(values: dict[str, Any]) -> None:
-    ids = values["preferred_successors"]
-    values["preferred_candidates"] = tuple(ReplicaInfo(candidate_id=id_) for id_ in ids)
-
-
-def _read_replica_id(values: dict[str, Any]) -> None:
-    values["replica_state"] = ReplicaState(replica_id=values["replica_id"])
-
-
-def _read_coordinator_key(values: dict[str, Any]) -> None:
-    values["coordinator_keys"] = (values["key"],)
-
-
-def _read_coordinator(values: dict[str, Any]) -> None:
+def _read_coordinator(values: dict[str, Any]) -> dict[str, Any]:
     names = ("node_id", "host", "port", "error_code", "error_message")
     found = {name: values.pop(name) for name in names if name in values}
-    values["coordinators"] = (FoundCoordinator(key="", **found),)
-
-
-def _read_leaving_member(values: dict[str, Any]) -> None:
-    values["members"] = (MemberIdentity(member_id=values["member_id"]),)
+    return {"coordinators": (FoundCoordinator(key="", **found),)}
 
 
 def _error_of_leaving(response: Any) -> ErrorCode:
@@ -66,187 +56,158 @@ def _error_of_leaving(response: Any) -> ErrorCode:
     return ErrorCode(response.error_code or first.error_code)
 
 
-def _read_group_request(values: dict[str, Any]) -> None:
-    group = OffsetFetchRequestGroup(group_id=values["group_id"], topics=values["topics"])
-    values["groups"] = (group,)
+def _first(elements: str, absent: Any, *names: str) -> Mapping[str, Callable[[Any], Any]]:
+    """Fields of the first element of an array, by name; those of `absent` if the array is empty."""
+
+    def taken(name: str) -> Callable[[Any], Any]:
+        return lambda message: getattr(next(iter(getattr(message, elements)), absent), name)
+
+    return {name: taken(name) for name in names}
 
 
-def _read_group_response(values: dict[str, Any]) -> None:
-    error = values.get("error_code", ErrorCode.NONE)
-    values["groups"] = (OffsetFetchResponseGroup(topics=values["topics"], error_code=error),)
-
-
-def _first_group(name: str, absent: Any) -> Callable[[Any], Any]:
-    return lambda message: getattr(next(iter(message.groups), absent), name)
-
-
-def _read_all_topics(values: dict[str, Any]) -> None:
-    values["topics"] = values["topics"] or None
-
-
-def _read_client_metrics(values: dict[str, Any]) -> None:
-    values["resource_types"] = (_CLIENT_METRICS,)
-
-
-def _read_allow_downgrade(values: dict[str, Any]) -> None:
-    values["upgrade_type"] = _SAFE_DOWNGRADE if values["allow_downgrade"] else _UPGRADE
-
-
-def _old_features(name: str, minimum: str) -> Callable[[Any], Any]:
+def _old_features(name: str, minimum: str) -> Mapping[str, Callable[[Any], Any]]:
     """Older readers fail on a feature whose lowest version is 0 (KAFKA-17492)."""
-    return lambda message: tuple(
-        feature for feature in getattr(message, name) if getattr(feature, minimum) != 0
-    )
-
-
-def _first_coordinator(name: str) -> Callable[[Any], Any]:
-    return lambda message: getattr(next(iter(message.coordinators), FoundCoordinator()), name)
+    return {
+        name: lambda message: tuple(
+            feature for feature in getattr(message, name) if getattr(feature, minimum) != 0
+        )
+    }
 
 
 DIFFERENCES: tuple[Difference, ...] = (
-    Difference(
-        api="alter_partition",
-        kind="request",
+    _request(
+        "alter_partition",
+        3,
+        "the ISR is a list of broker ids, without their epochs.",
         entity="PartitionData",
-        versions=range(3),
-        story="the ISR is a list of broker ids, without their epochs.",
         write={"new_isr": lambda data: tuple(b.broker_id for b in data.new_isr_with_epochs)},
-        read=_read_new_isr,
+        read=lambda values: {
+            "new_isr_with_epochs": tuple(BrokerState(broker_id=id_) for id_ in values["new_isr"])
+        },
     ),
-    Difference(
-        api="api_versions",
-        kind="response",
-        entity="ApiVersionsResponse",
-        versions=range(4),
-        story="features that start at 0 are left out; older clients fail on them.",
-        write={"supported_features": _old_features("supported_features", "min_version")},
+    _response(
+        "api_versions",
+        4,
+        "features that start at 0 are left out; older clients fail on them.",
+        write=_old_features("supported_features", "min_version"),
     ),
-    Difference(
-        api="broker_registration",
-        kind="request",
-        entity="BrokerRegistrationRequest",
-        versions=range(4),
-        story="features that start at 0 are left out; older controllers fail on them.",
-        write={"features": _old_features("features", "min_supported_version")},
+    _request(
+        "broker_registration",
+        4,
+        "features that start at 0 are left out; older controllers fail on them.",
+        write=_old_features("features", "min_supported_version"),
     ),
-    Difference(
-        api="delete_topics",
-        kind="request",
-        entity="DeleteTopicsRequest",
-        versions=range(6),
-        story="topics are given by name only.",
+    _request(
+        "delete_topics",
+        6,
+        "topics are given by name only.",
         write={"topic_names": lambda request: tuple(t.name or "" for t in request.topics)},
-        read=_read_topic_names,
+        read=lambda values: {
+            "topics": tuple(DeleteTopicState(name=name) for name in values["topic_names"])
+        },
     ),
-    Difference(
-        api="end_quorum_epoch",
-        kind="request",
+    _request(
+        "end_quorum_epoch",
+        1,
+        "the preferred successors are ids, without directories.",
         entity="PartitionData",
-        versions=range(1),
-        story="the preferred successors are ids, without directories.",
         write={
             "preferred_successors": lambda data: tuple(
                 candidate.candidate_id for candidate in data.preferred_candidates
             )
         },
-        read=_read_successors,
-    ),
-    Difference(
-        api="fetch",
-        kind="request",
-        entity="FetchRequest",
-        versions=range(15),
-        story="the replica is an id, without its epoch.",
-        write={"replica_id": lambda request: request.replica_state.replica_id},
-        read=_read_replica_id,
-    ),
-    Difference(
-        api="find_coordinator",
-        kind="request",
-        entity="FindCoordinatorRequest",
-        versions=range(4),
-        story="it asks for one key.",
-        write={"key": lambda request: next(iter(request.coordinator_keys), "")},
-        read=_read_coordinator_key,
-    ),
-    Difference(
-        api="find_coordinator",
-        kind="response",
-        entity="FindCoordinatorResponse",
-        versions=range(4),
-        story="it names one coordinator, without its key.",
-        write={
-            name: _first_coordinator(name)
-            for name in ("error_code", "error_message", "node_id", "host", "port")
+        read=lambda values: {
+            "preferred_candidates": tuple(
+                ReplicaInfo(candidate_id=id_) for id_ in values["preferred_successors"]
+            )
         },
+    ),
+    _request(
+        "fetch",
+        15,
+        "the replica is an id, without its epoch.",
+        write={"replica_id": lambda request: request.replica_state.replica_id},
+        read=lambda values: {"replica_state": ReplicaState(replica_id=values["replica_id"])},
+    ),
+    _request(
+        "find_coordinator",
+        4,
+        "it asks for one key.",
+        write={"key": lambda request: next(iter(request.coordinator_keys), "")},
+        read=lambda values: {"coordinator_keys": (values["key"],)},
+    ),
+    _response(
+        "find_coordinator",
+        4,
+        "it names one coordinator, without its key.",
+        write=_first(
+            "coordinators",
+            FoundCoordinator(),
+            *("error_code", "error_message", "node_id", "host", "port"),
+        ),
         read=_read_coordinator,
     ),
-    Difference(
-        api="leave_group",
-        kind="request",
-        entity="LeaveGroupRequest",
-        versions=range(3),
-        story="one member leaves.",
+    _request(
+        "leave_group",
+        3,
+        "one member leaves.",
         write={"member_id": lambda r: next((m.member_id for m in r.members), "")},
-        read=_read_leaving_member,
+        read=lambda values: {"members": (MemberIdentity(member_id=values["member_id"]),)},
     ),
-    Difference(
-        api="leave_group",
-        kind="response",
-        entity="LeaveGroupResponse",
-        versions=range(3),
-        story="the one member's error is that of the whole.",
+    _response(
+        "leave_group",
+        3,
+        "the one member's error is that of the whole.",
         write={"error_code": _error_of_leaving},
     ),
-    Difference(
-        api="metadata",
-        kind="request",
-        entity="MetadataRequest",
-        versions=range(1),
-        story="an empty list of topics means all of them; there is no null.",
-        read=_read_all_topics,
+    _request(
+        "metadata",
+        1,
+        "an empty list of topics means all of them; there is no null.",
+        read=lambda values: {"topics": values["topics"] or None},
     ),
-    Difference(
-        api="list_config_resources",
-        kind="request",
-        entity="ListConfigResourcesRequest",
-        versions=range(1),
-        story="client metrics are all that can be listed.",
-        read=_read_client_metrics,
+    _request(
+        "list_config_resources",
+        1,
+        "client metrics are all that can be listed.",
+        read=lambda _: {"resource_types": (_CLIENT_METRICS,)},
     ),
-    Difference(
-        api="update_features",
-        kind="request",
+    _request(
+        "update_features",
+        1,
+        "a downgrade is allowed or not; one that is allowed is a safe one.",
         entity="FeatureUpdateKey",
-        versions=range(1),
-        story="a downgrade is allowed or not; one that is allowed is a safe one.",
         write={"allow_downgrade": lambda update: update.upgrade_type != _UPGRADE},
-        read=_read_allow_downgrade,
-    ),
-    Difference(
-        api="offset_fetch",
-        kind="request",
-        entity="OffsetFetchRequest",
-        versions=range(8),
-        story="it asks for one group.",
-        write={
-            name: _first_group(name, OffsetFetchRequestGroup(group_id="", topics=()))
-            for name in ("group_id", "topics")
+        read=lambda values: {
+            "upgrade_type": _SAFE_DOWNGRADE if values["allow_downgrade"] else _UPGRADE
         },
-        read=_read_group_request,
+    ),
+    _request(
+        "offset_fetch",
+        8,
+        "it asks for one group.",
+        write=_first(
+            "groups", OffsetFetchRequestGroup(group_id="", topics=()), "group_id", "topics"
+        ),
+        read=lambda values: {
+            "groups": (
+                OffsetFetchRequestGroup(group_id=values["group_id"], topics=values["topics"]),
+            )
+        },
         elements={"topics": OffsetFetchRequestTopics},
     ),
-    Difference(
-        api="offset_fetch",
-        kind="response",
-        entity="OffsetFetchResponse",
-        versions=range(8),
-        story="it answers for one group, without its name.",
-        write={
-            name: _first_group(name, OffsetFetchResponseGroup())
-            for name in ("topics", "error_code")
+    _response(
+        "offset_fetch",
+        8,
+        "it answers for one group, without its name.",
+        write=_first("groups", OffsetFetchResponseGroup(), "topics", "error_code"),
+        read=lambda values: {
+            "groups": (
+                OffsetFetchResponseGroup(
+                    topics=values["topics"], error_code=values.get("error_code", ErrorCode.NONE)
+                ),
+            )
         },
-        read=_read_group_response,
         elements={"topics": OffsetFetchResponseTopics},
     ),
 )

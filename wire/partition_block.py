@@ -2,7 +2,7 @@
 
 `encode` writes a block byte for byte as its records, one by one, would be written; `decode` reads
 runs of one shape as blocks, and the rest as records, in the order of the log. Both know a few
-shapes only (`wire.partition_shapes`); the codec of single records serves for all others.
+shapes only (`wire.partition_columns`); the codec of single records serves for all others.
 
 Writers should hand in `grouped(block)`, where the order of rows is free: long runs of one shape
 are what makes both ways fast. A decoded block never names a partition twice, so that its rows may
@@ -45,9 +45,13 @@ from wire.partition_columns import (
     NewPartitions,
     PartitionBlock,
     PartitionChanges,
+    as_block,
+    block_of_runs,
+    columns_of,
+    shape_keys,
+    shape_of,
     take,
 )
-from wire.partition_shapes import as_block, block_of_runs, columns_of, shape_keys, shape_of
 from wire.record_rows import (
     DELTAS_MAX,
     Columns,

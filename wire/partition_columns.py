@@ -1,43 +1,54 @@
 """Partition records as columns: a block stands for its records, row by row.
 
 A block holds the common shapes: up to 8 replicas, no reassignment, no eligible leader replicas.
-What does not fit (`fits`) stays a single record.
+A record that does not fit (`fits`) stays a single record.
 
 A list of a row lies in a matrix of 8 columns beside its length: `isr[row, : isr_counts[row]]`.
-What is behind is padding, which writers need not set and readers must not look at.
+The rest of the row is padding, which writers need not set and readers must not look at.
 
-Blocks are values: nobody changes the columns of a block that others have seen. How rows look on
-the wire is decided in `wire.partition_shapes`.
+Blocks are values: nobody changes the columns of a block that others have seen.
 
-Source: KIP-631's PartitionRecord and PartitionChangeRecord.
+Source: KIP-631's PartitionRecord and PartitionChangeRecord, versions 0 to 2.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wire.message import Message, fields_of
 from wire.metadata_records import (
     LEADER_UNCHANGED,
     RECOVERY_UNCHANGED,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    record_frame,
 )
+from wire.record_rows import Column, Columns, Rows, Shape
 
 __all__ = [
     "ISR_UNCHANGED",
-    "REPLICAS_MAX",
-    "TOPIC_ID",
-    "Int8s",
+    "DIRECTORIES_SINCE",
     "Int32s",
+    "Int8s",
     "NewPartitions",
     "PartitionBlock",
     "PartitionChanges",
+    "REPLICAS_MAX",
+    "TOPIC_ID",
     "Uuids",
+    "as_block",
+    "block_of_runs",
+    "columns_of",
     "joined",
+    "rows_of",
+    "shape_keys",
+    "shape_of",
     "take",
     "uuid_column",
 ]
@@ -49,6 +60,27 @@ TOPIC_ID = np.dtype("V16")
 Uuids = NDArray[np.void]  # 16 bytes each
 Int8s = NDArray[np.int8]
 Int32s = NDArray[np.int32]
+
+
+# The names of the columns of each kind of block, and the fields of the record that they hold.
+_CHANGED = {
+    "partition_ids": "partition_id",
+    "topic_ids": "topic_id",
+    "isr": "isr",
+    "leaders": "leader",
+    "recovery_states": "leader_recovery_state",
+}
+_CREATED = {
+    "partition_ids": "partition_id",
+    "topic_ids": "topic_id",
+    "replicas": "replicas",
+    "isr": "isr",
+    "leaders": "leader",
+    "leader_epochs": "leader_epoch",
+    "partition_epochs": "partition_epoch",
+    "directories": "directories",
+}
+_COUNTS = {"isr": "isr_counts", "replicas": "replica_counts", "directories": "directory_counts"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,7 +102,7 @@ class PartitionChanges:
 
     @staticmethod
     def unchanged(topic_ids: Uuids, partition_ids: Int32s) -> "PartitionChanges":
-        """A block that changes nothing yet: for its maker to fill in what does change."""
+        """A block that changes nothing yet: its maker fills in what does change."""
         count = len(partition_ids)
         return PartitionChanges(
             topic_ids=topic_ids,
@@ -84,49 +116,15 @@ class PartitionChanges:
     @staticmethod
     def fits(record: PartitionChangeRecord) -> bool:
         """Says the record no more than a row can?"""
-        others = (
-            record.replicas,
-            record.removing_replicas,
-            record.adding_replicas,
-            record.directories,
-            record.eligible_leader_replicas,
-            record.last_known_elr,
-        )
-        return others == (None,) * len(others) and len(record.isr or ()) <= REPLICAS_MAX
+        return _fits(record, _CHANGED)
 
     @staticmethod
     def from_records(records: Sequence[PartitionChangeRecord]) -> "PartitionChanges":
         """Every record must fit."""
-        assert all(map(PartitionChanges.fits, records)), "a record that does not fit"
-        isr, isr_counts = _int32_matrix([record.isr for record in records])
-        return PartitionChanges(
-            topic_ids=uuid_column(record.topic_id for record in records),
-            partition_ids=_int32s(record.partition_id for record in records),
-            isr=isr,
-            isr_counts=isr_counts,
-            leaders=_int32s(record.leader for record in records),
-            recovery_states=np.array([r.leader_recovery_state for r in records], np.int8),
-        )
+        return PartitionChanges(**_columns_from(records, _CHANGED))
 
     def records(self) -> tuple[PartitionChangeRecord, ...]:
-        columns = zip(
-            _uuids(self.topic_ids),
-            self.partition_ids.tolist(),
-            _lists(self.isr, self.isr_counts),
-            self.leaders.tolist(),
-            self.recovery_states.tolist(),
-            strict=True,
-        )
-        return tuple(
-            PartitionChangeRecord(
-                topic_id=topic_id,
-                partition_id=partition_id,
-                isr=isr,
-                leader=leader,
-                leader_recovery_state=recovery_state,
-            )
-            for topic_id, partition_id, isr, leader, recovery_state in columns
-        )
+        return tuple(PartitionChangeRecord(**row) for row in rows_of(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,73 +152,15 @@ class NewPartitions:
     @staticmethod
     def fits(record: PartitionRecord) -> bool:
         """Says the record no more than a row can?"""
-        others = (
-            record.removing_replicas,
-            record.adding_replicas,
-            record.leader_recovery_state,
-            record.eligible_leader_replicas,
-            record.last_known_elr,
-        )
-        longest = max(len(record.replicas), len(record.isr), len(record.directories))
-        return others == ((), (), 0, None, None) and longest <= REPLICAS_MAX
+        return _fits(record, _CREATED)
 
     @staticmethod
     def from_records(records: Sequence[PartitionRecord]) -> "NewPartitions":
         """Every record must fit."""
-        assert all(map(NewPartitions.fits, records)), "a record that does not fit"
-        replicas, replica_counts = _int32_matrix([record.replicas for record in records])
-        isr, isr_counts = _int32_matrix([record.isr for record in records])
-        directories = np.zeros((len(records), REPLICAS_MAX), TOPIC_ID)
-        for row, record in enumerate(records):
-            directories[row, : len(record.directories)] = uuid_column(record.directories)
-        return NewPartitions(
-            topic_ids=uuid_column(record.topic_id for record in records),
-            partition_ids=_int32s(record.partition_id for record in records),
-            replicas=replicas,
-            replica_counts=replica_counts,
-            isr=isr,
-            isr_counts=isr_counts,
-            leaders=_int32s(record.leader for record in records),
-            leader_epochs=_int32s(record.leader_epoch for record in records),
-            partition_epochs=_int32s(record.partition_epoch for record in records),
-            directories=directories,
-            directory_counts=np.array([len(r.directories) for r in records], np.int8),
-        )
+        return NewPartitions(**_columns_from(records, _CREATED))
 
     def records(self) -> tuple[PartitionRecord, ...]:
-        columns = zip(
-            _uuids(self.topic_ids),
-            self.partition_ids.tolist(),
-            _lists(self.replicas, self.replica_counts),
-            _lists(self.isr, self.isr_counts),
-            self.leaders.tolist(),
-            self.leader_epochs.tolist(),
-            self.partition_epochs.tolist(),
-            _lists(self.directories, self.directory_counts),
-            strict=True,
-        )
-        return tuple(
-            PartitionRecord(
-                topic_id=topic_id,
-                partition_id=partition_id,
-                replicas=replicas or (),
-                isr=isr or (),
-                leader=leader,
-                leader_epoch=leader_epoch,
-                partition_epoch=partition_epoch,
-                directories=tuple(UUID(bytes=directory) for directory in directories or ()),
-            )
-            for (
-                topic_id,
-                partition_id,
-                replicas,
-                isr,
-                leader,
-                leader_epoch,
-                partition_epoch,
-                directories,
-            ) in columns
-        )
+        return tuple(PartitionRecord(**row) for row in rows_of(self))
 
 
 PartitionBlock = PartitionChanges | NewPartitions
@@ -253,31 +193,199 @@ def _check(block: PartitionBlock) -> None:
     rows = len(block.partition_ids)
     for field in fields(block):
         column = getattr(block, field.name)
-        is_matrix = field.name in ("isr", "replicas", "directories")
-        expected = (rows, REPLICAS_MAX) if is_matrix else (rows,)
+        expected = (rows, REPLICAS_MAX) if field.name in _COUNTS else (rows,)
         assert column.shape == expected, (field.name, column.shape, expected)
 
 
-def _int32s(values: Iterable[int]) -> Int32s:
-    return np.fromiter(values, np.int32)
+# --- from and to records ------------------------------------------------------------------------
 
 
-def _int32_matrix(lists: Sequence[Sequence[int] | None]) -> tuple[Int32s, Int8s]:
-    matrix = np.full((len(lists), REPLICAS_MAX), -1, np.int32)
+def _fits(record: Message, columns: Mapping[str, str]) -> bool:
+    held = columns.values()
+    has_others = any(
+        getattr(record, name) != field.default
+        for name, field in fields_of(type(record)).items()
+        if name not in held
+    )
+    lists = (getattr(record, columns[name]) for name in _COUNTS if name in columns)
+    return not has_others and all(len(each or ()) <= REPLICAS_MAX for each in lists)
+
+
+def _columns_from(records: Sequence[Message], columns: Mapping[str, str]) -> dict[str, Any]:
+    assert all(_fits(record, columns) for record in records), "a record that does not fit"
+    found: dict[str, Any] = {}
+    for name, field in columns.items():
+        values = [getattr(record, field) for record in records]
+        if name in _COUNTS:
+            found[name], found[_COUNTS[name]] = _matrix(values, is_of_ids=name == "directories")
+        elif name == "topic_ids":
+            found[name] = uuid_column(values)
+        else:
+            found[name] = np.array(values, np.int8 if name == "recovery_states" else np.int32)
+    return found
+
+
+def _matrix(
+    lists: Sequence[Sequence[Any] | None], *, is_of_ids: bool
+) -> tuple[NDArray[Any], Int8s]:
+    shape = (len(lists), REPLICAS_MAX)
+    matrix = np.zeros(shape, TOPIC_ID) if is_of_ids else np.full(shape, -1, np.int32)
     counts = np.full(len(lists), ISR_UNCHANGED, np.int8)
     for row, values in enumerate(lists):
         if values is not None:
-            matrix[row, : len(values)] = values
+            matrix[row, : len(values)] = uuid_column(values) if is_of_ids else values
             counts[row] = len(values)
     return matrix, counts
 
 
-def _lists(matrix: NDArray[Any], counts: Int8s) -> list[tuple[Any, ...] | None]:
-    return [
-        None if count < 0 else tuple(values[:count])
-        for values, count in zip(matrix.tolist(), counts.tolist(), strict=True)
-    ]
+def _uuid(value: bytes) -> UUID:
+    return UUID(bytes=value)
 
 
-def _uuids(column: Uuids) -> list[UUID]:
-    return [UUID(bytes=value) for value in column.tolist()]
+def rows_of(
+    block: PartitionBlock,
+    id_of: Callable[[bytes], Any] = _uuid,
+    list_of: Callable[[Iterable[Any]], Any] = tuple,
+) -> Iterator[dict[str, Any]]:
+    """Each row as the fields of its record, with ids and lists in the form that is asked for."""
+    columns = _CHANGED if isinstance(block, PartitionChanges) else _CREATED
+    values: list[Iterable[Any]] = []
+    for name in columns:
+        column = getattr(block, name).tolist()
+        if name == "topic_ids":
+            column = map(id_of, column)
+        elif name in _COUNTS:
+            if name == "directories":
+                column = (map(id_of, each) for each in column)
+            counts = getattr(block, _COUNTS[name]).tolist()
+            column = (
+                None if count < 0 else list_of(islice(each, count))
+                for each, count in zip(column, counts, strict=True)
+            )
+        values.append(column)
+    for row in zip(*values, strict=True):
+        yield dict(zip(columns.values(), row, strict=True))
+
+
+# --- on the wire --------------------------------------------------------------------------------
+
+# Two rows have one shape if the same lists have the same lengths and the same tagged fields are
+# there; their bytes then differ in columns only. A shape has a key, by which rows are grouped, a
+# layout for `wire.record_rows`, and is read back from the rows of a matching run.
+
+_PARTITION: Shape = (Column("partition_ids", ">i4"), Column("topic_ids", "V16"))
+_LEADER_AND_EPOCHS: Shape = (
+    Column("leaders", ">i4"),
+    Column("leader_epochs", ">i4"),
+    Column("partition_epochs", ">i4"),
+)
+_NO_REASSIGNMENT = b"\x01\x01"  # removing and adding replicas: two empty arrays
+_NO_TAGS = b"\x00"
+DIRECTORIES_SINCE = 1  # version of PartitionRecord
+_COUNT_BITS = 4  # enough for 0 to REPLICAS_MAX
+
+
+def as_block(record: MetadataRecord) -> PartitionBlock | None:
+    """A block of the one record, or None if no row can say it."""
+    if isinstance(record, PartitionChangeRecord) and PartitionChanges.fits(record):
+        return PartitionChanges.from_records((record,))
+    if isinstance(record, PartitionRecord) and NewPartitions.fits(record):
+        return NewPartitions.from_records((record,))
+    return None
+
+
+def shape_keys(block: PartitionBlock) -> NDArray[np.int16]:
+    """One number a row: equal numbers are equal shapes."""
+    match block:
+        case PartitionChanges():
+            keys = (block.isr_counts - ISR_UNCHANGED).astype(np.int16)
+            keys[block.leaders != LEADER_UNCHANGED] |= 1 << _COUNT_BITS
+            keys[block.recovery_states != RECOVERY_UNCHANGED] |= 2 << _COUNT_BITS
+            return keys
+        case NewPartitions():
+            keys = block.replica_counts.astype(np.int16) << 2 * _COUNT_BITS
+            keys |= block.isr_counts.astype(np.int16) << _COUNT_BITS
+            return keys | block.directory_counts
+        case other:
+            assert_never(other)
+
+
+def shape_of(block: PartitionBlock, row: int, version: int) -> Shape:
+    """The value of a row, written in `version` of its record."""
+    match block:
+        case PartitionChanges():
+            return _shape_of_change(block, row, version)
+        case NewPartitions():
+            return _shape_of_partition(block, row, version)
+        case other:
+            assert_never(other)
+
+
+def _shape_of_change(block: PartitionChanges, row: int, version: int) -> Shape:
+    tagged: list[Shape] = []  # tag, size, value
+    if (count := int(block.isr_counts[row])) != ISR_UNCHANGED:
+        tagged.append((bytes((0, 1 + 4 * count)), *_array("isr", ">i4", count)))
+    if block.leaders[row] != LEADER_UNCHANGED:
+        tagged.append((bytes((1, 4)), Column("leaders", ">i4")))
+    if block.recovery_states[row] != RECOVERY_UNCHANGED:
+        tagged.append((bytes((5, 1)), Column("recovery_states", "i1")))
+    frame = record_frame(PartitionChangeRecord, version)
+    pieces: Shape = (frame, *_PARTITION, bytes((len(tagged),)))
+    for field in tagged:
+        pieces += field
+    return pieces
+
+
+def _shape_of_partition(block: NewPartitions, row: int, version: int) -> Shape:
+    directory_count = int(block.directory_counts[row])
+    directories: Shape = ()
+    if version >= DIRECTORIES_SINCE:
+        directories = _array("directories", "V16", directory_count)
+    elif directory_count:
+        raise ValueError(f"PartitionRecord version {version} has no directories")
+    return (
+        record_frame(PartitionRecord, version),
+        *_PARTITION,
+        *_array("replicas", ">i4", int(block.replica_counts[row])),
+        *_array("isr", ">i4", int(block.isr_counts[row])),
+        _NO_REASSIGNMENT,
+        *_LEADER_AND_EPOCHS,
+        *directories,
+        _NO_TAGS,
+    )
+
+
+def _array(name: str, item: str, count: int) -> Shape:
+    assert 0 <= count <= REPLICAS_MAX, (name, count)
+    length = bytes((count + 1,))
+    return (length, Column(name, item, count)) if count else (length,)
+
+
+def columns_of(block: PartitionBlock, rows: slice) -> Columns:
+    """The values of rows of one shape, by the names that `shape_of` uses, and others."""
+    return {field.name: getattr(block, field.name)[rows] for field in fields(block)}
+
+
+def block_of_runs(runs: Sequence[tuple[Rows, PartitionBlock]]) -> PartitionBlock:
+    """Rows of the wire in columns: runs of one kind, each with a block of its first record.
+
+    What is no column of a run is the same in all its rows.
+    """
+    kind = type(runs[0][1])
+    return kind(**{field.name: _column(field.name, runs) for field in fields(kind)})
+
+
+def _column(name: str, runs: Sequence[tuple[Rows, PartitionBlock]]) -> NDArray[Any]:
+    """Written once, whatever the runs: a failure's blocks are larger than the caches."""
+    first = getattr(runs[0][1], name)
+    column = np.zeros((sum(len(rows) for rows, _ in runs), *first.shape[1:]), first.dtype)
+    end = 0
+    for rows, like in runs:
+        start, end = end, end + len(rows)
+        if name not in (rows.dtype.names or ()):
+            column[start:end] = getattr(like, name)
+        elif column.ndim == 1:
+            column[start:end] = rows[name]
+        else:
+            column[start:end, : rows[name].shape[1]] = rows[name]
+    return column

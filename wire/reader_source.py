@@ -95,7 +95,7 @@ class _ReaderSource:
         lacking = [name for name in given if name not in fields_of(canonical)]
 
         def adjusted(**values: Any) -> Any:
-            adjust(values)
+            values |= adjust(values)
             for name in lacking:
                 values.pop(name, None)
             return canonical(**values)

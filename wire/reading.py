@@ -16,7 +16,7 @@ from wire.errors import ErrorCode
 from wire.layout import ELEMENTS_MAX, STRING_BYTES_MAX
 from wire.varint import Malformed, read_uvarint
 
-__all__ = ["NOT_WHOLE", "READING", "Reader", "unreadable"]
+__all__ = ["READING", "Reader"]
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 

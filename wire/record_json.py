@@ -13,26 +13,14 @@ from functools import cache
 from typing import Any, get_args
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wire.control_records import ControlRecord, Voters
 from wire.message import Message, fields_of
-from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED, MetadataRecord
-from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges
+from wire.metadata_records import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from wire.partition_columns import PartitionBlock, PartitionChanges, rows_of
 from wire.primitives import uuid_text
 from wire.record_schema import shown_fields
 
-__all__ = [
-    "DIRECTORIES_SINCE",
-    "field_names",
-    "json_name",
-    "json_of",
-    "json_of_rows",
-    "type_name",
-]
-
-DIRECTORIES_SINCE = 1  # the version of PartitionRecord
+__all__ = ["field_names", "json_of", "json_of_rows", "type_name"]
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -77,70 +65,15 @@ def json_of_rows(
     block: PartitionBlock, version: int, id_text: Callable[[bytes], str]
 ) -> Iterator[dict[str, Any]]:
     """As `json_of` has the records of a block; `id_text` puts ids into words."""
-    match block:
-        case PartitionChanges():
-            return _json_of_changes(block, id_text)
-        case NewPartitions():
-            return _json_of_partitions(block, version, id_text)
-
-
-def _json_of_changes(
-    block: PartitionChanges, id_text: Callable[[bytes], str]
-) -> Iterator[dict[str, Any]]:
-    columns = zip(
-        block.partition_ids.tolist(),
-        map(id_text, block.topic_ids.tolist()),
-        block.isr.tolist(),
-        block.isr_counts.tolist(),
-        block.leaders.tolist(),
-        block.recovery_states.tolist(),
-        strict=True,
-    )
-    for index, topic_id, isr, isr_count, leader, state in columns:
-        data: dict[str, Any] = {"partitionId": index, "topicId": topic_id}
-        if isr_count >= 0:
-            data["isr"] = isr[:isr_count]
-        if leader != LEADER_UNCHANGED:
-            data["leader"] = leader
-        if state != RECOVERY_UNCHANGED:
-            data["leaderRecoveryState"] = state
-        yield data
-
-
-def _json_of_partitions(
-    block: NewPartitions, version: int, id_text: Callable[[bytes], str]
-) -> Iterator[dict[str, Any]]:
-    columns = zip(
-        block.partition_ids.tolist(),
-        map(id_text, block.topic_ids.tolist()),
-        _lists(block.replicas, block.replica_counts),
-        _lists(block.isr, block.isr_counts),
-        block.leaders.tolist(),
-        block.leader_epochs.tolist(),
-        block.partition_epochs.tolist(),
-        _lists(block.directories, block.directory_counts),
-        strict=True,
-    )
-    for index, topic_id, replicas, isr, leader, leader_epoch, partition_epoch, ids in columns:
-        data = {
-            "partitionId": index,
-            "topicId": topic_id,
-            "replicas": replicas,
-            "isr": isr,
-            "removingReplicas": [],
-            "addingReplicas": [],
-            "leader": leader,
-            "leaderEpoch": leader_epoch,
-            "partitionEpoch": partition_epoch,
+    record_type = PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
+    shown = shown_fields(record_type, version)
+    for row in rows_of(block, id_text, list):
+        values = [(name, row.get(name, default), tag, default) for name, tag, default in shown]
+        yield {
+            json_name(name): [] if value == () else value
+            for name, value, is_tagged, default in values
+            if not is_tagged or value != default
         }
-        if version >= DIRECTORIES_SINCE:
-            data["directories"] = list(map(id_text, ids))
-        yield data
-
-
-def _lists(matrix: NDArray[Any], counts: NDArray[np.int8]) -> Iterator[list[Any]]:
-    for values, count in zip(matrix.tolist(), counts.tolist(), strict=True):
-        yield values[:count]
 
 
 def _value(value: Any, version: int) -> Any:

@@ -23,7 +23,6 @@ from wire.varint import varint
 
 __all__ = [
     "DELTAS_MAX",
-    "Bytes",
     "Column",
     "Columns",
     "RowTemplate",

@@ -18,15 +18,7 @@ from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from wire.layout import EntityLayout, FieldLayout
-from wire.message import (
-    REQUIRED,
-    Message,
-    element_type,
-    fields_of,
-    is_array,
-    is_nullable,
-    replace,
-)
+from wire.message import REQUIRED, Message, element_type, fields_of, is_array, is_nullable, replace
 from wire.reader_source import compiled_reader
 from wire.reading import Reader
 from wire.rules import NOTHING_IS_LOST

@@ -14,7 +14,8 @@ __all__ = ["NOTHING_IS_LOST", "Difference", "Rules"]
 class Difference:
     """`write`: field of the version -> its value, from the canonical entity.
 
-    `read` edits the fields that were read, by name, before they become the canonical entity.
+    `read` takes the fields that were read, by name, and returns those that the canonical entity has
+    instead. It may take away what it has used.
     """
 
     api: str
@@ -23,7 +24,7 @@ class Difference:
     versions: range
     story: str  # for docs/compatibility.md
     write: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    read: Callable[[dict[str, Any]], None] | None = None
+    read: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     elements: Mapping[str, type] = field(default_factory=dict)  # of fields that only it has
 
 
@@ -35,8 +36,8 @@ class Rules:
     # By entity, fields that may not be left out unless they have their default. None: no field may.
     must_arrive: Mapping[str, tuple[str, ...]] | None
 
-    def adjust(self, entity: str) -> Callable[[dict[str, Any]], None] | None:
-        """What edits the fields of an entity after reading."""
+    def adjust(self, entity: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+        """The function that replaces fields of an entity after reading."""
         found = self.differences.get(entity)
         return found.read if found is not None else None
 

@@ -21,7 +21,7 @@ from wire.layout import EntityLayout, FieldLayout
 from wire.message import element_type, is_array, is_nullable
 from wire.primitives import ZERO_UUID
 
-__all__ = ["layout_of", "load_layout"]
+__all__ = ["load_layout"]
 
 _ZERO_OF = {"string": "", "bytes": b"", "records": b"", "bool": False, "uuid": ZERO_UUID}
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from wire.advertising import (
+from wire.api_table import (
+    API_VERSIONS_KEY,
     SOFTWARE_NAME_SINCE,
+    ListenerKind,
     api_versions_unsupported,
     names_its_software,
 )
-from wire.api_table import API_VERSIONS_KEY, ListenerKind
 from wire.apis import (
     DecodedRequest,
     RequestHeader,

@@ -13,12 +13,11 @@ from typing import Any
 
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
 from wire.message import REQUIRED, element_type, fields_of, is_nullable
-from wire.misfits import misfit
 from wire.primitives import ZERO_UUID
 from wire.rules import Rules
 from wire.source import Source
 from wire.varint import uvarint
-from wire.writing import WRITING, Writer, number_arrays
+from wire.writing import WRITING, Writer, misfit, number_arrays
 
 __all__ = ["compiled_writer", "writer_source"]
 

@@ -10,8 +10,7 @@ from controller.metadata import alter_partition
 from controller.metadata.authorized_operations import ON_CLUSTER
 from controller.metadata.changes import Change
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
-from wire.advertising import api_versions_response, finalized_features
-from wire.api_table import ListenerKind
+from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (

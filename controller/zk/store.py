@@ -33,6 +33,7 @@ from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter
+from wire.zk.request_costs import batches
 from wire.zk.session import (
     Check,
     Committed,
@@ -47,7 +48,6 @@ from wire.zk.session import (
     Write,
     Written,
 )
-from wire.zk.sizes import batches
 
 __all__ = ["Decide", "StateStore"]
 

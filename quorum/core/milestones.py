@@ -8,7 +8,7 @@
     elected    this process has become the active controller
     ready      it has finished what a new controller has to do first
 
-A core has no clock: whoever takes its traces says when (`quorumlab.milestones`). What is noticed
+A core has no clock: whoever takes its traces says when (`quorumlab.node_parts`). What is noticed
 before it is known what it means, or is told when it is over, is dated by an `instant`: a later
 milestone that names it in `since` has happened then.
 """

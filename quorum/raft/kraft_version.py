@@ -12,8 +12,7 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
-from wire.advertising import api_versions_for
-from wire.api_table import APIS, ListenerKind
+from wire.api_table import APIS, ListenerKind, api_versions_for
 from wire.control_records import KRaftVersion, KRaftVersionRange
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.primitives import ZERO_UUID

@@ -130,14 +130,8 @@ class Attempts:
     # --- what is known ------------------------------------------------------------------
 
     @property
-    def are_all_written(self) -> bool:
-        """Has every partition taken a record since the mark, or at all if there was none?"""
-        if self._marked_ns is None:
-            return all(each.is_known for each in self._partitions)
-        return all(each.first_ns is not None for each in self._partitions)
-
-    @property
     def written(self) -> int:
+        """How many partitions have taken a record since the mark, or at all if there was none."""
         if self._marked_ns is None:
             return sum(each.is_known for each in self._partitions)
         return sum(each.first_ns is not None for each in self._partitions)

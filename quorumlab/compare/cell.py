@@ -16,8 +16,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import BROKERS, CONTROLLERS, EXPERIMENTS, Experiment
-from quorumlab.compare.ledger import difference
-from quorumlab.compare.phases import phases_of
+from quorumlab.compare.node_measurements import difference, phases_of
 from quorumlab.compare.reading import read_back
 from quorumlab.compare.results import (
     FAILED,
@@ -34,7 +33,7 @@ from quorumlab.compare.stage import GaveUp, Stage
 from quorumlab.compare.subjects import Subject, Timeouts, settings_of, silence_ms, subject_named
 from quorumlab.interrupts import uninterrupted
 
-__all__ = ["measure", "staged"]
+__all__ = ["measure"]
 
 _TRAILING_SECONDS = 0.3  # milestones come behind the first writes
 
@@ -91,24 +90,19 @@ def _created(
 
 
 def _end(stage: Stage) -> None:
-    """All at once: nobody has time to say anything more. Who is in a hurry waits for this."""
+    """Ends all at once: no node has time to say anything more. An interrupt waits for this."""
     with uninterrupted():
-        _kill(stage)
-
-
-def _kill(stage: Stage) -> None:
-    if stage.client is not None:
-        stage.client.stop()
-    cluster = stage.cluster
-    for node_id in cluster.running():
-        cluster.kill(node_id)
-    zookeeper = cluster.zookeeper
-    if zookeeper is not None:
-        for server in zookeeper.servers:
-            if zookeeper.process(server) is not None:
+        if stage.client is not None:
+            stage.client.stop()
+        cluster = stage.cluster
+        for node_id in cluster.running():
+            cluster.kill(node_id)
+        zookeeper = cluster.zookeeper
+        for server in () if zookeeper is None else zookeeper.servers:
+            if zookeeper is not None and zookeeper.process(server) is not None:
                 zookeeper.kill(server.id)
-    if cluster.delay_line is not None:
-        cluster.delay_line.stop()
+        if cluster.delay_line is not None:
+            cluster.delay_line.stop()
 
 
 def measure(
@@ -124,7 +118,15 @@ def measure(
     subject, experiment = subject_named(key.subject), EXPERIMENTS[key.experiment]
     timeouts: Timeouts = "equal" if key.timeouts == "equal" else "defaults"
     settings = settings_of(subject, timeouts, experiment.settings)
-    cell = replace(_empty(key), silence_ms=silence_ms(subject, settings), limit_seconds=seconds)
+    cell = Cell(
+        subject=key.subject,
+        experiment=key.experiment,
+        partitions=key.partitions,
+        timeouts=key.timeouts,
+        outcome=MEASURED,
+        silence_ms=silence_ms(subject, settings),
+        limit_seconds=seconds,
+    )
     why_not = experiment.why_not(subject)
     if why_not:
         return replace(cell, outcome=NOT_THERE, why=why_not)
@@ -147,16 +149,6 @@ def measure(
     except ClusterError as error:
         cell = replace(cell, outcome=FAILED, why=str(error))
     return replace(cell, seconds=round(time.monotonic() - began, 1))
-
-
-def _empty(key: CellKey) -> Cell:
-    return Cell(
-        subject=key.subject,
-        experiment=key.experiment,
-        partitions=key.partitions,
-        timeouts=key.timeouts,
-        outcome=MEASURED,
-    )
 
 
 def _collected(cell: Cell, stage: Stage, trial: Trial, subject: Subject) -> Cell:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
-from quorumlab.compare.topics import Topic, named, place_of
+from quorumlab.compare.experiments import Topic, named, place_of
 from wire.batch import data_batch
 from wire.messages.producing import (
     PartitionProduceData,
@@ -22,7 +22,7 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
-__all__ = ["MeasuringClient", "Silences"]
+__all__ = ["MeasuringClient"]
 
 _CONNECTIONS = 2  # a broker
 _PARTITIONS_MAX = 32  # of a request
@@ -77,10 +77,10 @@ class MeasuringClient:
         """Until every partition has taken a record. `check` is told how far, and may raise."""
         while True:
             with self._lock:
-                if self._attempts.are_all_written:
-                    return
-                written = self._attempts.written
-            check(f"{written} of {len(self._attempts.placed)} partitions take records")
+                written, every = self._attempts.written, len(self._attempts.placed)
+            if written == every:
+                return
+            check(f"{written} of {every} partitions take records")
             time.sleep(0.02)
 
     def led_by(self, broker: int) -> list[int]:
@@ -124,7 +124,8 @@ class MeasuringClient:
         with self._lock:
             self._attempts.speaks(broker)
         while not self._stop.is_set():
-            taken = self._take(broker)
+            with self._lock:
+                taken = self._attempts.take(broker, time.monotonic_ns(), _PARTITIONS_MAX)
             if not taken:
                 self._stop.wait(_IDLE_SECONDS)
                 continue
@@ -132,16 +133,9 @@ class MeasuringClient:
             try:
                 outcomes = self._outcomes(client.ask(self._request(taken), ProduceResponse))
             finally:
-                self._told(broker, taken, outcomes)
-
-    def _take(self, broker: int) -> list[Attempt]:
-        with self._lock:
-            return self._attempts.take(broker, time.monotonic_ns(), _PARTITIONS_MAX)
-
-    def _told(self, broker: int, taken: Sequence[Attempt], outcomes: Mapping[int, Outcome]) -> None:
-        now_ns = time.monotonic_ns()
-        with self._lock:
-            self._attempts.told(broker, taken, outcomes, now_ns)
+                now_ns = time.monotonic_ns()
+                with self._lock:
+                    self._attempts.told(broker, taken, outcomes, now_ns)
 
     def _request(self, taken: Sequence[Attempt]) -> ProduceRequest:
         now_ms = time.time_ns() // 1_000_000

@@ -4,13 +4,30 @@ How each is done to running processes is in `scenarios`. Steps are named in thei
 the nodes are milestones (`phases.STEPS`), the others are seen from outside.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from quorum.core.milestones import Occasion
 from quorumlab.compare.subjects import Subject
+from wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from wire.primitives import ZERO_UUID
 
-__all__ = ["DATA_MAX", "BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
+__all__ = [
+    "BROKERS",
+    "CONTROLLERS",
+    "DATA_MAX",
+    "EXPERIMENTS",
+    "Experiment",
+    "PER_TOPIC",
+    "QUICK",
+    "Topic",
+    "creation",
+    "named",
+    "place_of",
+    "placement",
+    "topics_for",
+]
 
 BROKERS = 3
 DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes
@@ -152,3 +169,42 @@ def _from(holders: Sequence[int], first: int) -> Sequence[int]:
     """All of them, beginning behind `first`: so that not always the same comes second."""
     at = holders.index(first)
     return (*holders[at:], *holders[:at])
+
+
+PER_TOPIC = 9000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    name: str
+    first: int  # the number of its partition 0 among all
+    placed: Sequence[tuple[int, ...]]  # by partition: its replicas
+    id: UUID = ZERO_UUID  # known once it is created
+
+
+def topics_for(placed: Sequence[tuple[int, ...]]) -> Iterator[Topic]:
+    for number, first in enumerate(range(0, len(placed), PER_TOPIC)):
+        part = placed[first : first + PER_TOPIC]
+        yield Topic(name=f"compared-{number}", first=first, placed=part)
+
+
+def place_of(topics: Sequence[Topic], partition: int) -> tuple[int, int]:
+    """Which of `topics`, and which partition of it."""
+    number, index = divmod(partition, PER_TOPIC)
+    assert index < len(topics[number].placed), (partition, len(topics))
+    return number, index
+
+
+def named(topics: Sequence[Topic], name: str, topic_id: UUID) -> Topic:
+    """The one that an answer is about: it has the name or the id, by its version."""
+    return next(each for each in topics if name == each.name or topic_id == each.id)
+
+
+def creation(topic: Topic, timeout_ms: int) -> CreateTopicsRequest:
+    placed = tuple(
+        CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+        for index, replicas in enumerate(topic.placed)
+    )
+    return CreateTopicsRequest(
+        topics=(CreatableTopic(name=topic.name, assignments=placed),), timeout_ms=timeout_ms
+    )

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from jepsen_like.report.page import digest
 from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
-from quorumlab.compare.ledger import goes_on, of_all_roles
+from quorumlab.compare.node_measurements import goes_on, of_all_roles
 from quorumlab.compare.plots import bars, curve_legend, curves, legend, shown_ms
 from quorumlab.compare.results import MEASURED, Cell, Results, Spread
 from quorumlab.compare.segments import SINCE_DETECTED, exponent, in_words, own_times, segments

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged
-from quorumlab.compare.topics import Topic, named, place_of
+from quorumlab.compare.experiments import Topic, named, place_of
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-__all__ = ["ReadBack", "lost", "read_back"]
+__all__ = ["lost", "read_back"]
 
 _PARTITIONS_MAX = 200  # of a fetch
 _BYTES_MAX = 1 << 20

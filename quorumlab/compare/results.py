@@ -28,9 +28,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quorumlab.compare.phases import Phase
+from quorumlab.compare.node_measurements import Phase
 
-__all__ = ["SCHEMA", "Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
+__all__ = ["Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
 
 SCHEMA = "quorumlab-compare/1"
 MEASURED, GAVE_UP, NOT_THERE, FAILED = "measured", "gave up", "not there", "failed"

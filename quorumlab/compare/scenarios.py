@@ -13,9 +13,9 @@ from random import Random
 from jepsen_like.real.kafka_client import refusal
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.zookeeper import ZooKeeper
-from quorumlab.compare.ledger import Counts
+from quorumlab.compare.experiments import Topic
+from quorumlab.compare.node_measurements import Counts
 from quorumlab.compare.stage import Stage, beside
-from quorumlab.compare.topics import Topic
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,

@@ -16,13 +16,18 @@ from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end
-from quorumlab import status
+from quorumlab import cluster_status
 from quorumlab.compare.client import MeasuringClient
-from quorumlab.compare.experiments import DATA_MAX, Experiment, placement
-from quorumlab.compare.ledger import Counts
-from quorumlab.compare.phases import Milestone, milestone_of, phases_of
+from quorumlab.compare.experiments import (
+    DATA_MAX,
+    Experiment,
+    Topic,
+    creation,
+    placement,
+    topics_for,
+)
+from quorumlab.compare.node_measurements import Counts, Milestone, milestone_of, phases_of
 from quorumlab.compare.subjects import Subject
-from quorumlab.compare.topics import Topic, creation, topics_for
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.messages.metadata import MetadataResponsePartition as Described
@@ -129,7 +134,7 @@ class Stage:
         return tuple(node for node in self.cluster.layout.brokers if node.id in running)
 
     def active_controller(self) -> int | None:
-        return status.active_controller(self.cluster)
+        return cluster_status.active_controller(self.cluster)
 
     def kill(self, node_id: int) -> None:
         self._failed_nodes.add(node_id)

@@ -16,7 +16,6 @@ from wire.zk.designs import DESIGNS
 
 __all__ = [
     "ALL_DESIGNS",
-    "EQUAL_SILENCE_MS",
     "QUORUM",
     "Subject",
     "Timeouts",

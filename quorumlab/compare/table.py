@@ -5,23 +5,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.ledger import goes_on, of_all_roles, total
+from quorumlab.compare.node_measurements import goes_on, of_all_roles, total
 from quorumlab.compare.results import MEASURED, Cell
 from quorumlab.compare.segments import exponent, in_words, own_times
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
 from quorumlab.compare.subjects import in_words as settings_in_words
 
-__all__ = [
-    "ZOOKEEPER_REQUESTS",
-    "ZOOKEEPER_WRITES",
-    "Growth",
-    "Table",
-    "figures",
-    "growth_of",
-    "headline",
-    "in_order",
-    "tables",
-]
+__all__ = ["growth_of", "in_order", "tables"]
 
 _KINDS = ("set", "create", "delete")
 # Znodes written, each by itself or in a transaction; and requests, of which that is one.

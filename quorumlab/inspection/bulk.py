@@ -16,13 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorumlab.inspection.batches import Batch
-from quorumlab.inspection.entries import Entry, entries_at
-from quorumlab.inspection.selection import Flags, Selection
-from quorumlab.inspection.telling import TopicNames, json_head, json_text, line_head
-from quorumlab.inspection.where import Condition
+from quorumlab.inspection.entries import (
+    Entry,
+    TopicNames,
+    entries_at,
+    json_head,
+    json_text,
+    line_head,
+)
+from quorumlab.inspection.selection import Condition, Flags, Selection
 from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from wire.partition_block import Change, decode
 from wire.partition_columns import (
+    DIRECTORIES_SINCE,
     REPLICAS_MAX,
     TOPIC_ID,
     NewPartitions,
@@ -31,7 +37,7 @@ from wire.partition_columns import (
     take,
 )
 from wire.primitives import uuid_text
-from wire.record_json import DIRECTORIES_SINCE, json_of_rows
+from wire.record_json import json_of_rows
 
 __all__ = ["BulkText"]
 

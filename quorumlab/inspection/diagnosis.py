@@ -7,12 +7,15 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jepsen_like.advice import command
-from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
+from quorumlab.cluster_status import has_controller, is_healthy
+from quorumlab.inspection.facts import Finding, Holdings, Level, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.output import number_of
+from wire.zk.designs import DESIGNS
 
-__all__ = ["BEHIND_MAX_MS", "diagnose"]
+__all__ = ["diagnose", "findings_of", "removable"]
 
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
@@ -273,3 +276,114 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
                 f"look at its log; `quorumlab quorum describe {live.option} --replication`"
                 " follows it",
             )
+
+
+def removable(live: LiveFacts, held: Holdings) -> list[Finding]:
+    """What is said of its vote, and of what it stores."""
+    is_voter = any(voter.id == held.broker_id for voter in live.voters)
+    if not (is_voter or held.is_registered or held.replicas):
+        text = f"node {held.broker_id} is neither a voter nor a broker of this cluster"
+        return [Finding(Level.WARNING, text)]
+    found = [_voter_removable(live, held.broker_id)] if is_voter else []
+    return [*found, _broker_removable(held)] if held.is_registered or held.replicas else found
+
+
+def _broker_removable(held: Holdings) -> Finding:
+    if not held.replicas:
+        return Finding(
+            Level.FINE,
+            f"yes: broker {held.broker_id} holds no replica",
+            "stop it, then unregister it",
+        )
+    text = f"no: broker {held.broker_id} holds replicas of {held.replicas} partitions"
+    if held.only_in_sync:
+        text += f", and of {held.only_in_sync} the only one in sync"
+    return Finding(
+        Level.PROBLEM, text, "reassign them to other brokers first, and wait for the end"
+    )
+
+
+def _voter_removable(live: LiveFacts, node_id: int) -> Finding:
+    rest = [voter for voter in live.voters if voter.id != node_id]
+    sound = [voter for voter in rest if _is_sound(voter, live)]
+    if not rest:
+        text = f"no: node {node_id} is the only voter"
+        return Finding(Level.PROBLEM, text, "add another voter first")
+    if 2 * len(sound) <= len(rest):
+        return Finding(
+            Level.PROBLEM,
+            f"no: of the {len(rest)} voters that remain only {len(sound)} are up and caught up",
+            "bring the others back first, or the quorum has no majority without this node",
+        )
+    spare = len(sound) - (len(rest) // 2 + 1)
+    return Finding(
+        Level.FINE,
+        f"yes: {len(sound)} of the {len(rest)} voters that remain are up and caught up; after that "
+        f"{spare} of them may fail",
+        _way_out(live, node_id),
+    )
+
+
+def _way_out(live: LiveFacts, node_id: int) -> str:
+    if not live.is_dynamic:
+        return (
+            "the voters are static: take it out of controller.quorum.voters of all nodes, which"
+            " are restarted one by one"
+        )
+    return (
+        "remove it from the voters before it is stopped: `quorumlab quorum remove-voter"
+        f" {live.option} --controller-id {node_id}`"
+    )
+
+
+def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
+    """Caught up, and somebody listens where it is said to be."""
+    return 0 <= voter.behind_ms <= BEHIND_MAX_MS and voter.endpoint not in live.unreachable
+
+
+Status = Mapping[str, Any]
+_ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
+_WELL = ("running", "leader", "follower", "observer", "standalone")
+_DOWN = ("stopped", "dead")
+
+
+def findings_of(status: Status) -> Iterator[Finding]:
+    """`status` is what `quorumlab.cluster_status.describe` returns."""
+    directory = status["directory"]
+    nodes = [(role, node) for role, key in _ROLES for node in status[key]]
+    if status["design"] in DESIGNS:
+        text = f"{status['design']} keeps its metadata in ZooKeeper: there is no log to look at"
+        yield Finding(Level.FINE, text)
+    if all(node["state"] in _DOWN for _, node in nodes):
+        text = f"nothing of the cluster in {directory} runs"
+        yield Finding(Level.PROBLEM, text, f"`{command('up', '--dir', directory)}` starts it")
+        return
+    failing = [(role, node) for role, node in nodes if node["state"] not in _WELL]
+    for role, node in failing:
+        yield _of_node(role, node, directory)
+    if is_healthy(status):
+        yield Finding(Level.FINE, f"all {len(nodes)} nodes run, and every partition is replicated")
+    elif not failing:
+        yield from _of_cluster(status)
+
+
+def _of_node(role: str, node: Mapping[str, Any], directory: str) -> Finding:
+    verb = ["up"] if role == "ZooKeeper" else ["node-start", node["id"]]
+    start = f"`{command(*verb, '--dir', directory)}` starts it; " if node["state"] in _DOWN else ""
+    log = node.get("log", f"{node['dir']}/node.log")
+    text = f"{role} {node['id']} is {node['state']}"
+    return Finding(Level.PROBLEM, text, f"{start}its last words are in {log}")
+
+
+def _of_cluster(status: Status) -> Iterator[Finding]:
+    """For a cluster that is unhealthy although each of its nodes runs."""
+    offline = status["offline_partitions"]
+    lagging = status["under_replicated_partitions"]
+    if offline:
+        yield Finding(Level.PROBLEM, f"{offline} partitions have no leader")
+    if lagging:
+        yield Finding(Level.PROBLEM, f"{lagging} partitions are under-replicated")
+    if status["active_controller"] is None and has_controller(status["design"]):
+        yield Finding(Level.PROBLEM, "no controller is active")
+    if not status["metadata_is_current"]:
+        yield Finding(Level.PROBLEM, "no node can tell how the partitions are now")

@@ -19,69 +19,69 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quorumlab.inspection.batches import Complaints, Damage
+from quorumlab.inspection.entries import TopicNames
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import TopicNames
 from quorumlab.inspection.tree import Node, tree_of
 
 __all__ = ["RECORDS", "export", "is_own"]
 
 RECORDS = "records.parquet"
 _ROWS_AT_ONCE = 50_000
-_IDS = pa.list_(pa.int32())
+_TYPES = {
+    "bool": pa.bool_(),
+    "ids": pa.list_(pa.int32()),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "string": pa.string(),
+    "strings": pa.list_(pa.string()),
+}
 
-_RECORDS = pa.schema(
-    [
-        ("offset", pa.int64()),
-        ("epoch", pa.int32()),
-        ("timestamp_ms", pa.int64()),
-        ("type", pa.string()),
-        ("version", pa.int16()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("broker", pa.int32()),
-        ("data", pa.string()),
-    ]
+
+def _schema(**fields: str) -> pa.Schema:
+    return pa.schema([(name, _TYPES[kind]) for name, kind in fields.items()])
+
+
+_RECORDS = _schema(
+    offset="int64",
+    epoch="int32",
+    timestamp_ms="int64",
+    type="string",
+    version="int16",
+    topic="string",
+    partition="int32",
+    broker="int32",
+    data="string",
 )
-_BROKERS = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("epoch", pa.int64()),
-        ("incarnation_id", pa.string()),
-        ("rack", pa.string()),
-        ("listeners", pa.list_(pa.string())),
-        ("fenced", pa.bool_()),
-        ("in_controlled_shutdown", pa.bool_()),
-        ("log_dirs", pa.list_(pa.string())),
-    ]
+_BROKERS = _schema(
+    id="int32",
+    epoch="int64",
+    incarnation_id="string",
+    rack="string",
+    listeners="strings",
+    fenced="bool",
+    in_controlled_shutdown="bool",
+    log_dirs="strings",
 )
-_TOPICS = pa.schema([("name", pa.string()), ("id", pa.string()), ("partitions", pa.int32())])
-_PARTITIONS = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("leader", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("partition_epoch", pa.int32()),
-        ("replicas", _IDS),
-        ("isr", _IDS),
-        ("adding_replicas", _IDS),
-        ("removing_replicas", _IDS),
-        ("eligible_leader_replicas", _IDS),
-        ("last_known_elr", _IDS),
-        ("recovering", pa.bool_()),
-        ("directories", pa.list_(pa.string())),
-    ]
+_TOPICS = _schema(name="string", id="string", partitions="int32")
+_PARTITIONS = _schema(
+    topic="string",
+    partition="int32",
+    leader="int32",
+    leader_epoch="int32",
+    partition_epoch="int32",
+    replicas="ids",
+    isr="ids",
+    adding_replicas="ids",
+    removing_replicas="ids",
+    eligible_leader_replicas="ids",
+    last_known_elr="ids",
+    recovering="bool",
+    directories="strings",
 )
-_CONFIGS = pa.schema(
-    [
-        ("type", pa.string()),
-        ("resource", pa.string()),
-        ("name", pa.string()),
-        ("value", pa.string()),
-    ]
-)
+_CONFIGS = _schema(type="string", resource="string", name="string", value="string")
 
 Row = dict[str, Any]
 
@@ -93,8 +93,19 @@ def export(target: Target, directory: Path) -> tuple[dict[str, int], Complaints]
     rows = {"records": _write(directory, "records", _RECORDS, _records(target, problems))}
     tree = tree_of(replay(target, Moment()).image)
     for name, schema, found in (
-        ("brokers", _BROKERS, _brokers(tree)),
-        ("topics", _TOPICS, _topics(tree)),
+        (
+            "brokers",
+            _BROKERS,
+            ({"id": int(node_id), **broker} for node_id, broker in tree["brokers"].items()),
+        ),
+        (
+            "topics",
+            _TOPICS,
+            (
+                {"name": name, "id": topic["id"], "partitions": len(topic["partitions"])}
+                for name, topic in tree["topics"].items()
+            ),
+        ),
         ("partitions", _PARTITIONS, _partitions(tree)),
         ("configs", _CONFIGS, _configs(tree)),
     ):
@@ -141,24 +152,11 @@ def _records(target: Target, problems: Complaints) -> Iterator[Row]:
         }
 
 
-def _brokers(tree: Node) -> Iterator[Row]:
-    for node_id, broker in tree["brokers"].items():
-        yield {"id": int(node_id), **broker}
-
-
-def _topics(tree: Node) -> Iterator[Row]:
-    for name, topic in tree["topics"].items():
-        yield {"name": name, "id": topic["id"], "partitions": len(topic["partitions"])}
-
-
 def _partitions(tree: Node) -> Iterator[Row]:
+    empty: Row = {field.name: [] for field in _PARTITIONS if pa.types.is_list(field.type)}
     for name, topic in tree["topics"].items():
         for index, partition in topic["partitions"].items():
-            yield {"topic": name, "partition": int(index), **_empty_lists(), **partition}
-
-
-def _empty_lists() -> Row:
-    return {field.name: [] for field in _PARTITIONS if pa.types.is_list(field.type)}
+            yield {"topic": name, "partition": int(index), **empty, **partition}
 
 
 def _configs(tree: Node) -> Iterator[Row]:

@@ -261,10 +261,7 @@ def _described(address: Address) -> DescribeQuorumResponse | Address | None:
 
 _DESCRIBE = DescribeQuorumRequest(
     topics=(
-        QuorumTopic(
-            topic_name=METADATA_TOPIC,
-            partitions=(QuorumPartition(partition_index=0),),
-        ),
+        QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),)),
     )
 )
 

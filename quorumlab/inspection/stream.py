@@ -5,7 +5,9 @@ gaps between batches, epochs that go back or begin without a record that says wh
 segment that does not begin where its name says, a snapshot without its header or footer.
 """
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from quorumlab.inspection.target import Target, find_target, snapshot_id
 from wire.control_records import SnapshotFooter, SnapshotHeader
 
 __all__ = [
-    "log_batches",
+    "opened",
     "segments_from",
     "snapshot_batches",
     "target_batches",
@@ -157,3 +159,16 @@ def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
     if types[:1] != [SnapshotHeader] or types[-1:] != [SnapshotFooter]:
         problem = "the snapshot does not go from a header to a footer: it is not whole"
         yield Damage(path=path, position=position, offset=end.next_offset, problem=problem)
+
+
+@contextmanager
+def opened(text: str) -> Iterator[Target]:
+    """The files of a target; a live log is read into a scratch folder first."""
+    target = find_target(text)
+    if isinstance(target, Target):
+        yield target
+        return
+    from quorumlab.inspection.live import mirrored  # files need no client, which is slow to load
+
+    with tempfile.TemporaryDirectory(prefix="quorumlab-inspect-") as scratch:
+        yield mirrored(target, Path(scratch))

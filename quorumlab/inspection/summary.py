@@ -9,18 +9,14 @@ from dataclasses import dataclass, field, replace
 from quorumlab.inspection.batches import Batch, Complaints, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
-from quorumlab.inspection.recognising import is_torn
 from quorumlab.inspection.stream import target_batches
-from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
-from wire.metadata_records import (
-    NoOpRecord,
-    RegisterControllerRecord,
-)
+from wire.metadata_records import NoOpRecord, RegisterControllerRecord
 from wire.partition_block import counted
 from wire.record_json import type_name
 
-__all__ = ["Busiest", "Epoch", "Summary", "committed", "notes", "summarize"]
+__all__ = ["Summary", "committed", "notes", "summarize"]
 
 _EPOCHS_MAX = 1000  # the newest
 _FLOOD_SHARE = 0.5  # of NoOpRecords among all, above which people wonder

@@ -15,12 +15,11 @@ from typing import NamedTuple
 from controller.metadata.image import MetadataImage
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.batches import Batch, Damage, read_batches
+from quorumlab.inspection.entries import TopicNames
 from quorumlab.inspection.live import LiveLog
-from quorumlab.inspection.opening import opened
 from quorumlab.inspection.states import Moment, replay
-from quorumlab.inspection.stream import segments_from
+from quorumlab.inspection.stream import opened, segments_from
 from quorumlab.inspection.target import Address, Target, find_target, listed_again
-from quorumlab.inspection.telling import TopicNames
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, read_header
 
 __all__ = ["follow"]

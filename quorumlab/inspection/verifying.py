@@ -20,15 +20,14 @@ from controller.metadata.image import MetadataImage
 from quorum.core.storage import StorageError
 from quorum.log.files.checkpoints import EPOCHS, parse_epochs
 from quorumlab.inspection.batches import Batch, Damage
-from quorumlab.inspection.comparing import first_difference
-from quorumlab.inspection.recognising import is_torn
 from quorumlab.inspection.rules import broken_rules
 from quorumlab.inspection.states import load_snapshot
 from quorumlab.inspection.stream import target_batches
-from quorumlab.inspection.target import Target, snapshot_id
+from quorumlab.inspection.target import Target, is_torn, snapshot_id
+from quorumlab.inspection.tree import first_difference
 from wire.record_schema import UnknownRecord
 
-__all__ = ["Verified", "Violation", "verify"]
+__all__ = ["Verified", "verify"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,18 +5,19 @@ from pathlib import Path
 
 from jepsen_like.installation import ROOT
 from jepsen_like.python_children import python_script
-from quorumlab.children import child
-from quorumlab.verb_errors import UsageError
+from quorumlab.arguments import UsageError
+from quorumlab.interrupts import child
 
 __all__ = ["add_options", "run"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Run benchmarks, from a clone of the repository: one JSON line a figure."
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
-    parser.add_argument("--list", action="store_true", help="name them, and run none")
-    parser.add_argument("--partitions", type=int, help="of broker-failure (default: 1000000)")
-    parser.add_argument("--format", choices=("json", "figures"), help="of broker-failure")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="which (default: all)")
+    add("--list", action="store_true", help="name them, and run none")
+    add("--partitions", type=int, help="of broker-failure (default: 1000000)")
+    add("--format", choices=("json", "figures"), help="of broker-failure")
     parser.set_defaults(run=run)
 
 

@@ -23,8 +23,8 @@ from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.museum.telling import summary, told
 from jepsen_like.real.museum.playing_on_processes import ReallyShown, show_really, told_really
 from jepsen_like.sim.ending import ANY_ERROR, described
+from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, complain, print_json, print_rows, say
-from quorumlab.verb_errors import UsageError
 
 __all__ = ["add_options"]
 
@@ -36,16 +36,11 @@ _COLUMNS = ("item", "title", "design", "bug", "said_by", "red", "green")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all"
-    )
-    parser.add_argument(
-        "--seeds", type=int, metavar="N", help="count runs with the times of N seeds"
-    )
-    parser.add_argument(
-        "--real", action="store_true", help="on real processes, which takes a minute an item"
-    )
-    parser.add_argument("--format", choices=("table", "json", "markdown"), default="table")
+    add = parser.add_argument
+    add("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all")
+    add("--seeds", type=int, metavar="N", help="count runs with the times of N seeds")
+    add("--real", action="store_true", help="on real processes, which takes a minute an item")
+    add("--format", choices=("table", "json", "markdown"), default="table")
     parser.set_defaults(run=run)
 
 

@@ -28,11 +28,9 @@ from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.environment import why_not
 from quorum.node.engines import NATIVE
-from quorumlab.children import child
-from quorumlab.interrupts import sigterm_as_ctrl_c
-from quorumlab.output import say
-from quorumlab.overwriting import refuse_other_directory, refuse_other_file
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError
+from quorumlab.interrupts import child, sigterm_as_ctrl_c
+from quorumlab.output import refuse_other_directory, refuse_other_file, say
 from quorumlab.verbs.common import one_of
 from wire.zk.designs import DESIGNS
 
@@ -49,16 +47,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Make the runs that --out does not hold yet, then write the page. What is "
         "there is never made again: void runs count."
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)}: a section of the page"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="of the runs")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
-    parser.add_argument("--runs", type=int, default=30, metavar="N", help="default: 30")
-    parser.add_argument(
-        "--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)"
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
+    add("--out", type=Path, required=True, metavar="DIR", help="of the runs")
+    add("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
+    add("--runs", type=int, default=30, metavar="N", help="default: 30")
+    add("--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)")
+    add("--seed", type=int, default=1, metavar="N", help="default: 1")
     parser.set_defaults(run=_run)
 
 

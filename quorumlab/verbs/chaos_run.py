@@ -21,9 +21,9 @@ from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
+from quorumlab.arguments import UsageError
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import add_format_option, addresses, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
@@ -49,44 +49,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Start a cluster in --out, drive it with real clients while faults come and "
         "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided."
     )
+    add = parser.add_argument
     names = ", ".join(sorted(WORKLOADS))
-    parser.add_argument(
-        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)"
-    )
-    parser.add_argument(
-        "--engine", default=NATIVE, help=f"{', '.join(ENGINES)} (default: {NATIVE})"
-    )
-    parser.add_argument("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
-    parser.add_argument(
+    add("--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
+    add("--engine", default=NATIVE, help=f"{', '.join(ENGINES)} (default: {NATIVE})")
+    add("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
+    add(
         "--faults",
         metavar="KIND,…",
         help=f"none, or some of {', '.join(_KINDS)}; kill:majority names the role that it strikes "
         f"(default: {_FAULTS}, and with ZooKeeper kill-zookeeper)",
     )
-    parser.add_argument(
-        "--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)"
-    )
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="of wishes and faults (default: a random one)"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)"
-    )
-    parser.add_argument("--controllers", type=int, metavar="N", help="default: 3")
-    parser.add_argument("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
-    parser.add_argument("--brokers", type=int, metavar="N", help="default: 3")
-    parser.add_argument(
-        "--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records"
-    )
-    parser.add_argument(
-        "--no-idempotence", action="store_true", help="producers that are not idempotent"
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the nodes' data also when nothing was violated"
-    )
-    parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT,…", help="a cluster that somebody else runs"
-    )
+    add("--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)")
+    add("--seed", type=int, metavar="N", help="of wishes and faults (default: a random one)")
+    add("--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)")
+    add("--controllers", type=int, metavar="N", help="default: 3")
+    add("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
+    add("--brokers", type=int, metavar="N", help="default: 3")
+    add("--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records")
+    add("--no-idempotence", action="store_true", help="producers that are not idempotent")
+    add("--keep", action="store_true", help="keep the nodes' data also when nothing was violated")
+    add("--bootstrap-server", metavar="HOST:PORT,…", help="a cluster that somebody else runs")
     add_format_option(parser)
     parser.set_defaults(run=_run)
 

@@ -21,8 +21,8 @@ from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.script import Script, ScriptError, parse
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import complain, print_rows, say
-from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.common import one_of
 
 __all__ = ["add_options"]
@@ -33,17 +33,16 @@ _ALL = "all"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "scenario",
         nargs="*",
         metavar="SCENARIO",
         help="its number, its name, a file; all: every one that is shipped",
     )
-    parser.add_argument(
-        "--rewrite", action="store_true", help="write what comes of it into the files"
-    )
-    parser.add_argument("--plant", metavar="NAME", help="play on rules with this bug")
-    parser.add_argument("--commands", action="store_true", help="list what a scenario may say")
+    add("--rewrite", action="store_true", help="write what comes of it into the files")
+    add("--plant", metavar="NAME", help="play on rules with this bug")
+    add("--commands", action="store_true", help="list what a scenario may say")
     parser.set_defaults(run=run)
 
 

@@ -30,6 +30,7 @@ from jepsen_like.sim.command import add_sim_arguments
 from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import say
 from quorumlab.simulated_runs import (
     PAGE,
@@ -40,7 +41,6 @@ from quorumlab.simulated_runs import (
     timeline_of,
     write_run,
 )
-from quorumlab.verb_errors import Failed, UsageError
 from quorumlab.verbs.chaos_sweep import (
     EXIT_ERROR,
     add_master_argument,
@@ -75,47 +75,49 @@ _NODES_MAX = 9
 
 def add_sim_options(parser: argparse.ArgumentParser) -> None:
     """Options of a simulation without clients, then those of one with a workload."""
+    add = parser.add_argument
     add_sim_arguments(parser)
     _add_plan_arguments(parser)
-    parser.add_argument("--seeds", metavar="A..B", help="a run for each (with --workload)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
+    add("--seeds", metavar="A..B", help="a run for each (with --workload)")
+    add("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
     add_master_argument(parser)
     parser.set_defaults(run=_run, **_DEFAULTS)
 
 
 def add_replay_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
-    parser.add_argument("--seed", type=int, metavar="N")
-    parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
+    add = parser.add_argument
+    add("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
+    add("--seed", type=int, metavar="N")
+    add("--plant", metavar="NAME", help="run on rules with this bug")
     _add_plan_arguments(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep it there")
+    add("--out", type=Path, metavar="DIR", help="keep it there")
     parser.set_defaults(
         run=_replay, **dict.fromkeys(_DEFAULTS)
     )  # so that the options given are known
 
 
 def add_shrink_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", type=Path, metavar="DIR", help="of a kept run")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
+    add = parser.add_argument
+    add("directory", type=Path, metavar="DIR", help="of a kept run")
+    add("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
     parser.set_defaults(run=_shrink)
 
 
 def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--design", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
-    parser.add_argument("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
-    parser.add_argument("--engine", help="native; raftos cannot be simulated")
-    parser.add_argument("--workload", metavar="NAME", help=", ".join(_SIMULATED))
-    parser.add_argument(
+    add = parser.add_argument
+    add("--design", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
+    add("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
+    add("--engine", help="native; raftos cannot be simulated")
+    add("--workload", metavar="NAME", help=", ".join(_SIMULATED))
+    add(
         "--faults",
         metavar="KIND,…",
         help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS}, "
         f"and of a zk design {_ZK_FAULTS})",
     )
-    parser.add_argument("--seconds", type=int, metavar="N", help="of virtual time (default: 20)")
-    parser.add_argument("--no-idempotence", action="store_true", help="of producers")
-    parser.add_argument(
-        "--invariants", action="store_true", help="end a run at the first invariant that is broken"
-    )
+    add("--seconds", type=int, metavar="N", help="of virtual time (default: 20)")
+    add("--no-idempotence", action="store_true", help="of producers")
+    add("--invariants", action="store_true", help="end a run at the first invariant that is broken")
 
 
 # --- sim -------------------------------------------------------------------------------------

@@ -21,24 +21,17 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.command import run_sim
 from jepsen_like.sim.coverage import Coverage
 from jepsen_like.sim.sweep import Run, SweepResult, sweep
-from quorumlab.arguments import positive
+from quorumlab.arguments import Failed, positive
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say
 from quorumlab.simulated_runs import replay_line
-from quorumlab.verb_errors import Failed
 from spark.session import NotInTime, Settings, SparkUnavailable, session
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "EXIT_ERROR",
-    "add_master_argument",
-    "run_plans_on_spark",
-    "run_sweep",
-    "sum_up",
-]
+__all__ = ["EXIT_ERROR", "add_master_argument", "run_plans_on_spark", "run_sweep", "sum_up"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1

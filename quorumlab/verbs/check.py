@@ -4,37 +4,38 @@ Exit codes: 0 valid, 1 no history, 2 usage, 4 violated, 5 undecided or void: it 
 """
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
+from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.verdict import Finding, Verdict, as_json
+from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
-from quorumlab.arguments import did_you_mean, positive
+from quorumlab.arguments import Failed, UsageError, did_you_mean, positive
 from quorumlab.histories import TABLE, Found, find_history, histories_in
-from quorumlab.output import print_json, say
-from quorumlab.own_models import own_model, running
-from quorumlab.verb_errors import Failed, UsageError
-from quorumlab.verbs.check_report import (
+from quorumlab.output import say
+from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
+from quorumlab.verbs.check_verdict import (
     add_report_option,
     asked_in,
+    conclude,
     refuse_other_report,
-    write_wanted_page,
+    write_page,
 )
-from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
-from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
 from quorumlab.verbs.common import add_format_option
 from spark.session import SparkUnavailable
 
-__all__ = ["add_options"]
+__all__ = ["add_options", "own_model", "running"]
 
 _SECONDS = 60.0
 _LOCAL_MB = 50  # about a million operations: some ten seconds
@@ -42,41 +43,30 @@ _LOCAL_MB = 50  # about a million operations: some ten seconds
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
-    parser.add_argument(
-        "target",
-        metavar="TARGET",
-        help="a run's directory, one with many runs in it (on Spark), "
-        "or a .msgpack, .edn, .jsonl, .txt, .log or .parquet file",
+    add = parser.add_argument
+    about = (
+        "a run's directory, one with many runs in it (on Spark), "
+        "or a .msgpack, .edn, .jsonl, .txt, .log or .parquet file"
     )
-    parser.add_argument(
-        "--on",
-        choices=("local", "spark"),
-        help="the same rules judge; default: spark for many runs, or more than "
-        f"{_LOCAL_MB} MB, if it is installed",
+    add("target", metavar="TARGET", help=about)
+    about = (
+        "the same rules judge; default: spark for many runs, or more than "
+        f"{_LOCAL_MB} MB, if it is installed"
     )
+    add("--on", choices=("local", "spark"), help=about)
     add_spark_arguments(parser)
-    parser.add_argument(
-        "--model",
-        type=_model,
-        metavar="NAME",
-        help=f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}; "
-        "or FILE:NAME, a Model of your own (see examples/)",
+    about = (
+        f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}; "
+        "or FILE:NAME, a Model of your own (see examples/)"
     )
-    parser.add_argument(
-        "--seconds",
-        type=positive,
-        default=_SECONDS,
-        metavar="N",
-        help=f"for searches, all together; then undecided (default: {_SECONDS:.0f})",
+    add("--model", type=_model, metavar="NAME", help=about)
+    about = f"for searches, all together; then undecided (default: {_SECONDS:.0f})"
+    add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
+    about = (
+        "what registers hold before anybody writes, as JSON or a text (default: nil; of a "
+        "history of others it is not known)"
     )
-    parser.add_argument(
-        "--initial",
-        type=_initial,
-        default=(),
-        metavar="VALUE",
-        help="what registers hold before anybody writes, as JSON or a text (default: nil; of a "
-        "history of others it is not known)",
-    )
+    add("--initial", type=_initial, default=(), metavar="VALUE", help=about)
     add_report_option(parser)
     add_format_option(parser)
     parser.set_defaults(run=run)
@@ -161,22 +151,19 @@ def _run_locally(args: argparse.Namespace) -> int:
     except MalformedHistory as error:
         raise Failed(f"{found.path}: {error}") from error
     if args.format == "table":
-        _tell(found, verdict)
-    page = write_wanted_page(args, found, verdict)
-    if args.format == "table":
-        tell_how_to_look_closer(args.target, verdict, page)
-    else:
-        told = {
-            "history": str(found.path),
-            "void": list(found.void),
-            "report": None if page is None else str(page),
-            **as_json(verdict),
-        }
-        print_json(told, form=args.format)
-    return exit_code(verdict, found.void)
+        _tell_history(found)
+    return conclude(
+        args,
+        verdict,
+        found.void,
+        history=str(found.path),
+        evidence=partial(_evidence, found.history),
+        write=lambda: write_page(args, found, verdict),
+        target=args.target,
+    )
 
 
-def _tell(found: Found, verdict: Verdict) -> None:
+def _tell_history(found: Found) -> None:
     history = found.history
     kinds = Counter(each.kind for each in paired(history.ops))
     told = (
@@ -186,10 +173,41 @@ def _tell(found: Found, verdict: Verdict) -> None:
     cut = "; the last operation is torn" if history.is_cut else ""
     workload = history.header.workload or "of what, nobody says"
     say(f"history  {found.path}: {workload}, seed {history.header.seed}, {told}{cut}")
-    tell(verdict, found.void, partial(_evidence, history))
 
 
 def _evidence(history: History, findings: Sequence[Finding]) -> Sequence[Sequence[Op]]:
     wanted = {index for finding in findings for index in finding.ops}
     shown = {op.index: op for op in history.ops if op.index in wanted}
     return [[shown[index] for index in finding.ops if index in shown] for finding in findings]
+
+
+def own_model(named: str) -> Model:
+    """Runs the file. Raises `UsageError` where there is no such model in it."""
+    file, _, name = named.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"--model {named}: there is no file {file}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--model {named}: {file} is no Python file: its name must end with .py")
+    module = importlib.util.module_from_spec(spec)
+    with running(named):
+        spec.loader.exec_module(module)
+    model = getattr(module, name, None)
+    if isinstance(model, Model):
+        return model
+    there = sorted(each for each, value in vars(module).items() if isinstance(value, Model))
+    found = f"it has {', '.join(there)}" if there else "it has no Model at all"
+    raise UsageError(f"--model {named}: {name or 'nothing'} is no Model in {file}; {found}")
+
+
+@contextmanager
+def running(named: str) -> Iterator[None]:
+    """While code of the model runs. Raises `UsageError` for whatever it raises."""
+    try:
+        yield
+    except MalformedHistory:
+        raise
+    except (Exception, SystemExit) as error:  # it is somebody else's
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"--model {named} does not run: {what}") from error

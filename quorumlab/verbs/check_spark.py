@@ -2,16 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from jepsen_like.checkers.verdict import Finding, Verdict, as_json
+from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import MalformedHistory, Op
 from jepsen_like.installation import install_command
-from quorumlab.arguments import positive
-from quorumlab.histories import Asked, Table, histories_in, operations_of, tables_of
-from quorumlab.output import Progress, print_json, say
-from quorumlab.verb_errors import Failed, UsageError
-from quorumlab.verbs.check_report import asked_in, write_asked_page
-from quorumlab.verbs.check_telling import exit_code, tell, tell_how_to_look_closer
+from quorumlab.arguments import Failed, UsageError, positive
+from quorumlab.histories import Asked, Table, find_history, histories_in, operations_of, tables_of
+from quorumlab.output import Progress, say
+from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
 from spark.session import Settings, SparkUnavailable, is_installed, session
 
 __all__ = ["add_spark_arguments", "run_on_spark"]
@@ -20,25 +19,13 @@ _DEFAULTS = Settings()
 
 
 def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--master",
-        metavar="URL",
-        help=f"Spark's, such as spark://host:7077 (default: {_DEFAULTS.master})",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=positive,
-        default=_DEFAULTS.seconds,
-        metavar="N",
-        help=f"seconds until Spark's job is given up (default: {_DEFAULTS.seconds:.0f})",
-    )
-    parser.add_argument(
-        "--worker-memory",
-        type=int,
-        default=_DEFAULTS.worker_mb,
-        metavar="MB",
-        help=f"of each Python worker of Spark, at most (default: {_DEFAULTS.worker_mb})",
-    )
+    add, seconds, worker_mb = parser.add_argument, _DEFAULTS.seconds, _DEFAULTS.worker_mb
+    about = f"Spark's, such as spark://host:7077 (default: {_DEFAULTS.master})"
+    add("--master", metavar="URL", help=about)
+    about = f"seconds until Spark's job is given up (default: {seconds:.0f})"
+    add("--timeout", type=positive, default=seconds, metavar="N", help=about)
+    about = f"of each Python worker of Spark, at most (default: {worker_mb})"
+    add("--worker-memory", type=int, default=worker_mb, metavar="MB", help=about)
 
 
 def run_on_spark(args: argparse.Namespace) -> int:
@@ -60,20 +47,22 @@ def run_on_spark(args: argparse.Namespace) -> int:
         void = [f"{table.run}: {why}" for table in tables for why in table.void]
         if len(tables) == 1:
             void = list(tables[0].void)
-        if args.format == "table":
-            tell(verdict, void, lambda findings: _evidence(findings, tables, asked))
-        page = write_asked_page(args, verdict)
-        if args.format == "table":
-            tell_how_to_look_closer(args.target if len(tables) == 1 else None, verdict, page)
-        else:
-            told = {
-                "history": args.target,
-                "void": void,
-                "report": None if page is None else str(page),
-                **as_json(verdict),
-            }
-            print_json(told, form=args.format)
-    return exit_code(verdict, void)
+
+        def write() -> Path | None:
+            """Only if it is asked for: whoever judges elsewhere may not want to read it here."""
+            if args.report is None:
+                return None
+            return write_page(args, find_history(args.target, asked), verdict)
+
+        return conclude(
+            args,
+            verdict,
+            void,
+            history=args.target,
+            evidence=lambda findings: _evidence(findings, tables, asked),
+            write=write,
+            target=args.target if len(tables) == 1 else None,
+        )
 
 
 def _checked(

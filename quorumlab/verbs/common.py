@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
-from quorumlab.arguments import did_you_mean
-from quorumlab.verb_errors import UsageError
+from quorumlab.arguments import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from jepsen_like.real.local_cluster import LocalCluster

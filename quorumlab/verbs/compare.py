@@ -16,19 +16,25 @@ from typing import Any
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import ENGINES
-from quorumlab.arguments import positive
+from quorumlab.arguments import Failed, UsageError, positive
+from quorumlab.compare.comparison import (
+    CELL_SECONDS,
+    Comparison,
+    Interrupted,
+    Plan,
+    commit,
+    describe_plan,
+    described,
+    planned,
+    within,
+)
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
-from quorumlab.compare.machine import commit, described
 from quorumlab.compare.page import page
-from quorumlab.compare.plan import CELL_SECONDS, Plan, planned, within
 from quorumlab.compare.results import FAILED, Results
-from quorumlab.compare.running import Comparison, Interrupted, describe_plan
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
-from quorumlab.output import print_json, print_rows, say
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import Failed, UsageError
+from quorumlab.output import print_json, print_rows, refuse_other_directory, say
 from quorumlab.verbs.common import add_format_option, one_of
 
 __all__ = ["add_options", "run"]
@@ -45,26 +51,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Start a cluster of each design, one after the other, do the same to each, and "
         "tell what it took: when each step was done, what clients saw, what it cost."
     )
-    parser.add_argument("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
-    parser.add_argument("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
-    parser.add_argument("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
-    parser.add_argument(
-        "--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
+    add("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
+    add("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
+    add("--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)")
+    add(
         "--settings",
         choices=("equal", "defaults", "both"),
         help="equal time-outs for all, or each design's own (default: both; quick: equal)",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes"
-    )
-    parser.add_argument(
-        "--budget", type=positive, metavar="MIN", help="leave out what takes longer"
-    )
-    parser.add_argument("--out", type=Path, default=Path("compared"), metavar="DIR")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="default: 1")
-    parser.add_argument(
+    add("--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes")
+    add("--budget", type=positive, metavar="MIN", help="leave out what takes longer")
+    add("--out", type=Path, default=Path("compared"), metavar="DIR")
+    add("--seed", type=int, default=1, metavar="N", help="default: 1")
+    add(
         "--zookeeper-delay",
         type=int,
         default=0,

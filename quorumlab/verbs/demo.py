@@ -20,12 +20,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from quorumlab import demo  # it needs a Kafka client, which other verbs do not
+    from quorumlab.verbs import two_kills  # it needs a Kafka client, which other verbs do not
 
-    return demo.run((args.dir or _unused()).resolve())
-
-
-def _unused() -> Path:
-    return next(
-        path for path in (Path("demo-data") / str(n) for n in count(1)) if not path.exists()
-    )
+    directory = args.dir
+    if directory is None:
+        numbered = (Path("demo-data") / str(number) for number in count(1))
+        directory = next(path for path in numbered if not path.exists())
+    return two_kills.run(directory.resolve())

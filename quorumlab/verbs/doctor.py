@@ -11,11 +11,9 @@ from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.inspection.cluster_health import findings_of
-from quorumlab.inspection.diagnosis import diagnose
-from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
-from quorumlab.inspection.gathering import ask, held_by, read
-from quorumlab.inspection.removal import removable
+from quorumlab.cluster_status import describe
+from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
+from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
 from quorumlab.inspection.target import (
     Address,
     NoSuchTarget,
@@ -25,7 +23,6 @@ from quorumlab.inspection.target import (
     nodes_in,
 )
 from quorumlab.output import print_json, print_rows, say
-from quorumlab.status import describe
 
 __all__ = ["add_options", "run"]
 
@@ -45,9 +42,10 @@ _OF_LIVE = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
-    parser.add_argument("--remove", type=int, metavar="N", help="can node N be removed safely?")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--format", choices=("text", "json", "jsonl"), default="text")
+    add("--remove", type=int, metavar="N", help="can node N be removed safely?")
+    add(
         "targets",
         nargs="+",
         metavar="TARGET",

@@ -22,6 +22,7 @@ from quorum.node.directories import (
     read_meta_properties,
 )
 from quorum.raft.voters import VoterSet
+from quorumlab.arguments import UsageError
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_records import (
     DEFAULT_RECORDS,
@@ -31,7 +32,6 @@ from quorumlab.first_records import (
     with_levels,
 )
 from quorumlab.output import print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import add_format_option
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
@@ -46,19 +46,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Prepare the data directories of a node. Where controller.quorum.voters is not "
         "set, the voters live in the log, and a controller has to be told how it begins."
     )
-    parser.add_argument(
-        "--config", type=Path, required=True, metavar="FILE", help="the node's server.properties"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--config", type=Path, required=True, metavar="FILE", help="the node's server.properties")
+    add(
         "--cluster-id",
         metavar="ID",
         help="default: that of directories that are formatted already, or, for a first controller, "
         "a new one, which is printed",
     )
-    parser.add_argument(
-        "--ignore-formatted", action="store_true", help="leave formatted directories as they are"
-    )
-    parser.add_argument(
+    add("--ignore-formatted", action="store_true", help="leave formatted directories as they are")
+    add(
         "--feature",
         action="append",
         default=[],

@@ -7,18 +7,23 @@ A verb's module is imported once a command line names the verb: a dump does not 
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from quorumlab.arguments import Parser
-from quorumlab.inspection.opening import opened
-from quorumlab.verb_errors import UsageError
+from quorumlab.arguments import Parser, UsageError
+from quorumlab.inspection.stream import opened
+from quorumlab.inspection.target import Target
+from quorumlab.output import Progress
 
-__all__ = ["add_options", "with_default_verb"]
+__all__ = ["DAMAGED", "VIOLATED", "add_options", "say_lines", "scanning", "with_default_verb"]
 
 _Parser = argparse.ArgumentParser
 _TEXT = ("text", "json", "jsonl")
@@ -81,9 +86,7 @@ def _with_target(run: str, args: argparse.Namespace) -> int:
 _VERBS: dict[str, _Verb] = {
     "summary": _Verb(about="what is this, and is it whole?", run="summary:run_summary"),
     "dump": _Verb(
-        about="every record, one line each",
-        run="records:run_dump",
-        add="records:add_selection",
+        about="every record, one line each", run="records:run_dump", add="records:add_selection"
     ),
     "at": _Verb(
         about="the cluster as it was",
@@ -104,9 +107,7 @@ _VERBS: dict[str, _Verb] = {
         add="verdicts:add_subject",
     ),
     "tree": _Verb(
-        about="browse the state like a file system",
-        run="tree:run_tree",
-        add_behind="tree:add_path",
+        about="browse the state like a file system", run="tree:run_tree", add_behind="tree:add_path"
     ),
     "tail": _Verb(
         about="follow it as it grows",
@@ -115,8 +116,7 @@ _VERBS: dict[str, _Verb] = {
         opens_target=False,
     ),
     "verify": _Verb(
-        about="checksums, offsets, epochs, states, snapshots",
-        run="verdicts:run_verify",
+        about="checksums, offsets, epochs, states, snapshots", run="verdicts:run_verify"
     ),
     "export": _Verb(
         about="records and state as tables for Spark and pandas",
@@ -158,13 +158,65 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_arguments(parser: _Parser, verb: _Verb) -> None:
-    parser.add_argument("--format", choices=verb.formats, default=verb.formats[0])
+    add = parser.add_argument
+    add("--format", choices=verb.formats, default=verb.formats[0])
     if verb.add:
         _function(verb.add)(parser)
     if verb.takes_target:
-        parser.add_argument("target", metavar="TARGET", help=_A_TARGET)
+        add("target", metavar="TARGET", help=_A_TARGET)
     if verb.add_behind:
         _function(verb.add_behind)(parser)
     parser.set_defaults(
         run=partial(_with_target, verb.run) if verb.opens_target else _function(verb.run)
     )
+
+
+DAMAGED = 1
+VIOLATED = 4
+_INTERVAL_SECONDS = 0.2
+_LINES_AT_ONCE = 1000
+_MEBIBYTE = 1 << 20
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Many lines: a reader waits for none of them alone."""
+    rest = iter(lines)
+    while piece := list(islice(rest, _LINES_AT_ONCE)):
+        sys.stdout.write("\n".join(piece) + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def scanning(target: Target, *, prints: bool = False) -> Iterator[Target]:
+    """The target, with progress on stderr; not where what is `printed` goes to a terminal, too."""
+    shown = Progress()
+    if prints and sys.stdout.isatty():
+        yield target
+        return
+    reading = _Reading(target, shown)
+    try:
+        yield replace(target, progress=reading)
+    finally:
+        shown.done()
+
+
+class _Reading:
+    """Says how much of all files was read, a few times a second."""
+
+    def __init__(self, target: Target, shown: Progress) -> None:
+        self._shown = shown
+        self._before: dict[Path, int] = {}  # bytes of the files before it
+        self._total = 0
+        for path in target.files:
+            self._before[path] = self._total
+            self._total += path.stat().st_size
+        self._next = time.monotonic() + _INTERVAL_SECONDS
+
+    def __call__(self, path: Path, position: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _INTERVAL_SECONDS
+        read = self._before.get(path, 0) + position
+        percent = 100 * read // max(self._total, 1)
+        self._shown(f"{percent} % of {self._total // _MEBIBYTE} MiB read")

@@ -7,25 +7,23 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from quorumlab.arguments import did_you_mean
+from quorumlab.arguments import UsageError, did_you_mean
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.bulk import BulkText
-from quorumlab.inspection.entries import Entry, entries
+from quorumlab.inspection.entries import Entry, TopicNames, as_json, as_text, entries
 from quorumlab.inspection.selection import (
     EVERYWHERE,
     Selection,
+    WhereError,
     parse_place,
     parse_range,
     parse_type,
+    parse_where,
 )
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import TopicNames, as_json, as_text
-from quorumlab.inspection.where import WhereError, parse_where
-from quorumlab.output import complain, print_json, say
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED, scanning
+from quorumlab.output import complain, print_json, refuse_other_directory, say
+from quorumlab.verbs.inspect import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
 __all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]
@@ -36,15 +34,16 @@ _NAMES_MAX = 20
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", action="append", default=[], help="of records (repeatable)")
-    parser.add_argument("--topic", help="records about this topic")
-    parser.add_argument("--partition", type=int, help="records about partitions of this number")
-    parser.add_argument("--broker", type=int, help="records that name this broker")
-    parser.add_argument("--offsets", metavar="A..B", help="from A on, and before B")
-    parser.add_argument("--since", metavar="TIME", help="not before; ISO 8601, or milliseconds")
-    parser.add_argument("--until", metavar="TIME", help="before")
-    parser.add_argument("--where", metavar="EXPR", help="such as 'leader == 3 and 2 not in isr'")
-    parser.add_argument("--hex", action="store_true", help="every byte of the batches, explained")
+    add = parser.add_argument
+    add("--type", action="append", default=[], help="of records (repeatable)")
+    add("--topic", help="records about this topic")
+    add("--partition", type=int, help="records about partitions of this number")
+    add("--broker", type=int, help="records that name this broker")
+    add("--offsets", metavar="A..B", help="from A on, and before B")
+    add("--since", metavar="TIME", help="not before; ISO 8601, or milliseconds")
+    add("--until", metavar="TIME", help="before")
+    add("--where", metavar="EXPR", help="such as 'leader == 3 and 2 not in isr'")
+    add("--hex", action="store_true", help="every byte of the batches, explained")
 
 
 def run_dump(args: argparse.Namespace, target: Target) -> int:

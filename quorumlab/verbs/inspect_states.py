@@ -1,25 +1,34 @@
 """`inspect at` and `inspect diff`: the cluster as it was, and what changed."""
 
 import argparse
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from quorumlab.arguments import UsageError
 from quorumlab.inspection.batches import last_batch
 from quorumlab.inspection.browser import outline, value_text
-from quorumlab.inspection.comparing import image_differences
-from quorumlab.inspection.opening import opened
+from quorumlab.inspection.entries import time_text
 from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.states import Moment, Replay, replay
-from quorumlab.inspection.tables import table_lines
+from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import time_text
-from quorumlab.inspection.tree import Change, leaves, plain, tree_of
-from quorumlab.output import complain, print_json, say
-from quorumlab.verb_errors import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED, say_lines, scanning
+from quorumlab.inspection.tree import Change, Node, image_differences, leaves, plain, tree_of
+from quorumlab.output import aligned, complain, one_line, print_json, say, topic_lines
+from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
-__all__ = ["add_diff", "add_place", "moment_of", "named_moment", "run_at", "run_diff", "state_at"]
+__all__ = [
+    "add_diff",
+    "add_place",
+    "moment_of",
+    "named_moment",
+    "run_at",
+    "run_diff",
+    "state_at",
+    "table_lines",
+]
 
 _END = "end"
 _PLACE = "OFFSET|TIME"
@@ -94,13 +103,14 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
         "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "between",
         nargs="+",
         metavar="A B TARGET",
         help="two offsets or times and a target, or two targets",
     )
-    parser.add_argument("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
+    add("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
 
 
 def run_diff(args: argparse.Namespace) -> int:
@@ -146,3 +156,90 @@ def _change_text(change: Change) -> str:
     if change.after is None:
         return f"- {change.path} {before}"
     return f"  {change.path:<54} {before} -> {after}"
+
+
+_SEPARATOR = "  "
+
+
+def table_lines(tree: Node) -> Iterator[str]:
+    """Prints a `tree_of` without its empty parts."""
+    parts = (_features(tree), _brokers(tree), _controllers(tree), _topics(tree), _configs(tree))
+    for number, part in enumerate(filter(None, map(list, parts))):
+        if number:
+            yield ""
+        yield from part
+
+
+def _features(tree: Node) -> Iterator[str]:
+    rows = [{"feature": name, "level": level} for name, level in tree["features"].items()]
+    return _table(rows)
+
+
+def _brokers(tree: Node) -> Iterator[str]:
+    rows = [
+        {
+            "broker": node_id,
+            "state": _state(broker),
+            "epoch": broker["epoch"],
+            "rack": broker["rack"] or "-",
+            "listeners": ",".join(broker["listeners"]),
+        }
+        for node_id, broker in tree["brokers"].items()
+    ]
+    return _table(rows)
+
+
+def _state(broker: Mapping[str, Any]) -> str:
+    words = ["fenced" if broker["fenced"] else "active"]
+    words += ["shutting down"] * broker["in_controlled_shutdown"]
+    return ", ".join(words)
+
+
+def _controllers(tree: Node) -> Iterator[str]:
+    rows = [
+        {"controller": node_id, "listeners": ",".join(controller["listeners"])}
+        for node_id, controller in tree["controllers"].items()
+    ]
+    return _table(rows)
+
+
+def _topics(tree: Node) -> Iterator[str]:
+    for name, topic in tree["topics"].items():
+        rows = [
+            {
+                **partition,
+                "partition": index,
+                "elr": partition.get("eligible_leader_replicas", ()),
+                "last_known_elr": partition.get("last_known_elr", ()),
+            }
+            for index, partition in topic["partitions"].items()
+        ]
+        described = {
+            "topic": name,
+            "topic_id": topic["id"],
+            "partition_count": len(rows),
+            "replication_factor": len(rows[0]["replicas"]) if rows else 0,
+            "configs": {key: one_line(value) for key, value in topic["configs"].items()},
+            "partitions": rows,
+        }
+        yield from topic_lines(described)
+
+
+def _configs(tree: Node) -> Iterator[str]:
+    """Prints what is configured, but for topics: theirs stands beside them."""
+    rows = [
+        {"config of": f"{kind} {resource}", "name": name, "value": one_line(value)}
+        for kind, resources in tree["configs"].items()
+        for resource, values in resources.items()
+        for name, value in values.items()
+        if kind != "topic"
+    ]
+    return _table(rows)
+
+
+def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    if rows:
+        cells = [[name.upper() for name in rows[0]]]
+        cells += [[str(value) for value in row.values()] for row in rows]
+        for line in aligned(cells, _SEPARATOR):
+            yield line.rstrip()

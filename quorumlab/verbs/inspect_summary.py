@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from quorumlab.inspection.entries import time_text
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, identify
 from quorumlab.inspection.summary import Summary, committed, notes, summarize
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import time_text
 from quorumlab.output import number_of, print_json, say
-from quorumlab.verbs.inspect_reading import DAMAGED, scanning
+from quorumlab.verbs.inspect import DAMAGED, scanning
 
 __all__ = ["run_summary"]
 

@@ -11,7 +11,7 @@ from quorumlab.inspection.browser import BrowseError, Browser, listing, looked_u
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.inspect_reading import DAMAGED, say_lines
+from quorumlab.verbs.inspect import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import moment_of, named_moment, state_at
 
 __all__ = ["add_path", "run_tree"]
@@ -19,15 +19,16 @@ __all__ = ["add_path", "run_tree"]
 
 def add_path(parser: argparse.ArgumentParser) -> None:
     """Behind the target, which comes first here."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "path",
         nargs="?",
         metavar="PATH",
         help="what to list, such as /topics or '/topics/*/id'; without it, and on a terminal, there"
         " is a prompt",
     )
-    parser.add_argument("--at", metavar="OFFSET|TIME", help="(default: the end of the log)")
-    parser.add_argument("-r", "--recursive", action="store_true", help="everything below, indented")
+    add("--at", metavar="OFFSET|TIME", help="(default: the end of the log)")
+    add("-r", "--recursive", action="store_true", help="everything below, indented")
 
 
 def run_tree(args: argparse.Namespace, target: Target) -> int:

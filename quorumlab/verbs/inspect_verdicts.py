@@ -5,16 +5,16 @@ from dataclasses import asdict
 from itertools import islice
 
 from jepsen_like.real.layout import ClusterError
+from quorumlab.arguments import UsageError
 from quorumlab.inspection.batches import Damage
+from quorumlab.inspection.entries import TopicNames, as_text, time_text
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stories import Subject, also_meant, nearest, parse_subject, story
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
-from quorumlab.inspection.telling import TopicNames, as_text, time_text
 from quorumlab.inspection.verifying import Verified, verify
 from quorumlab.output import complain, number_of, print_json, say
-from quorumlab.verb_errors import UsageError
-from quorumlab.verbs.inspect_reading import DAMAGED, VIOLATED, scanning
+from quorumlab.verbs.inspect import DAMAGED, VIOLATED, scanning
 
 __all__ = ["add_subject", "run_verify", "run_why"]
 

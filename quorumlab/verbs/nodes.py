@@ -1,61 +1,86 @@
-"""`quorumlab node-stop`, `node-start`, `node-kill`: one node of the cluster in --dir."""
+"""`quorumlab down`, `node-stop`, `node-start`, `node-kill`: nodes of the cluster in --dir.
+
+Another Ctrl-C while nodes stop in good order kills them: an impatient user should not have to look
+for processes that were left behind.
+"""
 
 import argparse
 import math
+import os
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from jepsen_like.advice import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import is_alive
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, print_json, say, say_if_heard
-from quorumlab.stopping import stop_node
+from quorumlab.output import Progress, answer, say, say_if_heard
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
-__all__ = ["add_kill_options", "add_start_options", "add_stop_options"]
+__all__ = [
+    "add_down_options",
+    "add_kill_options",
+    "add_start_options",
+    "add_stop_options",
+    "stop_all",
+    "stop_node",
+]
 
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
+_UP_STOPS_SECONDS = 30.0
 _Action = Callable[[LocalCluster, int], str]  # returns the state of the node, for people
 
 
 def add_stop_options(parser: argparse.ArgumentParser) -> None:
-    _add_options(parser, _stop, "Stop one node of the cluster in --dir in good order.")
+    _add_node_options(parser, _stop, "Stop one node of the cluster in --dir in good order.")
 
 
 def add_start_options(parser: argparse.ArgumentParser) -> None:
-    _add_options(
-        parser, _start, "Start one node of the cluster in --dir, and wait until it is ready."
-    )
+    about = "Start one node of the cluster in --dir, and wait until it is ready."
+    _add_node_options(parser, _start, about)
 
 
 def add_kill_options(parser: argparse.ArgumentParser) -> None:
-    _add_options(parser, _kill, "Kill one node of the cluster in --dir with SIGKILL.")
+    _add_node_options(parser, _kill, "Kill one node of the cluster in --dir with SIGKILL.")
 
 
-def _add_options(parser: argparse.ArgumentParser, action: _Action, description: str) -> None:
-    parser.description = description
+def _add_node_options(parser: argparse.ArgumentParser, action: _Action, about: str) -> None:
     parser.add_argument("id", type=int, metavar="ID", help="the node's id, as `status` shows it")
+    _add_options(parser, partial(_run, action), about)
+
+
+def add_down_options(parser: argparse.ArgumentParser) -> None:
+    about = (
+        "Stop every process of the cluster in --dir in good order, also those whose "
+        "`up` is gone. The data stays."
+    )
+    _add_options(parser, _down, about)
+
+
+def _add_options(parser: argparse.ArgumentParser, run: Callable[..., int], about: str) -> None:
+    parser.description = about
     add_directory_option(parser)
     add_format_option(parser)
-    parser.set_defaults(run=_with_cluster(action))
+    parser.set_defaults(run=run)
 
 
-def _with_cluster(action: _Action) -> Callable[..., int]:
-    def run(args: argparse.Namespace) -> int:
-        cluster = open_cluster(args)
-        state = action(cluster, args.id)
-        process = cluster.process(cluster.layout.node(args.id))
-        pid = None if process is None else process.pid
-        if args.format == "table":
-            say(f"node {args.id}: {state}" + ("" if pid is None else f", process {pid}"))
-        else:
-            print_json({"node_id": args.id, "state": state, "pid": pid}, form=args.format)
-        return 0
+# --- one node ---------------------------------------------------------------------------------
 
-    return run
+
+def _run(action: _Action, args: argparse.Namespace) -> int:
+    cluster = open_cluster(args)
+    state = action(cluster, args.id)
+    process = cluster.process(cluster.layout.node(args.id))
+    pid = None if process is None else process.pid
+    told = f"node {args.id}: {state}" + ("" if pid is None else f", process {pid}")
+    answer(args.format, {"node_id": args.id, "state": state, "pid": pid}, told)
+    return 0
 
 
 def _stop(cluster: LocalCluster, node_id: int) -> str:
@@ -65,8 +90,13 @@ def _stop(cluster: LocalCluster, node_id: int) -> str:
     return "stopped"
 
 
+def _kill(cluster: LocalCluster, node_id: int) -> str:
+    cluster.kill(node_id)
+    return "killed"
+
+
 def _start(cluster: LocalCluster, node_id: int) -> str:
-    """Ctrl-C stops the node again, whenever it comes; one that is late is left running."""
+    """Ctrl-C stops the node again, whenever it comes; a node that is late is left running."""
     with interrupts() as interrupted:
         cluster.start(node_id)
         progress = _Waiting(node_id, interrupted)
@@ -94,6 +124,7 @@ class _Waiting:
         self._node_id = node_id
         self._interrupted = interrupted
         self._progress = Progress()
+        self.done = self._progress.done
         self._told_after = time.monotonic() + _SILENT_SECONDS
 
     def __call__(self, text: str) -> None:
@@ -105,10 +136,74 @@ class _Waiting:
             what = f"waiting up to {_READY_SECONDS:.0f} s for node {self._node_id}"
             say_if_heard(f"{what}: {text}", sys.stderr)
 
-    def done(self) -> None:
-        self._progress.done()
+
+def stop_node(cluster: LocalCluster, node_id: int) -> None:
+    """Raises ClusterError if it had to be killed."""
+    with _killed_by_another_interrupt(cluster, {node_id}):
+        cluster.stop(node_id)
 
 
-def _kill(cluster: LocalCluster, node_id: int) -> str:
-    cluster.kill(node_id)
-    return "killed"
+# --- all of them ------------------------------------------------------------------------------
+
+
+def _down(args: argparse.Namespace) -> int:
+    cluster = open_cluster(args)
+    directory = cluster.layout.directory
+    ran = list(cluster.running())
+    _stop_watcher(cluster)
+    killed = cluster.stop_all()
+    if killed and args.format == "table":
+        say(f"killed, because they did not stop: {killed}", sys.stderr)
+        return 1
+    stopped = [node_id for node_id in ran if node_id not in killed]
+    told = {"directory": str(directory), "stopped": stopped, "killed": killed}
+    answer(
+        args.format, told, f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
+    )
+    return 1 if killed else 0
+
+
+def _stop_watcher(cluster: LocalCluster) -> None:
+    """An `up` that watches the cluster is asked to stop it, and itself."""
+    watcher = cluster.lock().owner()
+    if watcher is None or watcher.pid == os.getpid():
+        return
+    os.kill(watcher.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _UP_STOPS_SECONDS
+    while is_alive(watcher):
+        if time.monotonic() > deadline:
+            raise ClusterError(f"process {watcher.pid} runs the cluster and does not stop")
+        time.sleep(0.05)
+
+
+def stop_all(cluster: LocalCluster, but: Collection[int] = ()) -> list[int]:
+    """Returns the ids of nodes that had to be killed."""
+    with _killed_by_another_interrupt(cluster, {node.id for node in cluster.layout.nodes} - {*but}):
+        try:
+            return cluster.stop_all(but)
+        except KeyboardInterrupt:
+            if not but:
+                cluster.kill_zookeeper()
+            raise
+
+
+@contextmanager
+def _killed_by_another_interrupt(cluster: LocalCluster, nodes: set[int]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        running = sorted(nodes & cluster.running().keys())
+        left = [node_id for node_id in running if _killed(cluster, node_id)]
+        if left:
+            names = ", ".join(map(str, left))
+            say_if_heard(f"interrupted again: nodes {names} were killed", sys.stderr)
+        raise
+
+
+def _killed(cluster: LocalCluster, node_id: int) -> bool:
+    """Returns False if the node has come to its orderly end by then."""
+    try:
+        cluster.kill(node_id)
+    except (ClusterError, ProcessLookupError):
+        return False
+    return True

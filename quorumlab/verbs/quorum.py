@@ -7,8 +7,8 @@ from typing import Any
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
+from quorumlab.arguments import UsageError
 from quorumlab.output import aligned, print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs import quorum_voters
 from quorumlab.verbs.common import (
     add_cluster_options,
@@ -117,10 +117,7 @@ def _partition(client: Client) -> QuorumPartitionResult:
 def _ask(client: Client) -> DescribeQuorumResponse:
     partition = QuorumPartition(partition_index=0)
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
-    answer = client.ask(
-        DescribeQuorumRequest(topics=(topic,)),
-        DescribeQuorumResponse,
-    )
+    answer = client.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
     for code, message in [(answer.error_code, answer.error_message)] + [
         (partition.error_code, partition.error_message)
         for topic in answer.topics
@@ -132,9 +129,7 @@ def _ask(client: Client) -> DescribeQuorumResponse:
 
 
 def _status(
-    answer: DescribeQuorumResponse,
-    partition: QuorumPartitionResult,
-    cluster_id: str,
+    answer: DescribeQuorumResponse, partition: QuorumPartitionResult, cluster_id: str
 ) -> dict[str, Any]:
     leader = _leader(partition)
     followers = [v for v in partition.current_voters if v is not leader and v.log_end_offset >= 0]
@@ -174,10 +169,7 @@ def _identity(replica: QuorumReplica) -> dict[str, Any]:
     """Without the directory id, where it is not known."""
     if replica.replica_directory_id == ZERO_UUID:
         return {"id": replica.replica_id}
-    return {
-        "id": replica.replica_id,
-        "directoryId": uuid_text(replica.replica_directory_id),
-    }
+    return {"id": replica.replica_id, "directoryId": uuid_text(replica.replica_directory_id)}
 
 
 def _print_status(status: dict[str, Any], form: str) -> None:

@@ -16,9 +16,9 @@ from uuid import UUID
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
+from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import print_json, say
-from quorumlab.verb_errors import UsageError
 from quorumlab.verbs.common import add_format_option
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from jepsen_like.advice import command
-from quorumlab import status
+from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.output import number_of, print_json, print_rows, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
 
 __all__ = ["add_options", "run"]
 
-UNHEALTHY = 3
+_UNHEALTHY = 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +25,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    described = status.describe(open_cluster(args))
+    described = describe(open_cluster(args))
     if args.format == "table":
         _print(described)
     else:
         print_json(described, form=args.format)
-    return 0 if status.is_healthy(described) else UNHEALTHY
+    return 0 if is_healthy(described) else _UNHEALTHY
 
 
 def _print(described: dict[str, Any]) -> None:

@@ -1,22 +1,17 @@
 """`quorumlab topics`: create, list, describe, delete and alter, with Kafka's flags and layout."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
+from quorumlab.arguments import UsageError
 from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verb_errors import UsageError
-from quorumlab.verbs.common import (
-    add_cluster_options,
-    add_format_option,
-    bootstrap_servers,
-)
-from quorumlab.verbs.topics_eligible import EligibleReplicas, eligible_replicas
+from quorumlab.verbs.common import add_cluster_options, add_format_option, bootstrap_servers
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -28,11 +23,15 @@ from wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from wire.messages.metadata import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
+    TopicRequest,
 )
 from wire.messages.partitions import (
     ListPartitionReassignmentsRequest,
@@ -52,9 +51,10 @@ from wire.messages.topics import (
 )
 from wire.primitives import ZERO_UUID, uuid_text
 
-__all__ = ["add_options"]
+__all__ = ["EligibleReplicas", "add_options", "eligible_replicas"]
 
 TOPIC_RESOURCE = 2
+EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
 SET, DELETE = 0, 1
 DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_MS = 30_000
@@ -191,9 +191,7 @@ def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
     if names is not None:
         topics = tuple(MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names)
     request = MetadataRequest(
-        topics=topics,
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
     return client.ask(request, MetadataResponse)
 
@@ -383,3 +381,35 @@ _VERBS = {
     "delete": _Verb(about="delete a topic", add=_add_delete, run=_delete),
     "alter": _Verb(about="add partitions, or change configs", add=_add_alter, run=_alter),
 }
+
+
+_FEATURE = "eligible.leader.replicas.version"
+
+
+def eligible_replicas(client: Client, topics: Iterable[str]) -> EligibleReplicas:
+    """`elr` and `last_known_elr` by topic and partition; nothing where the feature is off."""
+    if not client.finalized.get(_FEATURE):
+        return {}
+    found: dict[tuple[str, int], Mapping[str, Sequence[int]]] = {}
+    asked = tuple(TopicRequest(name=name) for name in sorted(topics))
+    cursor: Cursor | None = None
+    while asked:
+        answer = client.ask(
+            DescribeTopicPartitionsRequest(topics=asked, cursor=cursor),
+            DescribeTopicPartitionsResponse,
+        )
+        for topic in answer.topics:
+            if topic.error_code == ErrorCode.NONE:  # else it was deleted meanwhile
+                found |= {
+                    (topic.name or "", partition.partition_index): {
+                        "elr": list(partition.eligible_leader_replicas or ()),
+                        "last_known_elr": list(partition.last_known_elr or ()),
+                    }
+                    for partition in topic.partitions
+                }
+        following = answer.next_cursor
+        if following is None:
+            break
+        cursor = Cursor(topic_name=following.topic_name, partition_index=following.partition_index)
+        asked = tuple(each for each in asked if each.name >= following.topic_name)
+    return found

@@ -11,16 +11,12 @@ from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.processes import DirectoryLock, ProcessId
-from quorumlab import status
+from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, print_json, say, say_if_heard, say_settings
-from quorumlab.stopping import stop_all
-from quorumlab.verbs.common import (
-    DEFAULT_DIRECTORY,
-    add_directory_option,
-    add_format_option,
-)
+from quorumlab.verbs.common import DEFAULT_DIRECTORY, add_directory_option, add_format_option
+from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
 __all__ = ["UNREAD", "add_options", "run"]
@@ -34,38 +30,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
         "stops it in good order; its data stays, and the next `up` goes on with it."
     )
-    parser.add_argument("--controllers", type=int, default=None, metavar="N", help="default: 3")
-    parser.add_argument("--brokers", type=int, default=None, metavar="N", help="default: 3")
-    parser.add_argument("--combined", action="store_true", help="both roles in each process")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--controllers", type=int, default=None, metavar="N", help="default: 3")
+    add("--brokers", type=int, default=None, metavar="N", help="default: 3")
+    add("--combined", action="store_true", help="both roles in each process")
+    add(
         "--dynamic",
         action="store_true",
         help="voters that live in the log: `quorum add-controller`, `quorum remove-controller`",
     )
-    parser.add_argument(
+    add(
         "--design",
         default=None,
         help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)} (default: quorum, or what --dir "
         "holds)",
     )
-    parser.add_argument(
+    add(
         "--engine",
         default=None,
         help="who replicates the metadata of the quorum design: native (default), or raftos",
     )
-    parser.add_argument(
-        "--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)"
-    )
-    parser.add_argument(
+    add("--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)")
+    add(
         "--zookeeper-connect",
         metavar="HOST:PORT",
         help="a ZooKeeper that runs already, in the place of one of the cluster's own",
     )
-    parser.add_argument(
-        "--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)"
-    )
-    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
-    parser.add_argument(
+    add("--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)")
+    add("--detach", action="store_true", help="leave it running in the background")
+    add(
         "--set",
         action="append",
         default=[],
@@ -108,7 +101,7 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
 
 
 def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
-    described = status.describe(cluster)
+    described = describe(cluster)
     if form != "table":
         print_json(described, form=form)
         return

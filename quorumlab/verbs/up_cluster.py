@@ -15,10 +15,9 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import NATIVE
+from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, node_config, parse_properties
-from quorumlab.output import say
-from quorumlab.overwriting import refuse_other_directory
-from quorumlab.verb_errors import UsageError
+from quorumlab.output import refuse_other_directory, say
 from quorumlab.verbs.common import one_of
 from wire.zk.designs import DESIGNS
 

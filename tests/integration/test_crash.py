@@ -8,7 +8,7 @@ import pytest
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab import status
+from quorumlab import cluster_status as status
 from quorumlab.workload import SteadyProducer, read_back
 from tests.integration.waiting import wait
 from wire import batch

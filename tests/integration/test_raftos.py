@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab import status
+from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
 from tests.integration.writing import Writer, everything
 from wire.batch import headers

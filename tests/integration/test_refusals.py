@@ -162,7 +162,7 @@ def damage(path: Path, position: int) -> bytes:
 RUN_ALL = """
 import json, os, sys
 from quorumlab.cli import main
-from quorumlab.verbs import node
+import quorumlab.verbs.run_node
 from wire.canonical import preload
 
 preload()

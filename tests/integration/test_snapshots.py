@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab import status
+from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
 
 pytestmark = pytest.mark.extra  # writes until logs are cut, in five processes

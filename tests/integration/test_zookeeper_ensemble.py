@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
-from quorumlab import status
+from quorumlab import cluster_status as status
 from tests.integration.real_zookeeper import started
 from tests.integration.writing import Writer, everything
 

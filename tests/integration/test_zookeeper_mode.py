@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.zookeeper import missing_reason
-from quorumlab import status
+from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
 from tests.integration.writing import Writer, everything
 from wire.zk.designs import DESIGNS

@@ -37,8 +37,7 @@ from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
 from quorum.node.listening import Listener
 from tests.quorum.log_files import FailingSystem
-from wire.advertising import api_versions_response
-from wire.api_table import ListenerKind
+from wire.api_table import ListenerKind, api_versions_response
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp_client import ClientLimits

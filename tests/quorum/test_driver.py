@@ -42,8 +42,7 @@ from quorum.log.files.sync_pace import SyncPace
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import CannotListen, Listener
 from tests.quorum.log_files import FailingSystem, batch
-from wire.advertising import api_versions_response
-from wire.api_table import ListenerKind
+from wire.api_table import ListenerKind, api_versions_response
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.processes import started_at
-from quorumlab.children import child
+from quorumlab.interrupts import child
 
 SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 PARENT = """
 import sys
-from quorumlab.children import child
+from quorumlab.interrupts import child
 try:
     with child([sys.executable, "-c", sys.argv[1]]):
         pass

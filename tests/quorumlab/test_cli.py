@@ -81,7 +81,7 @@ def of_ours(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize("asked", ["--help", "--version"])
 def test_the_list_of_verbs_imports_no_verb(asked: str) -> None:
     """A shell's completion asks for it, and waits: it may take a tenth of a second."""
-    own = {"arguments", "cli", "interrupts", "own_packages", "verb_errors"}
+    own = {"arguments", "cli", "interrupts"}
     modules = modules_loaded_by(asked)
     assert of_ours(modules) == {"quorumlab", *(f"quorumlab.{name}" for name in own)}
     assert not modules & {"asyncio", "dataclasses", "subprocess"}
@@ -103,9 +103,8 @@ def test_status_imports_little(tmp_path: Path) -> None:
 )
 def test_a_node_imports_its_own_roles_alone(parts: str, without: set[str]) -> None:
     """Six of them start at once on one desk, and each module costs each of them time and memory."""
-    program = (
-        f"import json, sys, {parts}, quorumlab.verbs.node\nprint(json.dumps(sorted(sys.modules)))"
-    )
+    program = f"import {parts}, quorumlab.verbs.run_node" + "\nimport json, sys"
+    program += "\nprint(json.dumps(sorted(sys.modules)))"
     modules = modules_loaded_by(program=program)
     others = {"hypothesis", "kazoo", "prometheus_client", "quorum.raftos.raftos_node", "raftos"}
     assert modules & (without | others) == set()

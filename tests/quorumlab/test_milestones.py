@@ -5,7 +5,7 @@ from typing import Any
 
 from quorum.core.effects import Trace
 from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
-from quorumlab.milestones import Milestones
+from quorumlab.node_parts import Milestones
 
 
 def clocked() -> tuple[Milestones, Callable[..., None]]:

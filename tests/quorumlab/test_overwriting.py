@@ -8,10 +8,10 @@ import pytest
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import run_plan
+from quorumlab.arguments import Failed
 from quorumlab.cli import main
-from quorumlab.overwriting import refuse_other_directory, refuse_other_file
+from quorumlab.output import refuse_other_directory, refuse_other_file
 from quorumlab.simulated_runs import write_run
-from quorumlab.verb_errors import Failed
 from tests.quorumlab.test_check import run_directory
 
 GOLDEN = Path(__file__).parents[1] / "golden"

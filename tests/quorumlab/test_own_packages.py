@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quorumlab import own_packages
-from quorumlab.cli import main
-from quorumlab.own_packages import foreign, overwritten
+from quorumlab import cli
+from quorumlab.cli import foreign, main, overwritten
 from tests.hostile_files import write_hostile_files
 
 
@@ -44,7 +43,7 @@ def test_names_are_those_of_the_wheel() -> None:
     """Every package that is installed at the top, but the one that asks."""
     root = Path(__file__).parent.parent.parent
     packages = {path.parent.name for path in root.glob("*/__init__.py")} - {"quorumlab", "tests"}
-    assert {*own_packages._NAMES} == packages - {"benchmarks", "examples"}
+    assert {*cli._NAMES} == packages - {"benchmarks", "examples"}
 
 
 def test_files_of_another_distribution_among_ours_are_named(
@@ -52,6 +51,6 @@ def test_files_of_another_distribution_among_ours_are_named(
 ) -> None:
     error = ImportError("cannot import name 'Broker' from 'broker'", name="broker")
     assert overwritten(error) == ""  # in a clone it is a mistake of ours, and its trace is wanted
-    monkeypatch.setattr(own_packages, "_ROOT", str(tmp_path))
+    monkeypatch.setattr(cli, "_ROOT", str(tmp_path))
     assert f"its files are among ours in {tmp_path}/broker" in overwritten(error)
     assert overwritten(ImportError("no such thing", name="somebodys")) == ""

@@ -1,15 +1,14 @@
 """States of the ZooKeeper controller in quorum mode: all are named, the nearest is shown."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorumlab.partition_states import (
-    MOVES,
     PartitionState,
     ReplicaState,
-    markdown,
     partition_state,
     replica_state,
     state_lines,
@@ -17,6 +16,7 @@ from quorumlab.partition_states import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
+NAMES = [state.value for state in (*PartitionState, *ReplicaState)]
 
 # As the Kafka Controller Redesign document lists them.
 VALID_TRANSITIONS = """
@@ -41,12 +41,16 @@ def test_every_move_of_the_document_is_told_once() -> None:
         for before, _, ends in [line.partition(" -> ")]
         for after in ends.split(", ")
     ]
-    told = [(move.before.value, move.after.value) for move in MOVES]
+    page = (ROOT / "docs/states.md").read_text()
+    told = re.findall(r"^\| (\w+) \| (\w+) \| [^|]+ \| [^|]+ \|$", page, re.MULTILINE)
+    told = [move for move in told if move[0] in NAMES]
     assert sorted(told) == sorted(documented)
 
 
-def test_page_is_what_the_table_says() -> None:
-    assert (ROOT / "docs/states.md").read_text() == markdown()
+def test_page_says_when_each_state_is_shown() -> None:
+    page = (ROOT / "docs/states.md").read_text()
+    shown = re.findall(r"^\| (\w+) \| [^|]+ \|$", page, re.MULTILINE)
+    assert [name for name in shown if name in NAMES] == NAMES
 
 
 @pytest.mark.parametrize(

@@ -8,24 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.histories.history import read_history
 from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.ending import Ending
-from quorumlab.arguments import Parser
-from quorumlab.cli import main
-from quorumlab.simulated_runs import kept_plan, read_kept, replay_line, timeline_of, write_run
-from quorumlab.verb_errors import Failed, UsageError
-from quorumlab.verbs import chaos, chaos_sim
+from quorumlab.arguments import Failed, Parser, UsageError
+from quorumlab.cli import VERBS, main
+from quorumlab.simulated_runs import kept_plan, replay_line, timeline_of, write_run
+from quorumlab.verbs import chaos_sim
 
 PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
 
 
 def act(*words: str) -> int:
-    parser = Parser()
-    chaos.add_options(parser)
-    args = parser.parse_args(words)
+    args = Parser(options=VERBS["chaos"][1]).parse_args(words)
     code: int = args.run(args)
     return code
 
@@ -37,7 +35,9 @@ def test_kept_run_is_read_back_and_done_again(
     write_run(tmp_path, outcome)
     plan, digest = kept_plan(tmp_path)
     assert (plan.seed, plan.schedule, digest) == (2, schedule_of(PLAN), outcome.digest)
-    assert list(read_kept(tmp_path).ops) == list(outcome.history.ops)
+    assert list(read_history((tmp_path / "history.msgpack").read_bytes()).ops) == list(
+        outcome.history.ops
+    )
     written = (tmp_path / "timeline.txt").read_text().splitlines()
     assert written == timeline_of(outcome.history, frozenset(), context=0)
     assert act("replay", str(tmp_path)) == 0

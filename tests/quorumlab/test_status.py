@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quorumlab.status import in_order_of_knowledge, is_healthy
+from quorumlab.cluster_status import in_order_of_knowledge, is_healthy
 
 WELL: dict[str, Any] = {
     "design": "quorum",

@@ -11,7 +11,7 @@ import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, end, is_alive, spawn
-from quorumlab.stopping import stop_all
+from quorumlab.verbs.nodes import stop_all
 
 SLEEPER = "import signal; signal.pause()"
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab import status
+from quorumlab import cluster_status as status
 from quorumlab.cli import main
 from quorumlab.verbs import up
 

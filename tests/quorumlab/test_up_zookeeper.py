@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorumlab.verb_errors import UsageError
+from quorumlab.arguments import UsageError
 from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
 
 ASKED: dict[str, object] = {

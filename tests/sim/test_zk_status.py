@@ -11,8 +11,8 @@ from broker.describe import broker_counts
 from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
 from controller.metadata.znode_reading import children, read_assignments, read_states
 from quorum.zookeeper.zk_procedures import Procedure
+from quorumlab.cluster_status import in_order_of_knowledge
 from quorumlab.pages import metadata_of
-from quorumlab.status import in_order_of_knowledge
 from tests.sim.zookeeper import Administrator, Producer, begin
 from wire.zk import paths
 from wire.zk.designs import DESIGNS

@@ -8,9 +8,9 @@ import pytest
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import encode_header, encode_op
 from jepsen_like.histories.interchange import edn_lines, jsonl_lines
+from quorumlab.arguments import Failed
 from quorumlab.cli import main
 from quorumlab.histories import Asked, histories_in, tables_of
-from quorumlab.verb_errors import Failed
 from quorumlab.verbs import check_spark
 from spark.convert import is_current, made_of
 from spark.session import Settings

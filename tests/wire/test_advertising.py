@@ -1,7 +1,12 @@
 """What clients and nodes are told of APIs and features."""
 
-from wire.advertising import api_versions_for, api_versions_response, api_versions_unsupported
-from wire.api_table import ListenerKind, api_by_key
+from wire.api_table import (
+    ListenerKind,
+    api_by_key,
+    api_versions_for,
+    api_versions_response,
+    api_versions_unsupported,
+)
 from wire.apis import decode_response, encode_response
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersion, SupportedFeatureKey

@@ -8,8 +8,8 @@ from struct import pack
 import pytest
 from kio.index import load_request_schema
 
-from wire.advertising import api_versions_response
-from wire.api_table import APIS, ListenerKind, api_by_key
+from tests.wire.compatibility_page import renewed
+from wire.api_table import APIS, ListenerKind, api_by_key, api_versions_response
 from wire.apis import (
     UnsupportedVersion,
     decode_request,
@@ -17,7 +17,6 @@ from wire.apis import (
     encode_request,
     encode_response,
 )
-from wire.compatibility import renewed
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.fetching import FetchRequest, FetchResponse
 from wire.messages.metadata import MetadataRequest

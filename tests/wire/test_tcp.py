@@ -10,8 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from wire.advertising import api_versions_response
-from wire.api_table import ListenerKind
+from wire.api_table import ListenerKind, api_versions_response
 from wire.apis import (
     decode_request,
     decode_response,

@@ -6,8 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from wire.advertising import api_versions_response
-from wire.api_table import ListenerKind
+from wire.api_table import ListenerKind, api_versions_response
 from wire.apis import DecodedRequest, decode_request, encode_response
 from wire.framing import with_length
 from wire.message import replace

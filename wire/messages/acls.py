@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- DescribeAcls -------------------------------------------------------------------------
-
 
 class DescribeAclsRequest(Message):
     resource_type_filter: int  # 1 any
@@ -37,9 +35,6 @@ class DescribeAclsResponse(Message):
     resources: tuple[DescribeAclsResource, ...] = ()
 
 
-# --- CreateAcls ---------------------------------------------------------------------------
-
-
 class AclCreation(Message):
     resource_type: int  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
     resource_name: str
@@ -62,9 +57,6 @@ class AclCreationResult(Message):
 class CreateAclsResponse(Message):
     throttle_time_ms: int = 0
     results: tuple[AclCreationResult, ...]
-
-
-# --- DeleteAcls ---------------------------------------------------------------------------
 
 
 class DeleteAclsFilter(Message):

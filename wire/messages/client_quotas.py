@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- DescribeClientQuotas -----------------------------------------------------------------
-
 
 class ComponentData(Message):
     entity_type: str  # user, client-id or ip
@@ -37,9 +35,6 @@ class DescribeClientQuotasResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     entries: tuple[EntryData, ...] | None = ()
-
-
-# --- AlterClientQuotas --------------------------------------------------------------------
 
 
 class OpData(Message):

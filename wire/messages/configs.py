@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- DescribeConfigs ----------------------------------------------------------------------
-
 
 class DescribeConfigsResource(Message):
     resource_type: int
@@ -48,9 +46,6 @@ class DescribeConfigsResponse(Message):
     results: tuple[DescribeConfigsResult, ...] = ()
 
 
-# --- AlterConfigs -------------------------------------------------------------------------
-
-
 class LegacyConfig(Message):
     name: str
     value: str | None = None
@@ -79,9 +74,6 @@ class AlterConfigsResponse(Message):
     responses: tuple[AlterConfigsResourceResponse, ...]
 
 
-# --- IncrementalAlterConfigs --------------------------------------------------------------
-
-
 class AlterableConfig(Message):
     name: str
     config_operation: int  # 0 set, 1 delete, 2 append, 3 subtract
@@ -102,9 +94,6 @@ class IncrementalAlterConfigsRequest(Message):
 class IncrementalAlterConfigsResponse(Message):
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]
-
-
-# --- ListConfigResources ------------------------------------------------------------------
 
 
 class ListConfigResourcesRequest(Message):

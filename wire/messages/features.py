@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- ApiVersions --------------------------------------------------------------------------
-
 
 class ApiVersionsRequest(Message):
     client_software_name: str = ""
@@ -37,9 +35,6 @@ class ApiVersionsResponse(Message):
     finalized_features_epoch: int = -1
     finalized_features: tuple[FinalizedFeatureKey, ...] = ()
     zk_migration_ready: bool = False
-
-
-# --- UpdateFeatures -----------------------------------------------------------------------
 
 
 class FeatureUpdateKey(Message):

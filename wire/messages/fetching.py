@@ -7,8 +7,6 @@ from wire.message import Message
 from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID
 
-# --- Fetch --------------------------------------------------------------------------------
-
 
 class ReplicaState(Message):
     replica_id: int = -1
@@ -95,9 +93,6 @@ class FetchResponse(Message):
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
-# --- FetchSnapshot ------------------------------------------------------------------------
-
-
 class PartitionSnapshot(Message):
     partition: int
     current_leader_epoch: int
@@ -140,9 +135,6 @@ class FetchSnapshotResponse(Message):
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
-# --- ListOffsets --------------------------------------------------------------------------
-
-
 class ListOffsetsPartition(Message):
     partition_index: int
     current_leader_epoch: int = -1
@@ -177,9 +169,6 @@ class ListOffsetsTopicResponse(Message):
 class ListOffsetsResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
-
-
-# --- OffsetForLeaderEpoch -----------------------------------------------------------------
 
 
 class OffsetForLeaderPartition(Message):

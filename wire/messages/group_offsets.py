@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- OffsetCommit -------------------------------------------------------------------------
-
 
 class OffsetCommitRequestPartition(Message):
     partition_index: int
@@ -40,9 +38,6 @@ class OffsetCommitResponseTopic(Message):
 class OffsetCommitResponse(Message):
     throttle_time_ms: int = 0
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
-
-
-# --- OffsetFetch --------------------------------------------------------------------------
 
 
 class OffsetFetchRequestTopics(Message):
@@ -84,9 +79,6 @@ class OffsetFetchResponseGroup(Message):
 class OffsetFetchResponse(Message):
     throttle_time_ms: int = 0
     groups: tuple[OffsetFetchResponseGroup, ...] = ()
-
-
-# --- OffsetDelete -------------------------------------------------------------------------
 
 
 class OffsetDeleteRequestPartition(Message):

@@ -4,8 +4,6 @@ from wire.errors import ErrorCode
 from wire.message import Message
 from wire.primitives import OPERATIONS_OMITTED
 
-# --- FindCoordinator ----------------------------------------------------------------------
-
 
 class FindCoordinatorRequest(Message):
     key_type: int = 0  # 0 group, 1 transaction, 2 share group
@@ -24,9 +22,6 @@ class FoundCoordinator(Message):
 class FindCoordinatorResponse(Message):
     throttle_time_ms: int = 0
     coordinators: tuple[FoundCoordinator, ...] = ()
-
-
-# --- JoinGroup ----------------------------------------------------------------------------
 
 
 class JoinGroupRequestProtocol(Message):
@@ -63,9 +58,6 @@ class JoinGroupResponse(Message):
     members: tuple[JoinGroupResponseMember, ...] = ()  # the leader's response only
 
 
-# --- SyncGroup ----------------------------------------------------------------------------
-
-
 class SyncGroupRequestAssignment(Message):
     member_id: str
     assignment: bytes
@@ -89,9 +81,6 @@ class SyncGroupResponse(Message):
     assignment: bytes = b""
 
 
-# --- Heartbeat ----------------------------------------------------------------------------
-
-
 class HeartbeatRequest(Message):
     group_id: str
     generation_id: int
@@ -102,9 +91,6 @@ class HeartbeatRequest(Message):
 class HeartbeatResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
-
-
-# --- LeaveGroup ---------------------------------------------------------------------------
 
 
 class MemberIdentity(Message):
@@ -128,9 +114,6 @@ class LeaveGroupResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     members: tuple[MemberResponse, ...] = ()
-
-
-# --- DescribeGroups -----------------------------------------------------------------------
 
 
 class DescribeGroupsRequest(Message):
@@ -163,9 +146,6 @@ class DescribeGroupsResponse(Message):
     groups: tuple[DescribedGroup, ...] = ()
 
 
-# --- ListGroups ---------------------------------------------------------------------------
-
-
 class ListGroupsRequest(Message):
     states_filter: tuple[str, ...] = ()  # empty: all
     types_filter: tuple[str, ...] = ()
@@ -182,9 +162,6 @@ class ListGroupsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     groups: tuple[ListedGroup, ...] = ()
-
-
-# --- DeleteGroups -------------------------------------------------------------------------
 
 
 class DeleteGroupsRequest(Message):

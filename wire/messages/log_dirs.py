@@ -5,8 +5,6 @@ from uuid import UUID
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- DescribeLogDirs ----------------------------------------------------------------------
-
 
 class DescribableLogDirTopic(Message):
     topic: str
@@ -42,9 +40,6 @@ class DescribeLogDirsResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     results: tuple[DescribeLogDirsResult, ...] = ()
-
-
-# --- AssignReplicasToDirs -----------------------------------------------------------------
 
 
 class DirectoryPartition(Message):

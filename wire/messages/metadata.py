@@ -6,8 +6,6 @@ from wire.errors import ErrorCode
 from wire.message import Message
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
-# --- Metadata -----------------------------------------------------------------------------
-
 
 class MetadataRequestTopic(Message):
     topic_id: UUID = ZERO_UUID
@@ -57,9 +55,6 @@ class MetadataResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
 
 
-# --- DescribeCluster ----------------------------------------------------------------------
-
-
 class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = 1  # 1 brokers, 2 controllers (KIP-919)
@@ -83,9 +78,6 @@ class DescribeClusterResponse(Message):
     controller_id: int = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int = OPERATIONS_OMITTED
-
-
-# --- DescribeTopicPartitions --------------------------------------------------------------
 
 
 class TopicRequest(Message):

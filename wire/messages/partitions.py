@@ -5,8 +5,6 @@ from uuid import UUID
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- AlterPartition -----------------------------------------------------------------------
-
 
 class BrokerState(Message):
     broker_id: int
@@ -53,9 +51,6 @@ class AlterPartitionResponse(Message):
     topics: tuple[IsrTopicResult, ...] = ()
 
 
-# --- ElectLeaders -------------------------------------------------------------------------
-
-
 class TopicPartitions(Message):
     topic: str
     partitions: tuple[int, ...] = ()
@@ -82,9 +77,6 @@ class ElectLeadersResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()
-
-
-# --- AlterPartitionReassignments ----------------------------------------------------------
 
 
 class ReassignablePartition(Message):
@@ -120,9 +112,6 @@ class AlterPartitionReassignmentsResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     responses: tuple[ReassignableTopicResponse, ...] = ()
-
-
-# --- ListPartitionReassignments -----------------------------------------------------------
 
 
 class ListPartitionReassignmentsTopics(Message):

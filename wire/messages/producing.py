@@ -7,8 +7,6 @@ from wire.message import Message
 from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
-# --- Produce ------------------------------------------------------------------------------
-
 
 class PartitionProduceData(Message):
     index: int
@@ -56,9 +54,6 @@ class ProduceResponse(Message):
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
-# --- InitProducerId -----------------------------------------------------------------------
-
-
 class InitProducerIdRequest(Message):
     transactional_id: str | None = None
     transaction_timeout_ms: int = -1
@@ -71,9 +66,6 @@ class InitProducerIdResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
     producer_epoch: int = -1
-
-
-# --- AllocateProducerIds ------------------------------------------------------------------
 
 
 class AllocateProducerIdsRequest(Message):

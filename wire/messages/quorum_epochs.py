@@ -7,8 +7,6 @@ from wire.message import Message
 from wire.messages.endpoints import Listener, NodeEndpoint
 from wire.primitives import ZERO_UUID
 
-# --- Vote ---------------------------------------------------------------------------------
-
 
 class VotePartition(Message):
     partition_index: int
@@ -51,9 +49,6 @@ class VoteResponse(Message):
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
-# --- BeginQuorumEpoch ---------------------------------------------------------------------
-
-
 class BeginPartition(Message):
     partition_index: int
     voter_directory_id: UUID = ZERO_UUID
@@ -89,9 +84,6 @@ class BeginQuorumEpochResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     topics: tuple[EpochTopicResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()
-
-
-# --- EndQuorumEpoch -----------------------------------------------------------------------
 
 
 class ReplicaInfo(Message):

@@ -5,8 +5,6 @@ from uuid import UUID
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- BrokerRegistration -------------------------------------------------------------------
-
 
 class RegisteredListener(Message):
     name: str
@@ -39,9 +37,6 @@ class BrokerRegistrationResponse(Message):
     broker_epoch: int = -1
 
 
-# --- ControllerRegistration ---------------------------------------------------------------
-
-
 class ControllerRegistrationRequest(Message):
     controller_id: int
     incarnation_id: UUID
@@ -54,9 +49,6 @@ class ControllerRegistrationResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
-
-
-# --- BrokerHeartbeat ----------------------------------------------------------------------
 
 
 class BrokerHeartbeatRequest(Message):
@@ -77,9 +69,6 @@ class BrokerHeartbeatResponse(Message):
     should_shut_down: bool = False
 
 
-# --- UnregisterBroker ---------------------------------------------------------------------
-
-
 class UnregisterBrokerRequest(Message):
     broker_id: int
 
@@ -88,9 +77,6 @@ class UnregisterBrokerResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
-
-
-# --- Envelope -----------------------------------------------------------------------------
 
 
 class EnvelopeRequest(Message):

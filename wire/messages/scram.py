@@ -3,8 +3,6 @@
 from wire.errors import ErrorCode
 from wire.message import Message
 
-# --- DescribeUserScramCredentials ---------------------------------------------------------
-
 
 class UserName(Message):
     name: str
@@ -31,9 +29,6 @@ class DescribeUserScramCredentialsResponse(Message):
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
     results: tuple[DescribeUserScramCredentialsResult, ...] = ()
-
-
-# --- AlterUserScramCredentials ------------------------------------------------------------
 
 
 class ScramCredentialDeletion(Message):

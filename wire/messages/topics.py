@@ -6,8 +6,6 @@ from wire.errors import ErrorCode
 from wire.message import Message
 from wire.primitives import ZERO_UUID
 
-# --- CreateTopics -------------------------------------------------------------------------
-
 
 class CreatableReplicaAssignment(Message):
     partition_index: int
@@ -57,9 +55,6 @@ class CreateTopicsResponse(Message):
     topics: tuple[CreatableTopicResult, ...] = ()
 
 
-# --- CreatePartitions ---------------------------------------------------------------------
-
-
 class CreatePartitionsAssignment(Message):
     broker_ids: tuple[int, ...] = ()
 
@@ -87,9 +82,6 @@ class CreatePartitionsResponse(Message):
     results: tuple[CreatePartitionsTopicResult, ...] = ()
 
 
-# --- DeleteTopics -------------------------------------------------------------------------
-
-
 class DeleteTopicState(Message):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
@@ -110,9 +102,6 @@ class DeletableTopicResult(Message):
 class DeleteTopicsResponse(Message):
     throttle_time_ms: int = 0
     responses: tuple[DeletableTopicResult, ...] = ()
-
-
-# --- DeleteRecords ------------------------------------------------------------------------
 
 
 class DeleteRecordsPartition(Message):

@@ -7,8 +7,6 @@ from wire.message import Message
 from wire.messages.endpoints import Listener
 from wire.primitives import ZERO_UUID
 
-# --- DescribeQuorum -----------------------------------------------------------------------
-
 
 class QuorumPartition(Message):
     partition_index: int
@@ -59,9 +57,6 @@ class DescribeQuorumResponse(Message):
     nodes: tuple[QuorumNode, ...] = ()
 
 
-# --- AddRaftVoter -------------------------------------------------------------------------
-
-
 class AddRaftVoterRequest(Message):
     cluster_id: str | None = None
     timeout_ms: int
@@ -77,9 +72,6 @@ class AddRaftVoterResponse(Message):
     error_message: str | None = None
 
 
-# --- RemoveRaftVoter ----------------------------------------------------------------------
-
-
 class RemoveRaftVoterRequest(Message):
     cluster_id: str | None = None
     voter_id: int
@@ -90,9 +82,6 @@ class RemoveRaftVoterResponse(Message):
     throttle_time_ms: int = 0
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
-
-
-# --- UpdateRaftVoter ----------------------------------------------------------------------
 
 
 class KRaftVersionFeature(Message):

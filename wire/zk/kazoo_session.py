@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wire.zk.counts import ZkCounts
 from wire.zk.kazoo_client import DISCONNECTED, Answer, NumberedClient
 from wire.zk.kazoo_requests import failure_of, request_of, result_of, watch_fired
 from wire.zk.paths import parents
+from wire.zk.request_costs import ZkCounts
 from wire.zk.session import (
     Create,
     Error,

@@ -20,7 +20,6 @@ from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = [
-    "NO_LEADER",
     "BrokerRegistration",
     "ClusterId",
     "ConfigChange",
@@ -32,7 +31,6 @@ __all__ = [
     "ProducerIdBlock",
     "Reassignments",
     "TopicAssignment",
-    "TopicPartition",
     "Znode",
     "decode_epoch",
     "encode_epoch",
@@ -106,8 +104,7 @@ class ControllerOwner(Znode, rename={"broker_id": "brokerid", "timestamp_ms": "t
 
 
 class BrokerRegistration(
-    Znode,
-    rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"},
+    Znode, rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"}
 ):
     """`/brokers/ids/<id>`: where a broker listens. The czxid of the node is its epoch.
 

@@ -9,8 +9,7 @@ import pytest
 
 from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import ClusterError
-from wire.advertising import api_versions_response
-from wire.api_table import API_VERSIONS_KEY, ListenerKind
+from wire.api_table import API_VERSIONS_KEY, ListenerKind, api_versions_response
 from wire.apis import encode_response
 from wire.framing import with_length
 from wire.messages.metadata import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.phases import Phase
+from quorumlab.compare.node_measurements import Phase
 from quorumlab.compare.results import Cell, Records, Results, spread_of
 from quorumlab.compare.subjects import ALL_DESIGNS, Subject, subjects
 

@@ -1,6 +1,6 @@
 """The ledger: differences by role; nothing is counted twice, and nothing is made up."""
 
-from quorumlab.compare.ledger import difference, goes_on, of_all_roles, total
+from quorumlab.compare.node_measurements import difference, goes_on, of_all_roles, total
 
 ROLES = {1: "brokers", 2: "brokers", 101: "controllers", 102: "controllers"}
 

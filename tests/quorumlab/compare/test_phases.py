@@ -1,6 +1,6 @@
 """When a step is done: counted from milestones, for every broker that lives, never guessed."""
 
-from quorumlab.compare.phases import Milestone, milestone_of, phases_of
+from quorumlab.compare.node_measurements import Milestone, milestone_of, phases_of
 
 MS = 1_000_000
 

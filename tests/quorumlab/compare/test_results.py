@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quorumlab.compare.phases import Phase
+from quorumlab.compare.node_measurements import Phase
 from quorumlab.compare.results import Cell, Records, Results, Spread, spread_of
 
 

@@ -1,6 +1,6 @@
 """What a step took by itself: since the one before it was done, never less than nothing."""
 
-from quorumlab.compare.phases import Phase
+from quorumlab.compare.node_measurements import Phase
 from quorumlab.compare.results import Cell
 from quorumlab.compare.segments import SINCE_DETECTED, own_times, segments
 

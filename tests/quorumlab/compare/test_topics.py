@@ -1,10 +1,9 @@
 """Partitions are counted through several topics, because one request has its limit."""
 
 from quorumlab.compare.attempts import Acknowledged
-from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.experiments import EXPERIMENTS, PER_TOPIC, creation, place_of, topics_for
 from quorumlab.compare.reading import lost
 from quorumlab.compare.scenarios import SCENARIOS
-from quorumlab.compare.topics import PER_TOPIC, creation, place_of, topics_for
 
 
 def test_more_than_a_request_may_hold_become_several_topics() -> None:

@@ -10,10 +10,8 @@ import pytest
 
 from quorumlab.inspection.batches import Batch, read_batches
 from quorumlab.inspection.bulk import BulkText
-from quorumlab.inspection.entries import Entry, entries
-from quorumlab.inspection.selection import Selection, parse_range
-from quorumlab.inspection.telling import TopicNames, as_json, as_text
-from quorumlab.inspection.where import parse_where
+from quorumlab.inspection.entries import Entry, TopicNames, as_json, as_text, entries
+from quorumlab.inspection.selection import Selection, parse_range, parse_where
 from tests.quorumlab.inspection.logs import START_MS, change, partition, topic, write_log
 from wire.batch import assign, read_header
 from wire.message import replace as changed_record

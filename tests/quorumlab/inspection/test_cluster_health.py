@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quorumlab.inspection.cluster_health import findings_of
+from quorumlab.inspection.diagnosis import findings_of
 from quorumlab.inspection.facts import Level
 from tests.quorumlab.pasted import pasted
 

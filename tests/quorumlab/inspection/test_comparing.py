@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from quorumlab.inspection.comparing import image_differences
 from quorumlab.inspection.states import Moment, Replay, load_snapshot, replay
 from quorumlab.inspection.target import Target, find_target
-from quorumlab.inspection.tree import differences, tree_of
+from quorumlab.inspection.tree import differences, image_differences, tree_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

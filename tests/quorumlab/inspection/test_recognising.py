@@ -7,8 +7,7 @@ import pytest
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.cli import main
-from quorumlab.inspection.recognising import PREVIEW, why_foreign
-from quorumlab.inspection.target import Target, find_target
+from quorumlab.inspection.target import PREVIEW, Target, find_target, why_foreign
 from tests.quorumlab.inspection.logs import SEGMENT, cluster, content, leader_change
 from wire.batch import Record, assign, build_batch, data_batch
 

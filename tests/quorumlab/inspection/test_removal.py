@@ -2,8 +2,8 @@
 
 import pytest
 
+from quorumlab.inspection.diagnosis import removable
 from quorumlab.inspection.facts import Holdings, Level, LiveVoter
-from quorumlab.inspection.removal import removable
 from tests.quorumlab.inspection.made_up_facts import live
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.batches import Batch, Damage
+from quorumlab.inspection.entries import TopicNames
 from quorumlab.inspection.tailing import follow
-from quorumlab.inspection.telling import TopicNames
 from tests.quorumlab.inspection.logs import SEGMENT, TOPIC, cluster, content
 from wire.batch import assign, headers
 from wire.metadata_records import NoOpRecord

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from quorumlab.inspection.where import WhereError, parse_where
+from quorumlab.inspection.selection import WhereError, parse_where
 
 RECORD: dict[str, Any] = {
     "offset": 7,

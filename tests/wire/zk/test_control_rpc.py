@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.advertising import api_versions_for
-from wire.api_table import APIS, CONTROL_RPCS, ListenerKind, Versions, api_of
+from wire.api_table import APIS, CONTROL_RPCS, ListenerKind, Versions, api_of, api_versions_for
 from wire.apis import UnsupportedVersion, decode_request, decode_response, encode_request
 from wire.apis import encode_response as encode_answer
 from wire.canonical import canonical_class

@@ -11,8 +11,8 @@ from wire.differences import DIFFERENCES, MUST_ARRIVE
 
 __all__ = ["renewed"]
 
-_BEGIN = "<!-- begin of what wire/compatibility.py writes -->"
-_END = "<!-- end of what wire/compatibility.py writes -->"
+_BEGIN = "<!-- begin of what tests/wire/compatibility_page.py writes -->"
+_END = "<!-- end of what tests/wire/compatibility_page.py writes -->"
 
 
 def renewed(document: str) -> str:

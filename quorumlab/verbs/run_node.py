@@ -21,9 +21,9 @@ from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
 from quorum.raft.voters import VoterSet
+from quorumlab.arguments import Failed
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
-from quorumlab.verb_errors import Failed
 from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
 
 __all__ = ["add_options", "run"]
@@ -34,16 +34,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Run one node as its server.properties says, with Kafka's own defaults, until "
         "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it."
     )
-    parser.add_argument(
-        "--config", type=Path, required=True, metavar="FILE", help="its server.properties"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("--config", type=Path, required=True, metavar="FILE", help="its server.properties")
+    add(
         "--format-as",
         metavar="CLUSTER-ID",
         help="first format the directories that never were (for throw-away clusters)",
     )
     add_initial_controllers_option(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="of the node's random choices")
+    add("--seed", type=int, metavar="N", help="of the node's random choices")
     parser.set_defaults(run=run)
 
 

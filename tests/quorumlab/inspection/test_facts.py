@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quorumlab.cli import main
-from quorumlab.inspection.gathering import read
+from quorumlab.inspection.facts import read
 from quorumlab.inspection.target import Target, find_target
 
 NODE = Path(__file__).parents[2] / "golden/kraft3/node-1"

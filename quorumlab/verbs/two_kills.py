@@ -15,12 +15,11 @@ from jepsen_like.advice import command
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import DirectoryLock
-from quorumlab import status
-from quorumlab.inspection.entries import Entry
+from quorumlab.cluster_status import describe
+from quorumlab.inspection.entries import Entry, TopicNames, as_text
 from quorumlab.inspection.stream import whole_entries
-from quorumlab.inspection.telling import TopicNames, as_text
 from quorumlab.output import Progress, print_rows, say, say_if_heard, say_settings
-from quorumlab.stopping import stop_all
+from quorumlab.verbs.nodes import stop_all
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
 from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
@@ -132,7 +131,7 @@ def _kill_leader(cluster: LocalCluster, producer: SteadyProducer) -> int:
 
 
 def _kill_controller(cluster: LocalCluster, producer: SteadyProducer) -> int:
-    described = status.describe(cluster)
+    described = describe(cluster)
     controller = int(described["active_controller"])
     epoch = int(described["controller_epoch"])
     clock = _Clock()
@@ -140,12 +139,12 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer) -> int:
     say(f"\nkill -9 controller {controller}, the active one, epoch {epoch}")
 
     def successor() -> dict[str, Any] | None:
-        now = status.describe(cluster)
+        now = describe(cluster)
         taken_over = now["active_controller"] is not None and now["controller_epoch"] > epoch
         return now if taken_over else None
 
     seen = _wait(successor, "no new active controller")
-    now = status.describe(cluster)
+    now = describe(cluster)
     elected = _recorded(
         cluster, clock, lambda record: isinstance(record, LeaderChange), epoch=epoch + 1
     )
@@ -217,7 +216,7 @@ def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
 
 
 def _show_last_records(cluster: LocalCluster) -> None:
-    node = cluster.layout.node(int(status.describe(cluster)["active_controller"]))
+    node = cluster.layout.node(int(describe(cluster)["active_controller"]))
     names = TopicNames()
     told: deque[Entry] = deque(maxlen=LAST_RECORDS)
     for entry in whole_entries(node.data):

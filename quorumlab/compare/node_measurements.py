@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-__all__ = ["STEPS", "Milestone", "Phase", "milestone_of", "phases_of"]
+__all__ = [
+    "Counts",
+    "Milestone",
+    "Phase",
+    "difference",
+    "goes_on",
+    "milestone_of",
+    "of_all_roles",
+    "phases_of",
+    "total",
+]
 
 STEPS = ("detected", "decided", "persisted", "told", "applied", "elected", "ready")
 _ONCE = ("detected", "elected", "ready")  # the first is the step: nothing is counted
@@ -142,3 +152,59 @@ def _counted_ns(
 
 def _ms(nanoseconds: int) -> float:
     return round(nanoseconds / 1e6, 1)
+
+
+Counts = Mapping[str, int]
+
+# Of requests, by the name that follows `rpc.sent.` and `rpc.received.`.
+_GO_ON = ("ApiVersions", "BrokerHeartbeat", "Fetch", "FetchSnapshot", "Metadata", "Produce")
+_REPLICATED = ("log.records",)  # what every node of a role has once: not summed
+_BYTES = ("rpc.bytes_", "zk.bytes_")  # of everything, what goes on included
+
+
+def difference(
+    before: Mapping[int, Counts],
+    after: Mapping[int, Counts],
+    *,
+    roles: Mapping[int, str],
+    restarted: Collection[int] = (),
+) -> dict[str, dict[str, int]]:
+    """By role, sorted by name; what has not moved is left out.
+
+    A node that is gone has nothing more to say, and one that was restarted counts from 0: what
+    they did until then is not known, and not in the sum.
+    """
+    summed: dict[str, dict[str, int]] = {}
+    for node, counts in sorted(after.items()):
+        of_role = summed.setdefault(roles[node], {})
+        first = {} if node in restarted else before.get(node, {})
+        for name, count in counts.items():
+            _add(of_role, name, count - first.get(name, 0))
+    return {
+        role: {name: count for name, count in sorted(counts.items()) if count}
+        for role, counts in sorted(summed.items())
+    }
+
+
+def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
+    """Sums counters over roles, by name."""
+    summed: dict[str, int] = {}
+    for counts in ledger.values():
+        for name, count in counts.items():
+            _add(summed, name, count)
+    return summed
+
+
+def total(ledger: Mapping[str, Counts], names: Collection[str]) -> int:
+    """Sums these counters over all roles."""
+    return sum(count for name, count in of_all_roles(ledger).items() if name in names)
+
+
+def _add(summed: dict[str, int], name: str, count: int) -> None:
+    so_far = summed.get(name, 0)
+    summed[name] = max(so_far, count) if name in _REPLICATED else so_far + count
+
+
+def goes_on(name: str) -> bool:
+    """Does it count with the time, whatever happens?"""
+    return name.rpartition(".")[2] in _GO_ON or name.startswith(_BYTES)

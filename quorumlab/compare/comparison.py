@@ -1,0 +1,219 @@
+"""The comparison itself: the plan is told, made cell by cell, and kept after each."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jepsen_like.installation import ROOT, has_history
+from quorumlab.compare.cell import measure
+from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
+from quorumlab.compare.results import MEASURED, Cell, CellKey, Results
+from quorumlab.compare.subjects import Subject, subject_named
+from quorumlab.output import Progress, say
+
+__all__ = [
+    "CELL_SECONDS",
+    "Comparison",
+    "Interrupted",
+    "Plan",
+    "commit",
+    "describe_plan",
+    "described",
+    "estimate_seconds",
+    "planned",
+    "within",
+]
+
+CELL_SECONDS = 300.0  # then it gives up, the set-up included
+_START_SECONDS = 9.0  # a cluster, calm, and reading back
+_DEFAULTS_SECONDS = 14.0  # more, of the longer time-outs
+_PER_PARTITION_SECONDS = 0.012  # creating, writing to and reading each
+_OF_EXPERIMENT: dict[str, float] = {
+    "broker-pause": 6.0,
+    "isr-change": 3.0,
+    "rolling-restart": 20.0,
+    "topic-creation": -2.0,
+    "zookeeper-leader": 3.0,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    cells: Sequence[CellKey]
+    left_out: Sequence[CellKey] = ()
+
+    @property
+    def seconds(self) -> float:
+        return sum(map(estimate_seconds, self.cells))
+
+
+def planned(
+    subjects: Sequence[Subject],
+    experiments: Sequence[str],
+    partitions: Sequence[int],
+    timeouts: Sequence[str],
+) -> list[CellKey]:
+    """In the order in which they are made. Defaults are measured at one size, the one nearest 100:
+    a time-out is as long with any."""
+    sizes = sorted(set(partitions))
+    of_defaults = min(sizes, key=lambda size: abs(size - 100))
+    keys = [
+        CellKey(
+            subject=subject.name, experiment=experiment, partitions=size, timeouts=each_timeouts
+        )
+        for experiment in experiments
+        for each_timeouts in timeouts
+        for size in (sizes if each_timeouts == "equal" else [of_defaults])
+        for subject in subjects
+        if each_timeouts == "equal" or EXPERIMENTS[experiment].is_of_defaults
+        if size <= DATA_MAX or not EXPERIMENTS[experiment].needs_data
+    ]
+    order = list(EXPERIMENTS)
+    return sorted(keys, key=lambda key: (_wave(key), key.partitions, order.index(key.experiment)))
+
+
+def _wave(key: CellKey) -> int:
+    """Three waves: failures at quick sizes, changes at quick sizes and defaults, all the rest."""
+    is_failure = key.experiment in ("broker-crash", "controller-failover")
+    if key.timeouts == "equal" and key.partitions <= 1000:
+        return 0 if is_failure else 1
+    return 1 if is_failure and key.partitions <= 1000 else 2
+
+
+def estimate_seconds(key: CellKey) -> float:
+    """Estimates for a machine of two processors; 0 where a subject cannot take part."""
+    if EXPERIMENTS[key.experiment].why_not(subject_named(key.subject)):
+        return 0.0
+    seconds = _START_SECONDS + _PER_PARTITION_SECONDS * key.partitions
+    seconds += _OF_EXPERIMENT.get(key.experiment, 0.0)
+    seconds += _DEFAULTS_SECONDS if key.timeouts == "defaults" else 0.0
+    return min(seconds, CELL_SECONDS)
+
+
+def within(
+    keys: Iterable[CellKey], budget_seconds: float | None, measured: Collection[CellKey]
+) -> Plan:
+    """Plans the cells that are not measured yet, as many as fit, in order."""
+    chosen: list[CellKey] = []
+    left_out: list[CellKey] = []
+    seconds = 0.0
+    for key in keys:
+        if key in measured:
+            continue
+        seconds += estimate_seconds(key)
+        fits = budget_seconds is None or seconds <= budget_seconds
+        if not fits:
+            seconds -= estimate_seconds(key)
+        (chosen if fits else left_out).append(key)
+    return Plan(cells=chosen, left_out=left_out)
+
+
+class Interrupted(Exception):
+    """Somebody wants it to end; what is measured is kept."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparison:
+    """`until`: when the budget is used up, by time.monotonic(); cells are not begun then."""
+
+    results: Results
+    scratch: Path
+    cell_seconds: float
+    until: float | None
+    is_interrupted: Callable[[], bool]
+
+    def make(self, plan: Plan) -> list[CellKey]:
+        """Returns what was not begun. Raises Interrupted within a cell."""
+        for number, key in enumerate(plan.cells):
+            if self._is_late(key):
+                return list(plan.cells[number:])
+            cell = self._measure(key, f"{number + 1} of {len(plan.cells)}")
+            self.results.add(cell)
+        return []
+
+    def _is_late(self, key: CellKey) -> bool:
+        if self.until is None:
+            return False
+        return time.monotonic() + estimate_seconds(key) / 2 > self.until
+
+    def _measure(self, key: CellKey, which: str) -> Cell:
+        say(f"{which}: {key}", sys.stderr)
+        progress = Progress()
+
+        def show(text: str) -> None:
+            if self.is_interrupted():
+                raise Interrupted
+            progress(f"  {text}")
+
+        try:
+            cell = measure(
+                key,
+                directory=self.scratch / key.file_name,
+                seconds=self.cell_seconds,
+                seed=self.results.seed,
+                zookeeper_delay_ms=self.results.zookeeper_delay_ms,
+                say=show,
+            )
+        finally:
+            progress.done()
+        if cell.outcome == MEASURED:
+            say(f"  measured in {cell.seconds:.1f} s", sys.stderr)
+        else:
+            say(f"  {cell.outcome}: {cell.why}", sys.stderr)
+        return cell
+
+
+def describe_plan(plan: Plan, measured: int) -> list[str]:
+    """For people, before anything is begun."""
+    lines = [f"{len(plan.cells)} cells to measure, about {max(1, round(plan.seconds / 60))} min"]
+    if measured:
+        lines[0] += f"; {measured} are there already"
+    if plan.left_out:
+        lines.append(f"left out, for the budget: {len(plan.left_out)} cells:")
+        lines += [f"  {key}" for key in plan.left_out]
+    return lines
+
+
+def described() -> dict[str, str | int | float]:
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "processors": os.cpu_count() or 0,
+        "processor": _processor(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "commit": commit(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def commit() -> str:
+    """The commit of this clone; "" for an installed package."""
+    if not has_history():
+        return ""
+    try:
+        told = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],  # noqa: S607
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return told.stdout.strip()
