@@ -18,7 +18,7 @@ from random import Random
 from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
 from controller.chores import Chores
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster, periodic_elections
+from controller.decisions import brokers, cluster, elections
 from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
 from controller.heads import Heads
@@ -132,7 +132,7 @@ class Controller:
         changes = self._changes_at_start()
         if changes:
             self._append(changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
-        overdue = periodic_elections.elect_overdue(self._heads.head, self.config)
+        overdue = elections.elect_overdue(self._heads.head, self.config)
         if overdue:
             self._append(overdue, _TAKE_OVER, is_atomic=False, now_ms=now_ms)
             self._trace("overdue", elections=record_count(overdue))

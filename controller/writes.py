@@ -12,19 +12,17 @@ from typing import Any
 from controller import refusals
 from controller.config import ControllerConfig
 from controller.decisions import (
-    acls,
     brokers,
-    client_quotas,
     cluster,
-    configs,
-    directories,
+    config_changes,
     elections,
     existing_topics,
     features,
-    isr_changes,
+    new_topics,
+    quota_changes,
     reassignments,
-    scram,
-    topics,
+    replica_reports,
+    security_changes,
 )
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
@@ -123,11 +121,11 @@ WRITES: Mapping[type, Write] = {
         refuse=refusals.allocate_producer_ids,
     ),
     AlterClientQuotasRequest: Write(
-        decide=lambda at, body: client_quotas.decide_alter_client_quotas(at.head, body),
+        decide=lambda at, body: quota_changes.decide_alter_client_quotas(at.head, body),
         refuse=refusals.alter_client_quotas,
     ),
     AlterConfigsRequest: Write(
-        decide=lambda at, body: configs.decide_alter_configs(at.head, body),
+        decide=lambda at, body: config_changes.decide_alter_configs(at.head, body),
         refuse=refusals.alter_configs,
     ),
     AlterPartitionReassignmentsRequest: Write(
@@ -135,15 +133,15 @@ WRITES: Mapping[type, Write] = {
         refuse=refusals.alter_partition_reassignments,
     ),
     AlterPartitionRequest: Write(
-        decide=lambda at, body: isr_changes.decide_alter_partition(at.head, body, at.config),
+        decide=lambda at, body: replica_reports.decide_alter_partition(at.head, body, at.config),
         refuse=refusals.alter_partition,
     ),
     AlterUserScramCredentialsRequest: Write(
-        decide=lambda at, body: scram.decide_alter_scram_credentials(at.head, body),
+        decide=lambda at, body: security_changes.decide_alter_scram_credentials(at.head, body),
         refuse=refusals.alter_user_scram_credentials,
     ),
     AssignReplicasToDirsRequest: Write(
-        decide=lambda at, body: directories.decide_assign_replicas(at.head, body, at.config),
+        decide=lambda at, body: replica_reports.decide_assign_replicas(at.head, body, at.config),
         refuse=refusals.assign_replicas_to_dirs,
     ),
     BrokerHeartbeatRequest: Write(decide=_heartbeat, refuse=refusals.broker_heartbeat),
@@ -153,7 +151,9 @@ WRITES: Mapping[type, Write] = {
         refuse=refusals.controller_registration,
     ),
     CreateAclsRequest: Write(
-        decide=lambda at, body: acls.decide_create_acls(at.head, body, at.config, at.random),
+        decide=lambda at, body: security_changes.decide_create_acls(
+            at.head, body, at.config, at.random
+        ),
         refuse=refusals.create_acls,
     ),
     CreatePartitionsRequest: Write(
@@ -161,11 +161,13 @@ WRITES: Mapping[type, Write] = {
         refuse=refusals.create_partitions,
     ),
     CreateTopicsRequest: Write(
-        decide=lambda at, body: topics.decide_create_topics(at.head, body, at.config, at.random),
+        decide=lambda at, body: new_topics.decide_create_topics(
+            at.head, body, at.config, at.random
+        ),
         refuse=refusals.create_topics,
     ),
     DeleteAclsRequest: Write(
-        decide=lambda at, body: acls.decide_delete_acls(at.head, body, at.config),
+        decide=lambda at, body: security_changes.decide_delete_acls(at.head, body, at.config),
         refuse=refusals.delete_acls,
     ),
     DeleteTopicsRequest: Write(
@@ -177,7 +179,9 @@ WRITES: Mapping[type, Write] = {
         refuse=refusals.elect_leaders,
     ),
     IncrementalAlterConfigsRequest: Write(
-        decide=lambda at, body: configs.decide_incremental_alter_configs(at.head, body, at.config),
+        decide=lambda at, body: config_changes.decide_incremental_alter_configs(
+            at.head, body, at.config
+        ),
         refuse=refusals.incremental_alter_configs,
     ),
     UnregisterBrokerRequest: Write(

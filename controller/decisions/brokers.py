@@ -11,7 +11,7 @@ from enum import Enum
 from uuid import UUID
 
 from controller.config import KRAFT_VERSION, ControllerConfig
-from controller.decisions import partitions
+from controller.decisions import failover
 from controller.decisions.decision import Decision
 from controller.metadata.changes import Change
 from controller.metadata.image import METADATA_VERSION, BrokerImage, MetadataImage
@@ -81,7 +81,7 @@ def decide_registration(
     cleanup: tuple[Change, ...] = ()
     if before is not None:
         was_clean = request.previous_broker_epoch == before.epoch
-        cleanup = partitions.leave_isrs(image, before.id, config, lost=not was_clean)
+        cleanup = failover.leave_isrs(image, before.id, config, lost=not was_clean)
     return _register(image, request, epoch=epoch, cleanup=cleanup)
 
 
@@ -239,7 +239,7 @@ def decide_heartbeat(
         )
         return Decision(response=stale)
     may_go = request.want_shut_down or broker.in_controlled_shutdown
-    leads = may_go and partitions.leads_something(image, broker.id)
+    leads = may_go and failover.leads_something(image, broker.id)
     state = next_state(broker, request, heard, leads_something=leads)
     changes = _transition(image, broker, state, config, leads_something=leads)
     if not changes and state is BrokerState.of(broker):
@@ -302,18 +302,18 @@ def _transition(
                 BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
                 ),
-                *partitions.elect_with(image, broker.id, config),
+                *failover.elect_with(image, broker.id, config),
             )
         case BrokerState.CONTROLLED_SHUTDOWN if now is BrokerState.UNFENCED:
             return (
                 BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
                 ),
-                *partitions.leave_isrs(image, broker.id, config),
+                *failover.leave_isrs(image, broker.id, config),
             )
         case BrokerState.CONTROLLED_SHUTDOWN if leads_something:
             # A controller died between the batches of the above: nobody else would go on with it.
-            return partitions.leave_isrs(image, broker.id, config)
+            return failover.leave_isrs(image, broker.id, config)
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if now is not BrokerState.FENCED:
             return fence(image, broker.id, config)
         case _:
@@ -335,7 +335,7 @@ def _offline_directories(
         # The record cannot say "none", so it says that what is left is lost.
         remaining = (DIRECTORY_LOST,)
     return (
-        *partitions.leave_directories(image, broker.id, lost, config),
+        *failover.leave_directories(image, broker.id, lost, config),
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
         ),
@@ -347,7 +347,7 @@ def fence(image: MetadataImage, broker_id: int, config: ControllerConfig) -> tup
     broker = image.brokers[broker_id]
     assert not broker.fenced, f"broker {broker_id} is fenced already"
     return (
-        *partitions.leave_isrs(image, broker_id, config),
+        *failover.leave_isrs(image, broker_id, config),
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1),
     )
 
@@ -367,7 +367,7 @@ def decide_unregister(
         )
         return Decision(response=refused)
     changes = (
-        *partitions.leave_isrs(image, broker.id, config, lost=True),
+        *failover.leave_isrs(image, broker.id, config, lost=True),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),
     )
     response = UnregisterBrokerResponse(error_message=None)

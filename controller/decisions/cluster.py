@@ -7,9 +7,9 @@ from controller.config import KRAFT_VERSION, ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
-from controller.metadata.authorized_operations import ON_CLUSTER
 from controller.metadata.changes import Change
 from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.security import ON_CLUSTER
 from wire.advertising import api_versions_response, finalized_features
 from wire.api_table import ListenerKind
 from wire.errors import ErrorCode

@@ -1,11 +1,24 @@
-"""What a rule of the controller returns."""
+"""What a rule of the controller returns.
 
+How much one request of a client may change.
+
+The number of records is Kafka's limit. Their size is limited too, because a batch travels whole:
+one that does not fit into a frame could never be replicated, and the log would end there.
+
+Source: Kafka's QuorumController (MAX_RECORDS_PER_USER_OP) and KafkaRaftClient's batch size.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, record_count
+from controller.metadata.configs import Refusal
+from wire.errors import ErrorCode
+from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["Decision"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess"]
+
 
 Answer = TypeVar("Answer")
 
@@ -23,3 +36,39 @@ class Decision(Generic[Answer]):
     changes: tuple[Change, ...] = ()
     is_atomic: bool = True
     kraft_version: int | None = None
+
+
+CHANGES_MAX = 10_000
+CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
+
+
+def excess(changes: Sequence[Change]) -> Refusal | None:
+    """Why one request may not cause all of this; None if it may."""
+    count = record_count(changes)
+    if count > CHANGES_MAX:
+        message = (
+            f"The request would write {count} records, and may write {CHANGES_MAX}."
+            " Ask for less at a time."
+        )
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    characters = sum(map(_characters, changes))
+    if characters > CHARACTERS_MAX:
+        message = (
+            f"The request would write names and values of {characters} characters, and may write"
+            f" {CHARACTERS_MAX}. Ask for less at a time."
+        )
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    return None
+
+
+def _characters(change: Change) -> int:
+    """How long its names and values are that clients choose as they like."""
+    match change:
+        case ConfigRecord(resource_name=resource, name=name, value=value):
+            return len(resource) + len(name) + len(value or "")
+        case AccessControlEntryRecord(resource_name=resource, principal=principal, host=host):
+            return len(resource) + len(principal) + len(host)
+        case ClientQuotaRecord(entity=entity):
+            return sum(len(part.entity_name or "") for part in entity)
+        case _:
+            return 0

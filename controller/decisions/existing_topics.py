@@ -11,10 +11,9 @@ from random import Random
 from uuid import UUID
 
 from controller.config import ControllerConfig
-from controller.decisions import topics
-from controller.decisions.decision import Decision
-from controller.decisions.new_partitions import Replicas, new_partitions
-from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions import new_topics
+from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.new_topics import Replicas, new_partitions
 from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
@@ -35,6 +34,7 @@ from wire.metadata_records import RemoveTopicRecord
 from wire.primitives import ZERO_UUID
 
 __all__ = ["decide_create_partitions", "decide_delete_topics"]
+
 
 NO_ERROR = Refusal(ErrorCode.NONE, "")
 
@@ -148,7 +148,7 @@ def _more_partitions(
     factor = len(state.replicas)
     replicas: Sequence[Replicas] | Refusal
     if asked.assignments is None:
-        replicas = topics.place(
+        replicas = new_topics.place(
             image, partition_count=more, replication_factor=factor, random=random
         )
     else:
@@ -189,7 +189,7 @@ def _assigned(
     factor: int,
 ) -> Sequence[Replicas] | Refusal:
     for index, assignment in enumerate(assignments, first):
-        wrong = topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        wrong = new_topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
         if wrong is not None:
             message = f"Partition {index}: {wrong}"
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

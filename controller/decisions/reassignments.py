@@ -12,10 +12,9 @@ from uuid import UUID
 
 from controller import refusals
 from controller.config import ControllerConfig
-from controller.decisions import policies
-from controller.decisions.decision import Decision
-from controller.decisions.edits import Edits
-from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions import partition_changes
+from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.partition_changes import Edits
 from controller.metadata import placement, reassignment
 from controller.metadata.configs import Refusal
 from controller.metadata.election import Election, Wish
@@ -93,7 +92,7 @@ def _alter(
         message = f"Unable to find partition {name}:{asked.partition_index}."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if asked.replicas is None:
-        how = policies.election_for(image, topic.id, config)
+        how = partition_changes.election_for(image, topic.id, config)
         uses_eligible = image.has_eligible_leaders or not state.isr
         eligible = state.eligible_leader_replicas if uses_eligible else ()
         where = f"{name}:{asked.partition_index}"

@@ -24,7 +24,7 @@ from controller.metadata.config_keys import (
 )
 from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
-from controller.metadata.topic_names import topic_name_problem
+from controller.metadata.topics import topic_name_problem
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.configs import (

@@ -1,11 +1,16 @@
-"""The successor of a partition table in the making.
+"""The successor of a mapping in the making: copied when it is first changed.
+
+Most batches leave most mappings of an image alone, and those are shared with the image before.
+
+The successor of a partition table in the making.
 
 Chunks that are touched are copied once, first without what says where replicas lie, which most
 changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -26,7 +31,42 @@ from controller.metadata.partitions import (
     by_chunk,
 )
 
-__all__ = ["NewRows", "TableDraft"]
+__all__ = ["MappingDraft", "NewRows", "TableDraft"]
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class MappingDraft(Generic[_Key, _Value]):
+    """`now` may be given out once nothing is changed any more."""
+
+    __slots__ = ("_after", "_before", "changed")
+
+    def __init__(self, before: Mapping[_Key, _Value]) -> None:
+        self._before = before
+        self._after: dict[_Key, _Value] | None = None
+        self.changed: dict[_Key, None] = {}  # an ordered set: what was put or removed
+
+    @property
+    def now(self) -> Mapping[_Key, _Value]:
+        return self._before if self._after is None else self._after
+
+    def put(self, key: _Key, value: _Value) -> None:
+        self._own()[key] = value
+        self.changed[key] = None
+
+    def remove(self, key: _Key) -> None:
+        """Take `key` out, if it is in."""
+        if key in self.now:
+            del self._own()[key]
+        self.changed[key] = None
+
+    def _own(self) -> dict[_Key, _Value]:
+        if self._after is None:
+            self._after = dict(self._before)
+        return self._after
+
 
 DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from controller.metadata import blocks
 from controller.metadata.delta import distinct
-from controller.metadata.draft import TableDraft
-from controller.metadata.mapping_draft import MappingDraft
+from controller.metadata.draft import MappingDraft, TableDraft
 from controller.metadata.partition_records import changed, state_of
 from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage, Topics, order_by_topic

@@ -14,9 +14,16 @@ from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one, one_by_o
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout
-from wire.zk.replica_znodes import PartitionIsr, PartitionLeader, ReplicaList
 from wire.zk.session import Children, Create, Data, GetChildren, GetData, Operation, Result
-from wire.zk.znodes import BrokerRegistration, EntityConfig, InvalidZnode, TopicAssignment
+from wire.zk.znodes import (
+    BrokerRegistration,
+    EntityConfig,
+    InvalidZnode,
+    PartitionIsr,
+    PartitionLeader,
+    ReplicaList,
+    TopicAssignment,
+)
 
 __all__ = [
     "Assignments",

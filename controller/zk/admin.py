@@ -3,7 +3,7 @@
 A rule (`controller.decisions`) looks at an image of what ZooKeeper says and returns changes; here
 these become writes to the paths that administrators of the design would write to themselves. The
 controller then hears of them as it hears of anything in ZooKeeper: by its watches. Which paths
-those are is the layout's: `controller.zk.requests_v3`, and Kafka's own.
+those are is the layout's: `controller.zk.admin_nodes`, and Kafka's own.
 
 The answer leaves once the writes are done: that a topic is created, not that it has leaders.
 """
@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Protocol
 
 from controller.config import ControllerConfig
-from controller.decisions import configs, existing_topics, reassignments, topics
+from controller.decisions import config_changes, existing_topics, new_topics, reassignments
 from controller.decisions.decision import Decision
 from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
@@ -23,12 +23,15 @@ from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.znode_image import Told, after, topic_id_of
 from controller.metadata.znode_reading import Assignments, calls, read_states
 from controller.writes import WRITES
-from controller.zk.concerned import concerned
-from controller.zk.config_nodes import config_operations, configs_for
+from controller.zk.admin_nodes import allocate_producer_ids, elect_leaders
+from controller.zk.admin_requests import (
+    concerned,
+    config_operations,
+    configs_for,
+    placed_partitions,
+    placed_topics,
+)
 from controller.zk.controller_context import Move
-from controller.zk.elect_leaders import elect_leaders
-from controller.zk.placement import placed_partitions, placed_topics
-from controller.zk.producer_ids import allocate_producer_ids
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import OffsetAndEpoch
@@ -112,16 +115,16 @@ class _Rules:
         match body:
             case CreateTopicsRequest():
                 placed = placed_topics(image, body, self.config)
-                return topics.decide_create_topics(image, placed, self.config, self.random)
+                return new_topics.decide_create_topics(image, placed, self.config, self.random)
             case DeleteTopicsRequest():
                 return existing_topics.decide_delete_topics(image, body, self.config)
             case CreatePartitionsRequest():
                 placed_request = placed_partitions(image, body)
                 return existing_topics.decide_create_partitions(image, placed_request, self.random)
             case IncrementalAlterConfigsRequest():
-                return configs.decide_incremental_alter_configs(image, body, self.config)
+                return config_changes.decide_incremental_alter_configs(image, body, self.config)
             case AlterConfigsRequest():
-                return configs.decide_alter_configs(image, body)
+                return config_changes.decide_alter_configs(image, body)
             case AlterPartitionReassignmentsRequest():
                 return reassignments.decide_alter_reassignments(image, body, self.config)
             case ListPartitionReassignmentsRequest():

@@ -1,7 +1,7 @@
 """ZkAdministrator: what a controller would do for clients, on every broker, where there is none.
 
 A core beside the broker. It reads the cluster for each request and writes what the request means
-where an administrator of the design would write it (`controller.zk.requests_v2`); the brokers hear
+where an administrator of the design would write it (`controller.zk.admin_nodes`); the brokers hear
 of it by their watches. It is no controller: two of them may decide at the same time, and what one
 of them could undo of the other's lies in one node.
 """
@@ -23,8 +23,8 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.admin import Admin
+from controller.zk.admin_nodes import V2Writes
 from controller.zk.controller_context import Move
-from controller.zk.requests_v2 import V2Writes
 from quorum.core.effects import Effect, Event, Request
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
@@ -32,8 +32,8 @@ from quorum.zookeeper.zk_procedures import Procedure, Procedures, all_at_once
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
-from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import GetData, Session, SessionChanged
+from wire.zk.znodes import ReplicaList
 
 __all__ = ["ZkAdministrator"]
 

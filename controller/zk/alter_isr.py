@@ -19,7 +19,7 @@ from dataclasses import replace
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_states
 from controller.zk.controller_context import Context
-from controller.zk.stage import Stage
+from controller.zk.state_machines import Stage
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure

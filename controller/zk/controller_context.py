@@ -1,18 +1,30 @@
-"""What lies before an active controller: the cluster as it has read it, and its ways to act.
+"""Who may do what only nodes of the cluster may: CLUSTER_ACTION.
+
+Nobody is authenticated here. Whoever connects is User:ANONYMOUS, as with Kafka on a listener of
+PLAINTEXT, and may act for the cluster where `super.users` names it. Where no authorizer is set
+everybody may.
+
+Source: KIP-497 (seed 003), "a new AlterIsr API which requires CLUSTER_ACTION permission".
+
+What lies before an active controller: the cluster as it has read it, and its ways to act.
 
 Holds, and decides nothing. Everything here is dropped with the controllership.
+
+What an active controller has to do, whatever the design: the seam under `controller.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import read_brokers
-from controller.zk.authorizer import EVERYBODY, Authorizer
+from controller.zk.commands import Batch, Commands, Sender
+from controller.zk.commands import Request as Command
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Batch, Commands, Sender
+from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.store import StateStore
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -20,7 +32,37 @@ from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 
-__all__ = ["Context", "Move", "ZkControllerConfig"]
+__all__ = [
+    "ANONYMOUS",
+    "EVERYBODY",
+    "Authorizer",
+    "Context",
+    "Duties",
+    "Move",
+    "ZkControllerConfig",
+]
+
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizer:
+    super_users: tuple[str, ...]
+
+    @classmethod
+    def of(cls, class_name: str, super_users: str) -> "Authorizer":
+        """As `authorizer.class.name` and `super.users` of server.properties say."""
+        if not class_name:
+            return EVERYBODY
+        named = (each.strip() for each in super_users.split(";"))
+        return cls(super_users=tuple(each for each in named if each))
+
+    def allows_cluster_action(self, principal: str = ANONYMOUS) -> bool:
+        return principal in self.super_users
+
+
+EVERYBODY = Authorizer(super_users=(ANONYMOUS,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +158,27 @@ class Context:
         )
         for broker_id, request in batch.requests(self.design, sender, self.live):
             self.commands.send(broker_id, request, self.now_ms)
+
+
+class Duties(Protocol):
+    def take_over(self) -> Procedure[None]:
+        """The first thing of a new controller: read what there is, and tell the brokers."""
+        ...
+
+    def watch_fired(self, path: str) -> None: ...
+
+    def controlled_shutdown(self, request: Request) -> Procedure[None]:
+        """A broker wants to leave: answered when its leaderships have moved, or cannot."""
+        ...
+
+    def alter_isr(self, request: Request) -> None:
+        """A leader asks for ISR changes: answered at once."""
+        ...
+
+    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        """A broker has answered a command; None: it never will."""
+        ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None: ...

@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import calls, children, state_path
+from controller.zk.commands import Batch
 from controller.zk.controller_context import Context
-from controller.zk.notify import Batch
-from controller.zk.stage import Stage
-from controller.zk.states import PartitionStage, ReplicaStage
+from controller.zk.state_machines import PartitionStage, ReplicaStage, Stage
 from quorum.zookeeper.zk_procedures import Procedure, one_by_one
 from wire.errors import ErrorCode
 from wire.zk import paths

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from controller.metadata.election import Election
 from controller.metadata.partitions import PartitionState
 from controller.metadata.znode_reading import decoded
-from controller.zk import electing
+from controller.zk import leader_selection
 from controller.zk.controller_context import Context
-from controller.zk.stage import Stage
+from controller.zk.state_machines import Stage
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
@@ -62,7 +62,7 @@ class Preferring:
         replicas = self._context.replicas(of)
         if state is None or not replicas or state.leader == replicas[0]:
             return None
-        after = electing.elected(state, self._context.live, Election.PREFERRED)
+        after = leader_selection.elected(state, self._context.live, Election.PREFERRED)
         return after if after is not None and after.leader == replicas[0] else None
 
     # --- time ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 An event reads what there is, decides for all partitions that it concerns, writes with all calls in
 flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
-replicas (`controller.zk.states`). Deletion of topics is in `deletion.py`, reassignment in
+replicas (`controller.zk.state_machines`). Deletion of topics is in `deletion.py`, reassignment in
 `moving.py`, preferred leaders are in `preferring.py`.
 
 Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
@@ -18,13 +18,13 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.alter_isr import IsrChanges
+from controller.zk.commands import Batch
+from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.deletion import Deletions
-from controller.zk.moving import Moving
-from controller.zk.notify import Batch
-from controller.zk.notify import Request as Command
+from controller.zk.expansion import Moving
 from controller.zk.preferring import Preferring
-from controller.zk.stage import Stage
+from controller.zk.state_machines import Stage
 from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure

@@ -28,7 +28,7 @@ from controller.metadata.znode_reading import (
     state_path,
 )
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
+from controller.zk.procedure_milestones import ProcedureMilestones
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition

@@ -2,7 +2,7 @@
 
 One synchronous write a partition, one procedure after the other: the order of events is the
 "controller lock". What a leader does to its ISR is not told to the controller: it reads before it
-decides. Reassignment has an agent of its own (`controller.zk.agent`).
+decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
 
 Not in the document, and named so in docs/zookeeper-mode.md: controlled shutdown, which seed 001
 describes as what such a controller did later.
@@ -18,11 +18,11 @@ from controller.metadata.znode_reading import (
     read_assignments,
     read_states,
 )
-from controller.zk import electing, v3_paths
-from controller.zk.agent import ReassignmentAgent
+from controller.zk import leader_selection, reassignment_agent
+from controller.zk.commands import Batch
+from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
-from controller.zk.notify import Batch
-from controller.zk.notify import Request as Command
+from controller.zk.reassignment_agent import ReassignmentAgent
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -116,7 +116,7 @@ class V3Duties:
             if state is None:
                 return None
             before[of] = state
-            after = electing.elected(state, live, how)
+            after = leader_selection.elected(state, live, how)
             leaves = bool(without) and (after is None or after.leader == NO_LEADER)
             return None if leaves else after
 
@@ -158,7 +158,7 @@ class V3Duties:
             if state is not None:  # another controller was here before
                 known[of] = state
                 return None
-            return electing.initial(context.replicas(of), context.live)
+            return leader_selection.initial(context.replicas(of), context.live)
 
         written = yield from context.store.change(set_p, context.assignments, decide)
         context.states |= known | written
@@ -182,7 +182,7 @@ class V3Duties:
 
     def on_partitions_add(self) -> Procedure[None]:
         context = self._context
-        added = yield from v3_paths.read_replicas(context.design, paths.PARTITIONS_ADD)
+        added = yield from reassignment_agent.read_replicas(context.design, paths.PARTITIONS_ADD)
         wanted = {
             of: each.replicas
             for of, each in added.items()
@@ -198,7 +198,7 @@ class V3Duties:
             }
         yield from self.init_leaders(list(wanted))
         for of in added:
-            yield from v3_paths.remove(paths.PARTITIONS_ADD, of)
+            yield from reassignment_agent.remove(paths.PARTITIONS_ADD, of)
         for topic in dict.fromkeys(of.topic for of in wanted):
             yield from self._write_assignment(topic)
 
@@ -207,7 +207,7 @@ class V3Duties:
         removed = yield from partitions_under(paths.PARTITIONS_REMOVE)
         self._stop(removed)
         for of in removed:
-            yield from v3_paths.remove(paths.PARTITIONS_REMOVE, of)
+            yield from reassignment_agent.remove(paths.PARTITIONS_REMOVE, of)
         for topic in dict.fromkeys(of.topic for of in removed):
             if topic not in context.assignments:
                 continue
@@ -220,7 +220,7 @@ class V3Duties:
 
     def _write_assignment(self, topic: str) -> Procedure[None]:
         replicas: Mapping[int, tuple[int, ...]] = self._context.assignments[topic]
-        yield from v3_paths.write_assignment(topic, replicas)
+        yield from reassignment_agent.write_assignment(topic, replicas)
 
     # --- events -------------------------------------------------------------------------------
 

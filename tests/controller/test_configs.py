@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from controller.config import ControllerConfig
-from controller.decisions.configs import decide_alter_configs, decide_incremental_alter_configs
-from controller.metadata.config_checks import check_topic_config
+from controller.decisions.config_changes import (
+    decide_alter_configs,
+    decide_incremental_alter_configs,
+)
 from controller.metadata.config_keys import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
@@ -19,6 +21,7 @@ from controller.metadata.config_keys import (
     problem,
 )
 from controller.metadata.configs import (
+    check_topic_config,
     min_insync_replicas,
     topic_config,
     topic_value,

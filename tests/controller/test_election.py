@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.decisions import columns as columns_module
-from controller.decisions import partitions as decisions
-from controller.decisions import periodic_elections
+from controller.decisions import elections
+from controller.decisions import failover as decisions
 from controller.metadata.changes import Change
 from controller.metadata.election import (
     Election,
@@ -337,22 +337,22 @@ def test_leaderless_partition_is_elected_uncleanly_only_where_allowed() -> None:
     for topic_id, name in ((TOPIC, "t"), (OTHER_TOPIC, "u")):
         lost = partition(0, (1, 2), isr=(1,), leader=NO_LEADER)
         image = with_topic(image, lost, name=name, topic_id=topic_id)
-    assert periodic_elections.elect_unclean(image, CONFIG) == ()
+    assert elections.elect_unclean(image, CONFIG) == ()
     image = step(image, config("unclean.leader.election.enable", "true", resource="u"))
-    (record,) = periodic_elections.elect_unclean(image, CONFIG)
+    (record,) = elections.elect_unclean(image, CONFIG)
     assert isinstance(record, PartitionChangeRecord)
     assert (record.topic_id, record.leader, record.isr) == (OTHER_TOPIC, 2, (2,))
 
 
 def test_unclean_elections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(periodic_elections, "ELECTIONS_MAX", 3)
+    monkeypatch.setattr(elections, "ELECTIONS_MAX", 3)
     lost = [partition(index, (1, 2), isr=(1,), leader=NO_LEADER) for index in range(5)]
     image = with_topic(cluster(registered(1, fenced=True), 2), *lost)
     image = step(
         image,
         config("unclean.leader.election.enable", "true", resource_type=4, resource=""),
     )
-    assert len(periodic_elections.elect_unclean(image, CONFIG)) == 3
+    assert len(elections.elect_unclean(image, CONFIG)) == 3
 
 
 @given(images(), st.sampled_from(BROKERS))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.describe import broker_counts
-from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
+from broker.zk.view import ReadClusterRequest, ReadClusterResponse
 from controller.metadata.znode_reading import children, read_assignments, read_states
 from quorum.zookeeper.zk_procedures import Procedure
 from quorumlab.pages import metadata_of

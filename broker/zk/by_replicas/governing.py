@@ -21,8 +21,8 @@ from broker.isr import Committed
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.held_replicas import ReplicaRoles
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
-from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.metadata.znode_reading import decoded, partitions_under
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one, one_by_one
@@ -30,7 +30,6 @@ from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.replica_znodes import ReplicaList, StateChange, StateChangeKind
 from wire.zk.session import (
     Data,
     Delete,
@@ -42,7 +41,7 @@ from wire.zk.session import (
     SetData,
     Written,
 )
-from wire.zk.znodes import TopicAssignment
+from wire.zk.znodes import ReplicaList, StateChange, StateChangeKind, TopicAssignment
 
 __all__ = ["Governing"]
 

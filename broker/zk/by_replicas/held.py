@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from controller.metadata.partitions import NO_LEADER
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import NO_EPOCH
+from wire.zk.znodes import NO_EPOCH
 
 __all__ = ["NO_NODE", "Held", "ReplicaSettings"]
 

@@ -18,8 +18,8 @@ from controller.metadata.znode_reading import children, decoded
 from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import StateChange, StateChangeKind
 from wire.zk.session import Create, Created, Delete, GetData
+from wire.zk.znodes import StateChange, StateChangeKind
 
 __all__ = ["FollowerStateChangeQueueFull", "drain", "ensure_queue", "retained", "send_state_change"]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from broker.zk.by_replicas.election_milestones import ElectionMilestones
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaSettings
-from broker.zk.by_replicas.milestones import ElectionMilestones
 from broker.zk.by_replicas.partition_nodes import FoundIsr
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult

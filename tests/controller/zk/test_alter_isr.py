@@ -4,11 +4,11 @@ import pytest
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
+from controller.zk.commands import Commands
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Commands
-from controller.zk.stage import Stage
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.state_machines import Stage
 from controller.zk.store import StateStore
 from quorum.core.effects import Reply, Request, Send, Trace
 from quorum.core.outbox import Outbox

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 import pytest
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.asked_nodes import grown, write_over
+from controller.zk.admin_nodes import KafkaWrites, grown, write_over
+from controller.zk.commands import Commands
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.moving import Moving
-from controller.zk.notify import Commands
+from controller.zk.expansion import Moving
 from controller.zk.preferring import Preferring
-from controller.zk.requests_kafka import KafkaWrites
-from controller.zk.stage import Stage
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.state_machines import Stage
 from controller.zk.store import StateStore
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from controller.metadata.znode_image import topic_id_of
-from controller.zk.concerned import concerned
+from controller.zk.admin_requests import concerned
 from wire.messages.configs import IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,

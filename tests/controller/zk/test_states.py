@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.zk.states import (
+from controller.zk.state_machines import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
     PartitionStage,

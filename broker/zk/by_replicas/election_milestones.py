@@ -1,0 +1,75 @@
+"""Milestones of the replicas on one broker: how far they are with electing leaders.
+
+Decides nothing. What is told is that of a run, in which all leaders' nodes that have changed are
+looked at one after another: whom it found without a leader and why, where this broker stood and
+won, and how many replicas know their leader now. They are decided when the first stood, detected
+when the first watch of the run fired.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from broker.zk.by_replicas.held import Held
+from controller.metadata.partitions import NO_LEADER
+from quorum.core.effects import Trace
+from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
+
+__all__ = ["ElectionMilestones"]
+
+
+_BEGUN = "leader changes"
+_STOOD = "stood for a leader"
+
+
+class ElectionMilestones:
+    """Counts one run after the other."""
+
+    def __init__(self, node_id: int, tell: Callable[[Trace], None]) -> None:
+        self._node_id = node_id
+        self._tell = tell
+        self._leaderless: Counter[Cause] = Counter()
+        self._stood: Counter[Cause] = Counter()
+        self._won: Counter[Cause] = Counter()
+        self._known: Counter[Cause] = Counter()
+        self._has_begun = False
+
+    def watch_fired(self) -> None:
+        """The first begins a run, the others belong to it."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._tell(instant(_BEGUN))
+
+    def misses_leader(self, held: Held) -> None:
+        self._leaderless[_cause(held)] += 1
+
+    def stands(self, held: Held) -> None:
+        if not self._stood:
+            self._tell(instant(_STOOD))
+        self._stood[_cause(held)] += 1
+
+    def wins(self, held: Held) -> None:
+        self._won[_cause(held)] += 1
+
+    def finds_leader(self, held: Held) -> None:
+        """Another than `held` has."""
+        self._known[_cause(held)] += 1
+
+    def run_ended(self) -> None:
+        for cause in self._leaderless:
+            self._tell(milestone(Step.DETECTED, cause, since=_BEGUN))
+        for cause, count in self._stood.items():
+            self._tell(milestone(Step.DECIDED, cause, count=count, since=_STOOD))
+        for cause, count in self._won.items():
+            self._tell(milestone(Step.PERSISTED, cause, count=count))
+        for cause, count in self._known.items():
+            self._tell(milestone(Step.APPLIED, cause, count=count, broker=self._node_id))
+        for counts in (self._leaderless, self._stood, self._won, self._known):
+            counts.clear()
+        self._has_begun = False
+
+
+def _cause(held: Held) -> Cause:
+    """The former leader is gone, or the partition never had one."""
+    if held.leader == NO_LEADER:
+        return Cause(Occasion.TOPIC, held.of.topic)
+    return Cause(Occasion.BROKER_FAILED, held.leader)

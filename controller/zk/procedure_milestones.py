@@ -1,0 +1,58 @@
+"""Milestones of an active controller: what it is dealing with, and how far it has come.
+
+Decides nothing. Procedures run one after another: what is decided and written belongs to the cause
+that was noticed last. Where partitions are dealt with one after another, they are decided when the
+first of them is, and persisted when the last is.
+"""
+
+from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
+from quorum.core.outbox import Outbox
+
+__all__ = ["ProcedureMilestones"]
+
+
+_DECIDING = "deciding"
+
+
+class ProcedureMilestones:
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._cause = Cause(Occasion.REQUEST)
+
+    def watch_fired(self, path: str) -> None:
+        """What it means is known when it has been read."""
+        self._outbox.emit(instant(path))
+
+    def begin(self, cause: Cause, *, heard: str = "") -> None:
+        """It is noticed, and dealt with. `heard`: the path of the watch that has told of it."""
+        self.detected(cause, heard=heard)
+        self.go_on(cause)
+
+    def detected(self, cause: Cause, *, heard: str = "") -> None:
+        """What has to wait for its turn."""
+        self._outbox.emit(milestone(Step.DETECTED, cause, since=heard))
+
+    def go_on(self, cause: Cause) -> None:
+        """Goes on with what was noticed before."""
+        self._cause = cause
+
+    def deciding(self) -> None:
+        """On the first of some partitions."""
+        self._outbox.emit(instant(_DECIDING))
+
+    def written(self, *, decided: int, persisted: int) -> None:
+        """So many partitions; none is not worth a word."""
+        if decided:
+            self._outbox.emit(milestone(Step.DECIDED, self._cause, count=decided, since=_DECIDING))
+        if persisted:
+            self._outbox.emit(milestone(Step.PERSISTED, self._cause, count=persisted))
+
+    def told(self, broker_id: int, command: str, count: int) -> None:
+        """A command is on its way: again, if it has to be repeated."""
+        self._outbox.emit(milestone(Step.TOLD, count=count, broker=broker_id, command=command))
+
+    def elected(self, epoch: int) -> None:
+        self._outbox.emit(milestone(Step.ELECTED, epoch=epoch))
+
+    def ready(self, epoch: int) -> None:
+        self._outbox.emit(milestone(Step.READY, epoch=epoch))
