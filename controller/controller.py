@@ -25,7 +25,8 @@ from controller.heads import Heads
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
-from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import METADATA_VERSION
 from controller.milestones import ControllerMilestones, cause_of
 from controller.reads import READS, Known
 from controller.registration import Registration

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.config import ControllerConfig
 from controller.decisions import failover
 from controller.decisions.decision import Decision
 from controller.metadata.changes import Change
-from controller.metadata.image import METADATA_VERSION, BrokerImage, MetadataImage
+from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from wire.errors import ErrorCode
 from wire.messages.registration import (
     BrokerHeartbeatRequest,

@@ -1,14 +1,16 @@
-"""The rest of the cluster: producer ids, controllers that register, its description.
+"""The cluster as a whole: its first records, producer ids, registered controllers, its description.
 
 Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 """
 
-from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
+from controller.metadata import metadata_version as levels
 from controller.metadata.changes import Change
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from controller.metadata.security import ON_CLUSTER
 from wire.advertising import api_versions_response, finalized_features
 from wire.api_table import ListenerKind
@@ -43,29 +45,24 @@ __all__ = [
 ]
 
 PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
-_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
-_TRANSACTIONS_SINCE = 13  # 3.6-IV1
-_ZK_MIGRATION_SINCE = 8  # 3.4-IV0
 _NO_MIGRATION = 0
 _BROKERS, _CONTROLLERS = 1, 2  # DescribeCluster's endpoint types
 
 
 def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
     """What the first active controller writes into an empty log, metadata.version first."""
-    levels = dict(config.bootstrap_features)
-    metadata_version = levels.pop(METADATA_VERSION)
+    features = dict(config.bootstrap_features)
+    level = features.pop(METADATA_VERSION)
     changes: list[Change] = [
-        FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)
-    ]
-    changes += [
-        FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
+        FeatureLevelRecord(name=name, feature_level=each)
+        for name, each in ((METADATA_VERSION, level), *sorted(features.items()))
     ]
     changes += config.bootstrap_records
-    if levels.get(ELR_VERSION, 0) > 0:
+    if features.get(ELR_VERSION, 0) > 0:
         changes += settle_min_isr(MetadataImage(), config)
-    if metadata_version >= _ZK_MIGRATION_SINCE:
+    if level >= levels.ZK_MIGRATION_STATE:
         changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
-    if metadata_version >= _TRANSACTIONS_SINCE:
+    if level >= levels.TRANSACTIONS:
         begin = BeginTransactionRecord(name="Bootstrap records")
         changes = [begin, *changes, EndTransactionRecord()]
     return tuple(changes)
@@ -97,7 +94,7 @@ def decide_allocate_producer_ids(
 def decide_controller_registration(
     image: MetadataImage, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+    if image.metadata_version < levels.CONTROLLER_REGISTRATION:
         message = f"metadata.version {image.metadata_version} has no controller registrations."
         refused = ControllerRegistrationResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message

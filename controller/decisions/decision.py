@@ -1,23 +1,22 @@
-"""What a rule of the controller returns.
+"""What a rule of the controller returns, and how much one request of a client may change.
 
-How much one request of a client may change.
-
-The number of records is Kafka's limit. Their size is limited too, because a batch travels whole:
-one that does not fit into a frame could never be replicated, and the log would end there.
+The limit on the number of records is Kafka's. Their size is limited too, because a batch travels
+whole: a batch that fits into no frame could never be replicated, and the log would end there.
 
 Source: Kafka's QuorumController (MAX_RECORDS_PER_USER_OP) and KafkaRaftClient's batch size.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import Refusal
+from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "refused"]
 
 
 Answer = TypeVar("Answer")
@@ -38,12 +37,17 @@ class Decision(Generic[Answer]):
     kraft_version: int | None = None
 
 
+def refused(request: object, refusal: Refusal) -> Decision[Any]:
+    """The whole request is refused."""
+    return Decision(response=refuse(request, refusal.error_code, refusal.message))
+
+
 CHANGES_MAX = 10_000
 CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
 
 
 def excess(changes: Sequence[Change]) -> Refusal | None:
-    """Why one request may not cause all of this; None if it may."""
+    """Why one request may not make all of these changes; None if it may."""
     count = record_count(changes)
     if count > CHANGES_MAX:
         message = (
@@ -62,7 +66,7 @@ def excess(changes: Sequence[Change]) -> Refusal | None:
 
 
 def _characters(change: Change) -> int:
-    """How long its names and values are that clients choose as they like."""
+    """The length of the names and values that clients choose as they like."""
     match change:
         case ConfigRecord(resource_name=resource, name=name, value=value):
             return len(resource) + len(name) + len(value or "")

@@ -1,7 +1,7 @@
-"""Partition changes that brokers cause when they start, stop, fail, or lose a directory.
+"""The partition changes that follow when a broker starts, stops, fails, or loses a directory.
 
-One broker may be in every partition, so many partitions are decided over columns; few are decided
-one by one, where that is as fast. Both make the same changes.
+One broker may have a replica of every partition. Many partitions are therefore decided over
+columns; a few are decided one by one, which is as fast. Both ways make the same changes.
 
 Source: KIP-497, KIP-631, KIP-858, KIP-966; Kafka's ReplicationControlManager.
 """
@@ -12,11 +12,18 @@ from uuid import UUID
 import numpy as np
 
 from controller.config import ControllerConfig
-from controller.decisions import columns, partition_changes
-from controller.metadata import configs, election
+from controller.decisions import columns
+from controller.decisions.partition_changes import (
+    change_partition,
+    election_for,
+    largest_min_isr,
+    without_broker,
+)
+from controller.metadata import configs
 from controller.metadata.changes import Change
-from controller.metadata.election import Acceptable, Election, Wish
+from controller.metadata.election import Acceptable, Desired, Election
 from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import NO_EPOCH_BUMP_ON_SHRINK
 from controller.metadata.partitions import NO_LEADER, NO_ROWS, Rows
 from wire.metadata_records import PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
@@ -42,7 +49,7 @@ def leave_isrs(
     rows = table.rows_with_isr_member(broker_id)
     if lost:
         rows = np.union1d(rows, table.rows_eligible(broker_id)).astype(np.int32)
-    others = partition_changes.without_broker(image, broker_id)
+    others = without_broker(image, broker_id)
     return _leave(image, rows, broker_id, config, others, lost=lost)
 
 
@@ -106,12 +113,12 @@ def _leave_one_by_one(
     lost: bool,
 ) -> Iterable[PartitionChangeRecord]:
     gone = (broker_id,) if lost else ()
-    for row in rows.tolist():
-        members = image.partitions.state(row).isr
-        isr = tuple(member for member in members if member != broker_id)
-        how = partition_changes.election_for(image, _topic_of(image, row), config)
-        wish = Wish(election=how, isr=isr, lost=gone)
-        yield from _decide_row(image, row, wish, config, acceptable)
+    for topic_id, index, state in image.partitions.partitions(rows):
+        isr = tuple(member for member in state.isr if member != broker_id)
+        desired = Desired(election=election_for(image, topic_id, config), isr=isr, lost=gone)
+        record = change_partition(image, config, (topic_id, index), state, desired, acceptable)
+        if record is not None:
+            yield record
 
 
 def elect_one_by_one(
@@ -122,28 +129,11 @@ def elect_one_by_one(
     how: Election | None = None,
 ) -> Iterable[PartitionChangeRecord]:
     """The changes by an election in each row; `how` None: as its topic allows."""
-    for row in rows.tolist():
-        wish = Wish(
-            election=how or partition_changes.election_for(image, _topic_of(image, row), config)
-        )
-        yield from _decide_row(image, row, wish, config, acceptable)
-
-
-def _decide_row(
-    image: MetadataImage, row: int, wish: Wish, config: ControllerConfig, acceptable: Acceptable
-) -> Iterable[PartitionChangeRecord]:
-    place = image.partitions.place(row)
-    assert place is not None, f"row {row} is free"
-    policy = partition_changes.policy_for(image, place[0], config, acceptable)
-    state = image.partitions.state(row)
-    record = election.decide_change(*place, state, wish=wish, policy=policy)
-    return () if record is None else (record,)
-
-
-def _topic_of(image: MetadataImage, row: int) -> UUID:
-    place = image.partitions.place(row)
-    assert place is not None, f"row {row} is free"
-    return place[0]
+    for topic_id, index, state in image.partitions.partitions(rows):
+        desired = Desired(election=how or election_for(image, topic_id, config))
+        record = change_partition(image, config, (topic_id, index), state, desired, acceptable)
+        if record is not None:
+            yield record
 
 
 # --- columns --------------------------------------------------------------------------------
@@ -151,7 +141,7 @@ def _topic_of(image: MetadataImage, row: int) -> UUID:
 
 def _fits_columns(image: MetadataImage) -> bool:
     """Do the rules over columns hold at this metadata.version?"""
-    return image.metadata_version >= election.NO_EPOCH_BUMP_ON_SHRINK
+    return image.metadata_version >= NO_EPOCH_BUMP_ON_SHRINK
 
 
 def _in_columns(
@@ -164,7 +154,7 @@ def _in_columns(
     blocks: list[PartitionChanges] = []
     rest = [NO_ROWS]
     unclean = configs.topics_with_unclean_election(image, config.static_configs)
-    enough = partition_changes.largest_min_isr(image, config) if image.has_eligible_leaders else 0
+    enough = largest_min_isr(image, config) if image.has_eligible_leaders else 0
     for part in columns.parts(rows):
         decided = decide(part)
         odd = _odd(image, part, decided, unclean, enough)
@@ -193,7 +183,7 @@ def _odd(
     return odd
 
 
-# --- who is up ------------------------------------------------------------------------------
+# --- which brokers are up --------------------------------------------------------------------
 
 
 def _with(image: MetadataImage, coming: int) -> Acceptable:

@@ -12,13 +12,20 @@ Source: KIP-584, KIP-778, KIP-1022 (dependencies); Kafka's FeatureControlManager
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import MappingProxyType
 
-from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata.changes import Change
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import (
+    CONTROLLER_REGISTRATION,
+    DEPENDENCIES,
+    ELR_VERSION,
+    FORMATS_CHANGED,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 from wire.errors import ErrorCode
 from wire.messages.features import (
     FeatureUpdateKey,
@@ -29,18 +36,8 @@ from wire.messages.features import (
 from wire.messages.registration import Feature
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
-__all__ = ["NEEDS", "Quorum", "UpgradeType", "decide_update_features", "refused"]
+__all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
 
-_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
-# The levels of metadata.version that changed the format of a record, or added one.
-_FORMATS_CHANGED = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30})
-# What a level of a feature needs of others.
-NEEDS: Mapping[tuple[str, int], Mapping[str, int]] = MappingProxyType(
-    {
-        (ELR_VERSION, 1): {METADATA_VERSION: 23},  # 4.0-IV1
-        (KRAFT_VERSION, 1): {METADATA_VERSION: 21},  # 3.9-IV0
-    }
-)
 _Levels = Mapping[str, int]
 
 
@@ -156,7 +153,7 @@ def _support_problem(
             return _invalid(update, wrong)
     if update.feature not in {feature.name for feature in config.features}:
         return _invalid(update, f"Feature {update.feature} not found.")
-    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+    if image.metadata_version < CONTROLLER_REGISTRATION:
         return None
     unknown = sorted(set(quorum.voter_ids) - {config.node_id, *image.controllers})
     if unknown:
@@ -190,7 +187,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
         )
     if update.feature == KRAFT_VERSION:
         return _invalid(update, "Can't downgrade the version of this feature.")
-    if update.feature != METADATA_VERSION or _FORMATS_CHANGED.isdisjoint(
+    if update.feature != METADATA_VERSION or FORMATS_CHANGED.isdisjoint(
         range(wanted + 1, level + 1)
     ):
         return None
@@ -204,7 +201,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
 
 def _dependency_problem(update: FeatureUpdateKey, proposed: _Levels) -> str | None:
     """Also of features that stay: what they need must not go away."""
-    for (name, level), needs in NEEDS.items():
+    for (name, level), needs in DEPENDENCIES.items():
         if proposed.get(name, 0) < level:
             continue
         for needed, least in needs.items():

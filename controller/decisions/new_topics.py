@@ -1,21 +1,19 @@
-"""Partitions as they begin, in bulk: thousands in one decision, which must not stop the node.
+"""New topics: may they be created, where do their replicas go, and what are their first records?
 
-Placement repeats itself, so that few of the partitions of a topic differ in more than their number:
-what those are is found once for each, and the others are copies of its row.
+The checks stand in Kafka's order, since the first that fails names the error. The topics of a
+request fail or succeed by themselves; what succeeds becomes one atomic batch.
 
-Source: KIP-631; KIP-858 for directories.
+Thousands of partitions may be created by one decision, which must not stop the node. Placement
+repeats itself, so few partitions of a topic differ in more than their number: the record of each
+distinct list of replicas is made once, and the other partitions are copies of its row.
 
-New topics: may they be created, and where do their replicas go?
-
-The checks stand in Kafka's order, since the first that fails names the error. Topics of a request
-fail or succeed by themselves; what succeeds becomes one atomic batch.
-
-Source: Kafka's ReplicationControlManager and ControllerApis; KIP-4, KIP-195, KIP-516.
+Source: Kafka's ReplicationControlManager and ControllerApis; KIP-4, KIP-195, KIP-516, KIP-631,
+KIP-858 (directories).
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -85,7 +83,7 @@ def _records(
 def _new_partition(
     image: MetadataImage, topic_id: UUID, number: int, replicas: Replicas
 ) -> PartitionRecord:
-    """In sync is who is up, and the first of them leads."""
+    """The replicas that are up are in sync, and the first of them leads."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     assert isr, f"no replica of {replicas} could lead"
     directories = tuple(placement.directory_on(image.brokers.get(r)) for r in replicas)
@@ -101,39 +99,26 @@ def _new_partition(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NewTopic:
-    topic_id: UUID
-    replication_factor: int
-    partition_count: int
-    partitions: Sequence[Change]
-
-
 def decide_create_topics(
     image: MetadataImage, request: CreateTopicsRequest, config: ControllerConfig, random: Random
 ) -> Decision[CreateTopicsResponse]:
     changes: list[Change] = []
     results = []
     names = Counter(topic.name for topic in request.topics)
-    answered: set[str] = set()
-    for topic in request.topics:
-        if topic.name in answered:
+    for topic in {each.name: each for each in request.topics}.values():
+        replicas = _check_request(topic, names) or _replicas(image, topic, config, random)
+        if isinstance(replicas, Refusal):
+            results.append(_refused(topic.name, replicas))
             continue
-        answered.add(topic.name)
-        made = _check_request(topic, names) or _create(image, topic, config, random)
-        if isinstance(made, Refusal):
-            results.append(_refused(topic.name, made))
-            continue
-        changes += _records_of(topic, made)
-        results.append(_created(image, topic, made, config))
+        topic_id = random_uuid(random)
+        changes += _records_of(image, topic, topic_id, replicas)
+        results.append(_created(image, topic, topic_id, replicas, config))
     too_much = excess(changes)
     if too_much is not None:
         results = [_refused(result.name, too_much) for result in results]
         changes = []
     response = CreateTopicsResponse(topics=tuple(results))
-    if request.validate_only:
-        return Decision(response=response)
-    return Decision(response=response, changes=tuple(changes))
+    return Decision(response=response, changes=() if request.validate_only else tuple(changes))
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -170,24 +155,13 @@ def colliding_topic(image: MetadataImage, name: str) -> str | None:
     return min((other for other in same if other != name), default=None)
 
 
-def _create(
+def _replicas(
     image: MetadataImage, topic: CreatableTopic, config: ControllerConfig, random: Random
-) -> _NewTopic | Refusal:
+) -> Sequence[Replicas] | Refusal:
     refusal = _check_topic(image, topic)
     if refusal is not None:
         return refusal
-    replicas = (
-        _assigned(image, topic) if topic.assignments else _placed(image, topic, config, random)
-    )
-    if isinstance(replicas, Refusal):
-        return replicas
-    topic_id = random_uuid(random)
-    return _NewTopic(
-        topic_id=topic_id,
-        replication_factor=len(replicas[0]),
-        partition_count=len(replicas),
-        partitions=new_partitions(image, topic_id, replicas),
-    )
+    return _assigned(image, topic) if topic.assignments else _placed(image, topic, config, random)
 
 
 def _assigned(image: MetadataImage, topic: CreatableTopic) -> Sequence[Replicas] | Refusal:
@@ -282,9 +256,11 @@ def place(
 # --- records --------------------------------------------------------------------------------
 
 
-def _records_of(topic: CreatableTopic, made: _NewTopic) -> list[Change]:
+def _records_of(
+    image: MetadataImage, topic: CreatableTopic, topic_id: UUID, replicas: Sequence[Replicas]
+) -> list[Change]:
     return [
-        TopicRecord(name=topic.name, topic_id=made.topic_id),
+        TopicRecord(name=topic.name, topic_id=topic_id),
         *(
             ConfigRecord(
                 resource_type=ResourceType.TOPIC,
@@ -294,7 +270,7 @@ def _records_of(topic: CreatableTopic, made: _NewTopic) -> list[Change]:
             )
             for item in topic.configs
         ),
-        *made.partitions,
+        *new_partitions(image, topic_id, replicas),
     ]
 
 
@@ -311,16 +287,20 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
 
 
 def _created(
-    image: MetadataImage, topic: CreatableTopic, made: _NewTopic, config: ControllerConfig
+    image: MetadataImage,
+    topic: CreatableTopic,
+    topic_id: UUID,
+    replicas: Sequence[Replicas],
+    config: ControllerConfig,
 ) -> CreatableTopicResult:
     own = {item.name: item.value for item in topic.configs if item.value is not None}
     described = describe_topic(image, topic.name, own=own, static=config.static_configs)
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=made.topic_id,
+        topic_id=topic_id,
         error_message=None,
-        num_partitions=made.partition_count,
-        replication_factor=made.replication_factor,
+        num_partitions=len(replicas),
+        replication_factor=len(replicas[0]),
         configs=tuple(
             CreatableTopicConfigs(
                 name=item.name,

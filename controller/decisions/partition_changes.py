@@ -1,10 +1,6 @@
-"""What elections go by: what image and configuration say of a topic's partitions.
+"""Changes of single partitions, by the election policy of their topic, one on top of another.
 
 Source: KIP-106 (unclean elections), KIP-966 (eligible leader replicas).
-
-Changes of partitions that one request asks for, one after another.
-
-A request may name a partition twice: what it asks for second rests on what it got first.
 """
 
 from uuid import UUID
@@ -12,31 +8,45 @@ from uuid import UUID
 from controller.config import ControllerConfig
 from controller.metadata import configs, election
 from controller.metadata.changes import Change
-from controller.metadata.election import Acceptable, Election, ElectionPolicy, Wish
+from controller.metadata.election import Acceptable, Desired, Election, ElectionPolicy
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partition_records import changed
 from controller.metadata.partitions import PartitionState
+from wire.metadata_records import PartitionChangeRecord
 
-__all__ = ["Edits", "election_for", "largest_min_isr", "policy_for", "without_broker"]
+__all__ = [
+    "PartitionEditor",
+    "change_partition",
+    "election_for",
+    "largest_min_isr",
+    "without_broker",
+]
 
 
-def policy_for(
-    image: MetadataImage, topic_id: UUID, config: ControllerConfig, acceptable: Acceptable
-) -> ElectionPolicy:
+def change_partition(
+    image: MetadataImage,
+    config: ControllerConfig,
+    place: tuple[UUID, int],
+    state: PartitionState,
+    desired: Desired,
+    acceptable: Acceptable,
+) -> PartitionChangeRecord | None:
+    """The record that brings a partition to what is `desired`; None if nothing changes."""
     min_isr = 1
     if image.has_eligible_leaders:
-        name = image.topics.by_id[topic_id].name
+        name = image.topics.by_id[place[0]].name
         min_isr = configs.min_insync_replicas(image, name, config.static_configs)
-    return ElectionPolicy(
+    policy = ElectionPolicy(
         acceptable=acceptable,
         metadata_version=image.metadata_version,
         elr_enabled=image.has_eligible_leaders,
         min_insync_replicas=min_isr,
     )
+    return election.decide_change(*place, state, desired=desired, policy=policy)
 
 
 def largest_min_isr(image: MetadataImage, config: ControllerConfig) -> int:
-    """The largest min.insync.replicas of any topic, without asking each of them."""
+    """The largest min.insync.replicas of any topic, found without asking each of them."""
     default = configs.min_insync_replicas(image, configs.NO_TOPIC, config.static_configs)
     own = (
         int(values[configs.MIN_ISR])
@@ -54,7 +64,7 @@ def election_for(image: MetadataImage, topic_id: UUID, config: ControllerConfig)
 
 
 def without_broker(image: MetadataImage, gone: int) -> Acceptable:
-    """As the image has it, but for one broker that cannot lead."""
+    """As the image has it, but the broker `gone` cannot lead."""
 
     def is_acceptable(broker_id: int, directory: UUID) -> bool:
         return broker_id != gone and image.is_acceptable(broker_id, directory)
@@ -62,29 +72,29 @@ def without_broker(image: MetadataImage, gone: int) -> Acceptable:
     return is_acceptable
 
 
-class Edits:
-    """The changes so far. Made for one decision, and gone with it."""
+class PartitionEditor:
+    """The partition changes of one decision, one after another.
+
+    A request may name a partition twice: its second change rests on the first one.
+    """
 
     def __init__(self, image: MetadataImage, config: ControllerConfig) -> None:
         self.changes: list[Change] = []
-        self._image = image
-        self._config = config
+        self.image = image
+        self.config = config
         self._states: dict[tuple[UUID, int], PartitionState] = {}  # of changed partitions
 
     def state(self, topic_id: UUID, index: int) -> PartitionState | None:
-        """A partition as it is by now; None if there is none."""
-        return self._states.get((topic_id, index)) or self._image.partition(topic_id, index)
+        """The state of a partition after the changes so far; None if there is no such partition."""
+        return self._states.get((topic_id, index)) or self.image.partition(topic_id, index)
 
-    def change(
-        self, topic_id: UUID, index: int, wish: Wish, acceptable: Acceptable | None = None
-    ) -> PartitionState | None:
-        """Bring a known partition to what is wished for; None if that changes nothing."""
+    def change(self, topic_id: UUID, index: int, desired: Desired) -> PartitionState | None:
+        """Bring a known partition to what is desired; None if that changes nothing."""
         state = self.state(topic_id, index)
         assert state is not None, (topic_id, index)
-        policy = policy_for(
-            self._image, topic_id, self._config, acceptable or self._image.is_acceptable
+        record = change_partition(
+            self.image, self.config, (topic_id, index), state, desired, self.image.is_acceptable
         )
-        record = election.decide_change(topic_id, index, state, wish=wish, policy=policy)
         if record is None:
             return None
         self.changes.append(record)

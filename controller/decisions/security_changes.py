@@ -1,23 +1,20 @@
-"""Access control entries: create them, and delete those that a filter means.
+"""Access control entries (ACLs) and SCRAM credentials: create, set and delete them.
 
-As in Kafka there are none without an authorizer (`authorizer.class.name`). With one they are kept
-and shown, and still enforced by nobody.
+As in Kafka there are no ACLs without an authorizer (`authorizer.class.name`). With one they are
+kept and shown, but not enforced. The changes of a user's credentials succeed or fail together.
 
-Source: KIP-140, KIP-801; Kafka's AclApis and AclControlManager.
-
-SCRAM credentials: set and delete them. A user's changes succeed or fail together.
-
-Source: KIP-554; Kafka's ScramControlManager. The checks stand in Kafka's order.
+Source: KIP-140, KIP-801, Kafka's AclApis and AclControlManager; KIP-554, Kafka's
+ScramControlManager. The checks stand in Kafka's order.
 """
 
-from collections.abc import Iterator
 from random import Random
 
 from controller.config import ControllerConfig
-from controller.decisions.decision import CHANGES_MAX, Decision, excess
+from controller.decisions.decision import CHANGES_MAX, Decision, excess, refused
 from controller.metadata.changes import Change
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import SCRAM
 from controller.metadata.security import (
     AUTHORIZER,
     OPERATIONS,
@@ -72,32 +69,22 @@ def decide_create_acls(
 ) -> Decision[CreateAclsResponse]:
     """Entries fail or succeed by themselves; one that exists already succeeds."""
     if AUTHORIZER not in config.static_configs:
-        return Decision(response=_all_refused(request, SECURITY_DISABLED))
+        return refused(request, SECURITY_DISABLED)
     known = {replace(acl, id=ZERO_UUID) for acl in image.acls.values()}
     changes: list[Change] = []
     results = []
     for creation in request.creations:
         wrong = _problem(creation)
-        results.append(_created(wrong))
+        found = NO_ERROR if wrong is None else Refusal(ErrorCode.INVALID_REQUEST, wrong)
+        results.append(AclCreationResult(error_code=found.error_code, error_message=found.message))
         acl = _entry(creation)
         if wrong is None and acl not in known:
             known.add(acl)
             changes.append(replace(acl, id=random_uuid(random)))
     too_much = excess(changes)
     if too_much is not None:
-        return Decision(response=_all_refused(request, too_much))
+        return refused(request, too_much)
     return Decision(response=CreateAclsResponse(results=tuple(results)), changes=tuple(changes))
-
-
-def _all_refused(request: CreateAclsRequest, refusal: Refusal) -> CreateAclsResponse:
-    result = AclCreationResult(error_code=refusal.error_code, error_message=refusal.message)
-    return CreateAclsResponse(results=(result,) * len(request.creations))
-
-
-def _created(wrong: str | None) -> AclCreationResult:
-    if wrong is None:
-        return AclCreationResult()
-    return AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=wrong)
 
 
 def _problem(creation: AclCreation) -> str | None:
@@ -154,7 +141,7 @@ def decide_delete_acls(
     """Filters fail or succeed by themselves. Too many entries fail them all, so that nobody
     takes a part for the whole."""
     if AUTHORIZER not in config.static_configs:
-        return Decision(response=_no_filter(request, SECURITY_DISABLED))
+        return refused(request, SECURITY_DISABLED)
     results = []
     removed: dict[AccessControlEntryRecord, None] = {}
     for asked in request.filters:
@@ -171,16 +158,11 @@ def decide_delete_acls(
         results.append(DeleteAclsFilterResult(matching_acls=tuple(map(_matching, found))))
     if len(removed) > CHANGES_MAX:
         message = f"The filters mean {len(removed)} ACLs; one request may delete {CHANGES_MAX}."
-        return Decision(response=_no_filter(request, Refusal(ErrorCode.INVALID_REQUEST, message)))
+        return refused(request, Refusal(ErrorCode.INVALID_REQUEST, message))
     return Decision(
         response=DeleteAclsResponse(filter_results=tuple(results)),
         changes=tuple(RemoveAccessControlEntryRecord(id=acl.id) for acl in removed),
     )
-
-
-def _no_filter(request: DeleteAclsRequest, refusal: Refusal) -> DeleteAclsResponse:
-    result = DeleteAclsFilterResult(error_code=refusal.error_code, error_message=refusal.message)
-    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
 
 
 def _matching(acl: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
@@ -195,7 +177,6 @@ def _matching(acl: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
     )
 
 
-_SCRAM_SINCE = 11  # metadata.version 3.5-IV2
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 _Asked = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -204,18 +185,22 @@ def decide_alter_scram_credentials(
     image: MetadataImage, request: AlterUserScramCredentialsRequest
 ) -> Decision[AlterUserScramCredentialsResponse]:
     asked: tuple[_Asked, ...] = (*request.deletions, *request.upsertions)
-    refused = _refused_users(image, asked)
-    changes = tuple(_credential_change(item) for item in asked if item.name not in refused)
+    refused_by_user = _refused_users(image, asked)
+    changes = tuple(_credential_change(item) for item in asked if item.name not in refused_by_user)
     too_much = excess(changes)
     if too_much is not None:
-        refused = dict.fromkeys((item.name for item in asked), too_much)
-        changes = ()
-    return Decision(
-        response=AlterUserScramCredentialsResponse(
-            results=tuple(_by_user([item.name for item in asked], refused))
-        ),
-        changes=changes,
+        refused_by_user, changes = dict.fromkeys((item.name for item in asked), too_much), ()
+    found = (
+        (user, refused_by_user.get(user, NO_ERROR))
+        for user in dict.fromkeys(each.name for each in asked)
     )
+    results = tuple(
+        AlterUserScramCredentialsResult(
+            user=user, error_code=refusal.error_code, error_message=refusal.message
+        )
+        for user, refusal in found
+    )
+    return Decision(response=AlterUserScramCredentialsResponse(results=results), changes=changes)
 
 
 def _refused_users(image: MetadataImage, asked: tuple[_Asked, ...]) -> dict[str, Refusal]:
@@ -242,7 +227,7 @@ def _credential_refusal(image: MetadataImage, item: _Asked) -> Refusal | None:
         return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if mechanism_of(item.mechanism) is None:
         return Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if image.metadata_version < _SCRAM_SINCE:
+    if image.metadata_version < SCRAM:
         message = "The current metadata version does not support SCRAM"
         return Refusal(ErrorCode.UNSUPPORTED_VERSION, message)
     if isinstance(item, ScramCredentialDeletion):
@@ -272,16 +257,3 @@ def _credential_change(item: _Asked) -> Change:
         server_key=server_key(mechanism, item.salted_password),
         iterations=item.iterations,
     )
-
-
-def _by_user(
-    users: list[str], refused: dict[str, Refusal]
-) -> Iterator[AlterUserScramCredentialsResult]:
-    """One a user."""
-    for user in dict.fromkeys(users):
-        refusal = refused.get(user)
-        yield AlterUserScramCredentialsResult(
-            user=user,
-            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-            error_message=None if refusal is None else refusal.message,
-        )

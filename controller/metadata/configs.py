@@ -32,6 +32,7 @@ from wire.errors import ErrorCode
 
 __all__ = [
     "MIN_ISR",
+    "NO_ERROR",
     "NO_TOPIC",
     "UNCLEAN_ELECTION",
     "ConfigSource",
@@ -87,10 +88,13 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something is not done: for the one who asked."""
+    """Why something that was asked for is not done."""
 
     error_code: ErrorCode
-    message: str
+    message: str | None
+
+
+NO_ERROR = Refusal(ErrorCode.NONE, None)
 
 
 def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:

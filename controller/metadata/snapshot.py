@@ -26,8 +26,9 @@ import numpy.typing as npt
 from controller.metadata import blocks
 from controller.metadata.changes import Change, decode_changes, encode_changes
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
 from controller.metadata.image_draft import ImageDraft
+from controller.metadata.metadata_version import METADATA_VERSION
 from controller.metadata.partition_records import record_of
 from controller.metadata.partitions import CHUNK_BITS, NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage
@@ -108,14 +109,9 @@ def _topics_and_partitions(
         changes.append(grouped(blocks.partitions_of_rows(now, directories)))
     if changes:
         yield tuple(changes)
-    yield from _parts(_written(image, _single_partitions(image, rows[~fits])))
-
-
-def _single_partitions(image: MetadataImage, rows: Rows) -> Iterator[MetadataRecord]:
-    for row in rows.tolist():
-        place = image.partitions.place(row)
-        assert place is not None, f"row {row} is free"
-        yield record_of(*place, image.partitions.state(row))
+    yield from _parts(
+        _written(image, (record_of(*each) for each in image.partitions.partitions(rows[~fits])))
+    )
 
 
 # --- the rest -------------------------------------------------------------------------------------

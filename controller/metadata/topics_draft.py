@@ -218,10 +218,7 @@ class TopicsDraft:
 
     def clear_elr(self, record: records.ClearElrRecord) -> None:
         table = self._table.view()
-        for row in table.rows_with_eligible_leaders().tolist():
-            place = table.place(row)
-            assert place is not None, f"row {row} is free"
-            topic_id, index = place
+        for topic_id, index, _ in table.partitions(table.rows_with_eligible_leaders()):
             if record.topic_name in ("", self._by_id.now[topic_id].name):
                 self.change_partition(
                     records.PartitionChangeRecord(

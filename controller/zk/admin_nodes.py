@@ -36,11 +36,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from controller import refusals
 from controller.config import ControllerConfig
 from controller.decisions.elections import decide_elect_leaders
 from controller.metadata.image import MetadataImage
 from controller.metadata.znode_reading import decoded
+from controller.refusals import refuse
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.message import replace
@@ -222,7 +222,8 @@ def elect_leaders(
 ) -> Procedure[ElectLeadersResponse]:
     if request.election_type != _PREFERRED:
         message = "Only the preferred leader can be asked for in ZooKeeper mode."
-        return refusals.elect_leaders(request, ErrorCode.INVALID_REQUEST, message)
+        refused: ElectLeadersResponse = refuse(request, ErrorCode.INVALID_REQUEST, message)
+        return refused
     response = decide_elect_leaders(image, request, config).response
     wanted = [
         (result.topic, each.partition_id)

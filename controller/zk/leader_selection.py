@@ -9,15 +9,13 @@ Source: seed 000, A.3.2 and B.1.1; seed 001, the leader selectors; seed 004, fai
 from collections.abc import Collection
 from dataclasses import replace
 
-from controller.metadata.election import Election, ElectionPolicy, Wish, decide_change
+from controller.metadata.election import Desired, Election, ElectionPolicy, decide_change
+from controller.metadata.metadata_version import OLDEST
 from controller.metadata.partition_records import changed
 from controller.metadata.partitions import PartitionState
 from wire.primitives import ZERO_UUID
 
 __all__ = ["elected", "initial", "reassigned"]
-
-
-_RAISES_EPOCH_ALWAYS = 1  # a metadata.version from before ISR changes left the epoch alone
 
 
 def elected(
@@ -32,10 +30,10 @@ def elected(
     """
     policy = ElectionPolicy(
         acceptable=lambda broker_id, _directory: broker_id in live,
-        metadata_version=_RAISES_EPOCH_ALWAYS,
+        metadata_version=OLDEST,  # at which every ISR change raises the leader epoch
     )
-    wish = Wish(election=how, isr=tuple(member for member in state.isr if member in live))
-    record = decide_change(ZERO_UUID, 0, state, wish=wish, policy=policy)
+    desired = Desired(election=how, isr=tuple(member for member in state.isr if member in live))
+    record = decide_change(ZERO_UUID, 0, state, desired=desired, policy=policy)
     if record is None:
         return None
     after = changed(state, record)

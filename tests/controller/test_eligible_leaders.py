@@ -11,7 +11,8 @@ from controller.decisions.eligible_leaders import settle_min_isr
 from controller.decisions.failover import elect_with, leave_isrs
 from controller.decisions.reassignments import decide_alter_reassignments
 from controller.decisions.replica_reports import decide_alter_partition
-from controller.metadata.image import ELR_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import ELR_VERSION
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from tests.controller.clusters import (
     CONFIG,
