@@ -1,22 +1,20 @@
-"""Which topics a request is about: of these alone a rule looks at the partitions.
+"""What a client's request needs in ZooKeeper mode: the topics that it is about, the configs that it
+may change, and a placement for new replicas.
 
-Of all others it wants to know that they are there. A cluster has a few topics, and up to a million
-partitions.
+A rule looks at the partitions of those topics alone, since a cluster has a few topics and up to a
+million partitions. Of all other topics it only has to know that they exist.
 
-Where the replicas of new partitions go: seed 004's algorithm, with no chance in it.
+Replicas are placed by seed 004's algorithm, with no chance in it ("distribute all replica evenly"):
 
     - sort all brokers (n of them) and the partitions to be assigned;
     - partition i goes to broker (i mod n);
     - its j-th replica goes to broker ((i + j) mod n).
 
-A request that leaves the placement to the cluster becomes one that states it; whatever is wrong
-with it is for the rules that both modes share to find.
+A request that leaves the placement to the cluster becomes one that states it. Whatever is wrong
+with a request is found by the rules that both modes share.
 
-Source: seed 004, "distribute all replica evenly".
-
-The configs of topics and brokers as nodes: which a request may change, and what a change writes.
-
-Source: seed 001, as Apache Kafka has it: `/config/ENTITY/NAME`, and a note under `/config/changes`.
+Configs lie in `/config/ENTITY/NAME`, with a note under `/config/changes`: seed 001, as Apache Kafka
+has it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,16 +49,22 @@ from wire.zk.znodes import ConfigChange, EntityConfig
 
 __all__ = [
     "assign",
-    "concerned",
     "config_operations",
     "configs_for",
     "placed_partitions",
     "placed_topics",
+    "topics_of",
 ]
 
+_ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
+_DEFAULT = "<default>"  # the entity that stands for all of its kind
 
-def concerned(body: object, known: Collection[str], moving: Collection[str]) -> list[str]:
-    """Those of `known` that it is about, sorted.
+
+# --- topics ---------------------------------------------------------------------------------
+
+
+def topics_of(body: object, known: Collection[str], moving: Collection[str]) -> list[str]:
+    """Those of the `known` topics that the request is about, sorted.
 
     With a reassignment these are all that are `moving`, too: moves are written down together.
     """
@@ -83,7 +87,10 @@ def _named(body: object, known: Collection[str], moving: Collection[str]) -> Ite
         case ElectLeadersRequest(topic_partitions=asked):
             yield from known if asked is None else (topic.topic for topic in asked)
         case _:
-            pass  # configs: it is enough that a topic is there
+            pass  # configs: it is enough that a topic exists
+
+
+# --- placement ------------------------------------------------------------------------------
 
 
 def assign(brokers: Sequence[int], *, partition: int, factor: int) -> tuple[int, ...]:
@@ -96,84 +103,64 @@ def assign(brokers: Sequence[int], *, partition: int, factor: int) -> tuple[int,
 def placed_topics(
     image: MetadataImage, request: CreateTopicsRequest, config: ControllerConfig
 ) -> CreateTopicsRequest:
-    return replace(
-        request, topics=tuple(_placed_topic(image, topic, config) for topic in request.topics)
-    )
-
-
-def _placed_topic(
-    image: MetadataImage, topic: CreatableTopic, config: ControllerConfig
-) -> CreatableTopic:
     brokers = sorted(image.brokers)
-    count = config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
-    factor = topic.replication_factor
-    factor = config.default_replication_factor if factor == -1 else factor
-    if topic.assignments or count < 1 or not 0 < factor <= len(brokers):
-        return topic  # stated, or to be refused
-    return replace(
-        topic,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=tuple(
+
+    def placed(topic: CreatableTopic) -> CreatableTopic:
+        count = config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+        factor = topic.replication_factor
+        factor = config.default_replication_factor if factor == -1 else factor
+        if topic.assignments or count < 1 or not 0 < factor <= len(brokers):
+            return topic  # stated, or to be refused
+        assignments = tuple(
             CreatableReplicaAssignment(
-                partition_index=index,
-                broker_ids=assign(brokers, partition=index, factor=factor),
+                partition_index=index, broker_ids=assign(brokers, partition=index, factor=factor)
             )
             for index in range(count)
-        ),
-    )
+        )
+        return replace(topic, num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+    return replace(request, topics=tuple(map(placed, request.topics)))
 
 
 def placed_partitions(
     image: MetadataImage, request: CreatePartitionsRequest
 ) -> CreatePartitionsRequest:
-    return replace(
-        request, topics=tuple(_placed_partitions(image, topic) for topic in request.topics)
-    )
+    brokers = sorted(image.brokers)
 
-
-def _placed_partitions(image: MetadataImage, asked: CreatePartitionsTopic) -> CreatePartitionsTopic:
-    brokers, topic = sorted(image.brokers), image.topic(asked.name)
-    states = [] if topic is None else [state for _, state in image.partitions_of(topic.id)]
-    if asked.assignments is not None or not states or len(states[0].replicas) > len(brokers):
-        return asked
-    factor = len(states[0].replicas)
-    return replace(
-        asked,
-        assignments=tuple(
+    def placed(asked: CreatePartitionsTopic) -> CreatePartitionsTopic:
+        topic = image.topic(asked.name)
+        states = [] if topic is None else [state for _, state in image.partitions_of(topic.id)]
+        factor = len(states[0].replicas) if states else 0
+        if asked.assignments is not None or not 0 < factor <= len(brokers):
+            return asked
+        assignments = tuple(
             CreatePartitionsAssignment(broker_ids=assign(brokers, partition=index, factor=factor))
             for index in range(len(states), max(asked.count, len(states)))
-        ),
-    )
+        )
+        return replace(asked, assignments=assignments)
+
+    return replace(request, topics=tuple(map(placed, request.topics)))
 
 
-_ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
-_DEFAULT = "<default>"  # the entity that stands for all of its kind
+# --- configs --------------------------------------------------------------------------------
 
 
 def configs_for(
     design: Design, body: object
 ) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-    """The configurations that the request may change, as they are."""
+    """The configs that the request may change, as they are."""
     found: dict[tuple[int, str], Mapping[str, str]] = {}
-    for kind, name in _resources(body):
-        entity = yield from read_configs(design, _ENTITIES[kind], [name or _DEFAULT])
-        found[(kind, name)] = entity.get(name or _DEFAULT, {})
+    if isinstance(body, IncrementalAlterConfigsRequest | AlterConfigsRequest):
+        for each in body.resources:
+            if each.resource_type in _ENTITIES:
+                kind, name = ResourceType(each.resource_type), each.resource_name
+                entity = yield from read_configs(design, _ENTITIES[kind], [name or _DEFAULT])
+                found[(kind, name)] = entity.get(name or _DEFAULT, {})
     return found
 
 
-def _resources(body: object) -> list[tuple[ResourceType, str]]:
-    if not isinstance(body, IncrementalAlterConfigsRequest | AlterConfigsRequest):
-        return []
-    return [
-        (ResourceType(each.resource_type), each.resource_name)
-        for each in body.resources
-        if each.resource_type in _ENTITIES
-    ]
-
-
 def config_operations(then: MetadataImage, changes: Sequence[Change]) -> Iterator[Operation]:
-    """The whole of each entity that changed, and a note for those who watch for changes."""
+    """Write the whole of each entity that changed, and a note for those who watch for changes."""
     touched = dict.fromkeys(
         (change.resource_type, change.resource_name)
         for change in changes
@@ -182,8 +169,7 @@ def config_operations(then: MetadataImage, changes: Sequence[Change]) -> Iterato
     for kind, name in touched:
         entity = _ENTITIES[ResourceType(kind)]
         path = paths.config(entity, name or _DEFAULT)
-        data = EntityConfig(config=then.config(kind, name)).encode()
-        yield Create(path=path)  # it may be there
-        yield SetData(path=path, data=data)
+        yield Create(path=path)  # it may exist
+        yield SetData(path=path, data=EntityConfig(config=then.config(kind, name)).encode())
         note = ConfigChange(entity_path=f"{entity}/{name or _DEFAULT}").encode()
         yield Create(path=paths.config_changes_prefix(), data=note, is_sequential=True)

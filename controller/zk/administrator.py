@@ -23,7 +23,6 @@ from controller.metadata.znode_reading import (
     read_states,
 )
 from controller.zk.admin import Admin
-from controller.zk.admin_nodes import V2Writes
 from controller.zk.controller_context import Move
 from quorum.core.effects import Effect, Event, Request
 from quorum.core.outbox import Outbox
@@ -57,7 +56,7 @@ class ZkAdministrator:
         self._outbox = Outbox(owner)
         resumes = not design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=resumes)
-        self._admin = Admin(rules, self._outbox, random, V2Writes())
+        self._admin = Admin(rules, self._outbox, random, design)
 
     def serves(self, body: object) -> bool:
         return self._admin.serves(body)

@@ -1,18 +1,13 @@
-"""The states of partitions and replicas, and which may follow which: seed 001's two tables.
+"""Partitions and replicas of `zk-redesign` in their states, and the changes of leader and ISR.
 
-A transition that the table does not have is a mistake of ours, and stops the process.
-
-Source: seed 001, PartitionStateMachine and ReplicaStateMachine.
-
-Partitions and replicas of `zk-redesign` in their stages, and the changes of leader and ISR.
-
-Every change of a partition goes through here: written, kept, and told to its replicas and, as
-metadata, to everybody.
+Seed 001 has the states, and which may follow which, in two tables. A transition that is not in its
+table is a mistake of ours, and stops the process. Every change of a partition goes through here: it
+is written, kept, and sent to its replicas and, as metadata, to all brokers.
 
 Source: seed 001, PartitionStateMachine, ReplicaStateMachine, ControllerBrokerRequestBatch.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import Enum
 from typing import Generic, TypeVar
 
@@ -31,8 +26,8 @@ __all__ = [
     "PartitionStage",
     "Replica",
     "ReplicaStage",
-    "Stage",
-    "Stages",
+    "StateMachines",
+    "StateMachine",
 ]
 
 
@@ -72,25 +67,25 @@ REPLICA_TRANSITIONS: Mapping[ReplicaStage, tuple[ReplicaStage, ...]] = {
 }
 
 _Key = TypeVar("_Key", bound=Hashable)
-_Stage = TypeVar("_Stage", bound=Enum)
+_State = TypeVar("_State", bound=Enum)
 
 
-class Stages(Generic[_Key, _Stage]):
+class StateMachine(Generic[_Key, _State]):
     """The stage of everything of one kind; what is not listed does not exist."""
 
-    def __init__(self, nothing: _Stage, transitions: Mapping[_Stage, tuple[_Stage, ...]]) -> None:
+    def __init__(self, nothing: _State, transitions: Mapping[_State, tuple[_State, ...]]) -> None:
         self._nothing = nothing
         self._transitions = transitions
-        self._stages: dict[_Key, _Stage] = {}
+        self._stages: dict[_Key, _State] = {}
 
-    def of(self, key: _Key) -> _Stage:
+    def of(self, key: _Key) -> _State:
         return self._stages.get(key, self._nothing)
 
-    def begin(self, key: _Key, stage: _Stage) -> None:
+    def begin(self, key: _Key, stage: _State) -> None:
         """As a new controller finds it."""
         self._stages[key] = stage
 
-    def become(self, key: _Key, *stages: _Stage) -> None:
+    def become(self, key: _Key, *stages: _State) -> None:
         """Go through `stages`, each of which must be allowed after the one before it."""
         for stage in stages:
             before = self.of(key)
@@ -100,7 +95,7 @@ class Stages(Generic[_Key, _Stage]):
             else:
                 self._stages[key] = stage
 
-    def among(self, keys: Iterable[_Key], *stages: _Stage) -> list[_Key]:
+    def among(self, keys: Iterable[_Key], *stages: _State) -> list[_Key]:
         """The keys that are in one of `stages`."""
         return [key for key in keys if self.of(key) in stages]
 
@@ -108,13 +103,13 @@ class Stages(Generic[_Key, _Stage]):
 Replica = tuple[TopicPartition, int]  # the partition, and the broker
 
 
-class Stage:
+class StateMachines:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self.partitions: Stages[TopicPartition, PartitionStage] = Stages(
+        self.partitions: StateMachine[TopicPartition, PartitionStage] = StateMachine(
             PartitionStage.NON_EXISTENT, PARTITION_TRANSITIONS
         )
-        self.replicas: Stages[Replica, ReplicaStage] = Stages(
+        self.replicas: StateMachine[Replica, ReplicaStage] = StateMachine(
             ReplicaStage.NON_EXISTENT, REPLICA_TRANSITIONS
         )
 
@@ -188,9 +183,9 @@ class Stage:
                     (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
                 )
 
-    def elect_offline(self, *, but: Callable[[TopicPartition], bool]) -> Procedure[None]:
-        """Partitions that have no leader may get one by now; none of those that are deleted."""
-        every = [of for of in self._context.partitions() if not but(of)]
+    def elect_offline(self) -> Procedure[None]:
+        """Elect for partitions without a leader, except those that are being deleted."""
+        every = [of for of in self._context.partitions() if not self._context.is_deleting(of)]
         yield from self._initialise(every)
         yield from self.elect(self.partitions.among(every, PartitionStage.OFFLINE))
 

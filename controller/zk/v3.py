@@ -246,12 +246,7 @@ class V3Duties:
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         set_p = [of for of in context.partitions() if leaving in context.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
-        remaining = [
-            of
-            for of in set_p
-            if (state := context.states.get(of)) is not None and state.leader == leaving
-        ]
-        answer = ControlledShutdownResponse(remaining=tuple(remaining))
+        answer = ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
         context.outbox.emit(Reply(token=request.token, body=answer))
 
     def alter_isr(self, request: Request) -> None:

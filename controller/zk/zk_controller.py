@@ -16,8 +16,7 @@ from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.znode_reading import ensure_roots
-from controller.zk.admin import Admin, Writes
-from controller.zk.admin_nodes import KafkaWrites, V3Writes
+from controller.zk.admin import Admin
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, Duties, ZkControllerConfig
@@ -66,10 +65,6 @@ _DUTIES: Mapping[Layout, Callable[[Context], Duties]] = {
     Layout.V3: V3Duties,
     Layout.KAFKA: RedesignDuties,
 }
-_WRITES: Mapping[Layout, Callable[[], Writes]] = {
-    Layout.V3: V3Writes,
-    Layout.KAFKA: KafkaWrites,
-}
 
 
 class ZkController:
@@ -87,7 +82,7 @@ class ZkController:
         self._outbox = Outbox(OWNER)
         at_once = config.design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=not at_once)
-        self._admin = Admin(rules, self._outbox, random, _WRITES[config.design.layout]())
+        self._admin = Admin(rules, self._outbox, random, config.design)
         self._milestones = ProcedureMilestones(self._outbox)
         self._context: Context | None = None
         self._duties: Duties | None = None

@@ -12,7 +12,7 @@ Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignm
 the order of steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
@@ -21,7 +21,7 @@ from controller.zk import leader_selection
 from controller.zk.admin_nodes import readable, write_over
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move
-from controller.zk.state_machines import ReplicaStage, Stage
+from controller.zk.state_machines import ReplicaStage, StateMachines
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
@@ -29,23 +29,16 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Data, Delete, Exists, GetData, SetData, Written
 from wire.zk.znodes import Reassignments, TopicAssignment
 
-__all__ = ["Moving"]
+__all__ = ["Reassigner"]
 
 
 _NO_NODE = -2  # the version of none; -1 would be that of any
 
 
-class Moving:
-    def __init__(
-        self,
-        context: Context,
-        stage: Stage,
-        *,
-        is_deleted: Callable[[TopicPartition], bool],
-    ) -> None:
+class Reassigner:
+    def __init__(self, context: Context, stage: StateMachines) -> None:
         self._context = context
         self._stage = stage
-        self._is_deleted = is_deleted
         # An event begins anew when the connection has gone meanwhile; how far it came is kept.
         self._told: set[TopicPartition] = set()  # of those that move: their replicas know
         self._is_node_old = False  # it lists what has ended
@@ -68,7 +61,7 @@ class Moving:
             )
         for (topic, partition), target in listed.replicas.items():
             of = TopicPartition(topic, partition)
-            if not target or not context.replicas(of) or self._is_deleted(of):
+            if not target or not context.replicas(of) or context.is_deleting(of):
                 continue
             if of in context.moves:
                 yield from self._redirect(of, target)
