@@ -33,7 +33,7 @@ from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
-from controller.metadata.znode_reading import decoded, state_path
+from controller.zk.zk_metadata import decoded, state_path
 from quorum.core.milestones import Cause, Occasion, Step, milestone
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace

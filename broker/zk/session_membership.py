@@ -17,7 +17,7 @@ from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
 from broker.zk.view import ReadClusterRequest, View, reading_apart, reading_first
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.znode_reading import decoded
+from controller.zk.zk_metadata import decoded
 from quorum.core.effects import Event
 from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent

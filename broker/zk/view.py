@@ -29,15 +29,18 @@ from broker.membership import Handler
 from broker.outbox import Outbox
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
-from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_image import Told, after
-from controller.metadata.znode_reading import (
+from controller.metadata.partitions import PartitionState
+from controller.zk.zk_metadata import (
     Assignments,
+    ClusterUpdate,
+    assigned,
     children,
     read_assignments,
     read_brokers,
     read_configs,
     read_states,
+    updated,
+    with_states,
 )
 from quorum.core.effects import Reply, Request
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -62,7 +65,6 @@ __all__ = [
 ]
 
 
-_DEFAULT = "<default>"
 _PIECE = 100  # of what is read apart, in flight together
 _T = TypeVar("_T")
 _Partitions = dict[TopicPartition, PartitionState]
@@ -99,8 +101,8 @@ class View:
         self.published_offset = -1
         self._settings_of: set[str] = set()  # the topics whose settings were read
 
-    def show(self, told: Told) -> None:
-        image, delta = after(self._cluster.image, told)
+    def show(self, told: ClusterUpdate) -> None:
+        image, delta = updated(self._cluster.image, told)
         self.published_offset += 1
         self._cluster.publish(image)
         self._shown(delta)
@@ -146,10 +148,10 @@ class View:
         for piece in _pieces(asked):
             assignments = {**assignments, **(yield from read_assignments(design, piece))}
         states: _Partitions = {}
-        for some in _pieces(_assigned(assignments)):
+        for some in _pieces(assigned(assignments)):
             states |= yield from read_states(design, assignments, some)
-        told = Told(brokers=brokers, partitions=_with_states(assignments, states))
-        image, _ = after(MetadataImage(), told)
+        told = ClusterUpdate(brokers=brokers, partitions=with_states(assignments, states))
+        image, _ = updated(MetadataImage(), told)
         readers, self._readers = self._readers[:known], self._readers[known:]
         for then, _ in readers:
             then(Reading(names, image))
@@ -184,18 +186,12 @@ class View:
         names = sorted(self._cluster.image.topics.by_name)
         self._settings_of = set(names)
         resources = yield from self._settings(names)
-        self.show(Told(configs=resources))
+        self.show(ClusterUpdate(configs=resources))
 
     def _settings(self, topics: list[str]) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-        configs = yield from read_configs(self._design, "topics", topics)
-        own = [_DEFAULT, str(self._cluster.config.node_id)]
-        of_brokers = yield from read_configs(self._design, "brokers", own)
-        resources: dict[tuple[int, str], Mapping[str, str]] = {
-            (int(ResourceType.TOPIC), name): each for name, each in configs.items()
-        }
-        for name, each in of_brokers.items():
-            resources[(int(ResourceType.BROKER), "" if name == _DEFAULT else name)] = each
-        return resources
+        configs = yield from read_configs(self._design, ResourceType.TOPIC, topics)
+        own = ["", str(self._cluster.config.node_id)]
+        return configs | (yield from read_configs(self._design, ResourceType.BROKER, own))
 
     def _refresh(self) -> Procedure[None]:
         waiting, self._waiting = self._waiting, []
@@ -215,27 +211,10 @@ class View:
         assignments = yield from read_assignments(design, asked)
         states = yield from read_states(design, assignments)
         resources = yield from self._settings(sorted(assignments))
-        known = _with_states(assignments, states)
+        known = with_states(assignments, states)
         there = {*names} - {*asked} | assignments.keys()
-        self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
+        self.show(ClusterUpdate(brokers=brokers, partitions=known, topics=there, configs=resources))
         return states
-
-
-def _assigned(assignments: Assignments) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic, partition)
-        for topic, partitions in sorted(assignments.items())
-        for partition in sorted(partitions)
-    ]
-
-
-def _with_states(assignments: Assignments, states: _Partitions) -> _Partitions:
-    """Every assigned partition, without a leader if it has no state."""
-    return {
-        of: states.get(of)
-        or PartitionState(replicas=assignments[of.topic][of.partition], isr=(), leader=NO_LEADER)
-        for of in _assigned(assignments)
-    }
 
 
 def _pieces(asked: Sequence[_T]) -> Iterator[Sequence[_T]]:

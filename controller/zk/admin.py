@@ -19,8 +19,6 @@ from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_image import Told, after, topic_id_of
-from controller.metadata.znode_reading import Assignments, calls, read_states
 from controller.writes import WRITES
 from controller.zk.admin_nodes import AdminNodes, allocate_producer_ids, elect_leaders
 from controller.zk.admin_requests import (
@@ -31,6 +29,15 @@ from controller.zk.admin_requests import (
     topics_of,
 )
 from controller.zk.controller_context import Move
+from controller.zk.zk_metadata import (
+    Assignments,
+    ClusterUpdate,
+    assigned,
+    calls,
+    read_states,
+    topic_id_of,
+    updated,
+)
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import OffsetAndEpoch
@@ -190,13 +197,13 @@ class Admin:
         names = topics_of(body, context.assignments, moving)
         assignments = {name: context.assignments[name] for name in names}
         read = yield from _states_for(context, body, assignments)
-        states = {of: read.get(of) or _unled(replicas) for of, replicas in _each_of(assignments)}
+        states = {of: read.get(of) or _unled(assignments, of) for of in assigned(assignments)}
         states |= {
             of: move.shown_in(states[of]) for of, move in context.moves.items() if of in states
         }
         found = yield from configs_for(context.design, body)
-        told = Told(brokers=context.live, partitions=states, configs=found)
-        return after(_topics_alone(context.assignments), told)[0]
+        news = ClusterUpdate(brokers=context.live, partitions=states, configs=found)
+        return updated(_topics_alone(context.assignments), news)[0]
 
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
@@ -260,15 +267,7 @@ def _states_for(
     is_known = context.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
         return context.states
-    every = [of for of, _ in _each_of(assignments)]
-    return (yield from read_states(context.design, assignments, every))
-
-
-def _each_of(assignments: Assignments) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
-    """Every partition, in order, with its replicas."""
-    for topic, partitions in sorted(assignments.items()):
-        for index, replicas in sorted(partitions.items()):
-            yield TopicPartition(topic, index), replicas
+    return (yield from read_states(context.design, assignments))
 
 
 def _topics_alone(assignments: Assignments) -> MetadataImage:
@@ -278,7 +277,8 @@ def _topics_alone(assignments: Assignments) -> MetadataImage:
     return _applied(MetadataImage(), changes)
 
 
-def _unled(replicas: tuple[int, ...]) -> PartitionState:
+def _unled(assignments: Assignments, of: TopicPartition) -> PartitionState:
+    replicas = assignments[of.topic][of.partition]
     return PartitionState(replicas=replicas, isr=replicas, leader=NO_LEADER)
 
 

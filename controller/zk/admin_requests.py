@@ -22,8 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from controller.config import ControllerConfig
 from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage, ResourceType
-from controller.metadata.znode_image import topic_id_of
-from controller.metadata.znode_reading import read_configs
+from controller.zk.zk_metadata import DEFAULT_ENTITY, ENTITIES, read_configs, topic_id_of
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.message import replace
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -55,10 +54,6 @@ __all__ = [
     "placed_topics",
     "topics_of",
 ]
-
-_ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
-_DEFAULT = "<default>"  # the entity that stands for all of its kind
-
 
 # --- topics ---------------------------------------------------------------------------------
 
@@ -152,10 +147,10 @@ def configs_for(
     found: dict[tuple[int, str], Mapping[str, str]] = {}
     if isinstance(body, IncrementalAlterConfigsRequest | AlterConfigsRequest):
         for each in body.resources:
-            if each.resource_type in _ENTITIES:
+            if each.resource_type in ENTITIES:
                 kind, name = ResourceType(each.resource_type), each.resource_name
-                entity = yield from read_configs(design, _ENTITIES[kind], [name or _DEFAULT])
-                found[(kind, name)] = entity.get(name or _DEFAULT, {})
+                read = yield from read_configs(design, kind, [name])
+                found[(kind, name)] = read.get((kind, name), {})
     return found
 
 
@@ -167,9 +162,9 @@ def config_operations(then: MetadataImage, changes: Sequence[Change]) -> Iterato
         if isinstance(change, ConfigRecord)
     )
     for kind, name in touched:
-        entity = _ENTITIES[ResourceType(kind)]
-        path = paths.config(entity, name or _DEFAULT)
+        entity = ENTITIES[ResourceType(kind)]
+        path = paths.config(entity, name or DEFAULT_ENTITY)
         yield Create(path=path)  # it may exist
         yield SetData(path=path, data=EntityConfig(config=then.config(kind, name)).encode())
-        note = ConfigChange(entity_path=f"{entity}/{name or _DEFAULT}").encode()
+        note = ConfigChange(entity_path=f"{entity}/{name or DEFAULT_ENTITY}").encode()
         yield Create(path=paths.config_changes_prefix(), data=note, is_sequential=True)

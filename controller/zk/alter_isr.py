@@ -16,9 +16,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import read_states
 from controller.zk.controller_context import Context
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_metadata import read_states
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import read_brokers
 from controller.zk.commands import Batch, Commands, Sender
 from controller.zk.commands import Request as Command
 from controller.zk.controller_election import Controllership
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.store import StateStore
+from controller.zk.zk_metadata import read_brokers
 from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox

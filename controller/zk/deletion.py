@@ -9,10 +9,10 @@ Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import calls, children, state_path
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Periodic
 from controller.zk.state_machines import PartitionStage, ReplicaStage, StateMachines
+from controller.zk.zk_metadata import calls, children, state_path
 from quorum.zookeeper.zk_procedures import Procedure, one_by_one
 from wire.errors import ErrorCode
 from wire.zk import paths

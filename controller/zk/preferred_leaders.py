@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import decoded
 from controller.zk import leader_selection
 from controller.zk.controller_context import Context, Periodic
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_metadata import decoded
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import calls, decoded, partitions_under, read_states
 from controller.zk import leader_selection
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move
+from controller.zk.zk_metadata import decoded, partitions_under, read_all, read_states
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import ANY_VERSION, Data, Delete, Error, Failed, GetData, SetData
+from wire.zk.session import ANY_VERSION, Delete, Error, Failed, GetData, SetData
 from wire.zk.znodes import ReplicaList, TopicAssignment
 
 __all__ = ["Listed", "ReassignmentAgent", "Stage", "read_replicas", "remove", "write_assignment"]
@@ -41,16 +41,12 @@ class Listed:
 def read_replicas(design: Design, root: str) -> Procedure[dict[TopicPartition, Listed]]:
     """The partitions below `root`, with the replicas that each lists; not what cannot be read."""
     named = yield from partitions_under(root)
-    results = yield from calls(
-        design,
-        (GetData(path=paths.partition_under(root, of.topic, of.partition)) for of in named),
-    )
+    nodes = {of: paths.partition_under(root, of.topic, of.partition) for of in named}
+    found = yield from read_all(design, nodes, ReplicaList.decode)
     return {
-        of: Listed(replicas=listed.replicas, version=result.stat.version)
-        for of, result in zip(named, results, strict=True)
-        if isinstance(result, Data)
-        and (listed := decoded(result, ReplicaList.decode)) is not None
-        and listed.replicas
+        of: Listed(replicas=listed.replicas, version=stat.version)
+        for of, (listed, stat) in found.items()
+        if listed.replicas
     }
 
 

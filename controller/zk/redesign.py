@@ -10,13 +10,6 @@ Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improve
 
 from collections.abc import Callable, Iterable
 
-from controller.metadata.znode_reading import (
-    calls,
-    children,
-    decoded,
-    read_assignments,
-    read_states,
-)
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
@@ -24,6 +17,13 @@ from controller.zk.controller_context import Context
 from controller.zk.deletion import Deletions
 from controller.zk.preferred_leaders import PreferredLeaders
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_metadata import (
+    calls,
+    children,
+    decoded,
+    read_assignments,
+    read_states,
+)
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion

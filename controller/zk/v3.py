@@ -12,17 +12,17 @@ from collections.abc import Iterable, Mapping
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_reading import (
-    children,
-    partitions_under,
-    read_assignments,
-    read_states,
-)
 from controller.zk import leader_selection, reassignment_agent
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.reassignment_agent import ReassignmentAgent
+from controller.zk.zk_metadata import (
+    children,
+    partitions_under,
+    read_assignments,
+    read_states,
+)
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one

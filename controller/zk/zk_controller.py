@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
-from controller.metadata.znode_reading import ensure_roots
 from controller.zk.admin import Admin
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
@@ -30,6 +29,7 @@ from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.redesign import RedesignDuties
 from controller.zk.store import StateStore
 from controller.zk.v3 import V3Duties
+from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import (
     Effect,
     Event,

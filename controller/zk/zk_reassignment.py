@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import decoded, read_states, state_path
 from controller.zk import leader_selection
 from controller.zk.admin_nodes import readable, write_over
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move
 from controller.zk.state_machines import ReplicaStage, StateMachines
+from controller.zk.zk_metadata import decoded, read_states, state_path
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths

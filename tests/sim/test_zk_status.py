@@ -9,7 +9,7 @@ import pytest
 
 from broker.describe import broker_counts
 from broker.zk.view import ReadClusterRequest, ReadClusterResponse
-from controller.metadata.znode_reading import children, read_assignments, read_states
+from controller.zk.zk_metadata import children, read_assignments, read_states
 from quorum.zookeeper.zk_procedures import Procedure
 from quorumlab.pages import metadata_of
 from quorumlab.status import in_order_of_knowledge

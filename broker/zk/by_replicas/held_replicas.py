@@ -1,44 +1,41 @@
-"""What an election makes of our replica: it leads, follows, rests or goes.
-
-The replica itself, its log and the ways of a leader and a follower are those of any design
-(`broker.replicas`); here a decision of the replicas becomes the state that it obeys.
-
-Which partitions this broker has a replica of: what topics assign, and what leaders ask it to.
+"""The replicas of this broker: which partitions it has, and what each of them is told to be.
 
 A topic is created by writing its node. Every broker that is assigned starts its replica and looks
-who leads. After that a replica comes and goes by the state changes that a leader has queued for it,
-which are obeyed in order, and before anything is read of topics: what closed a partition of an
-earlier topic must not close that of a later one with the same name.
+for the leader. After that a replica comes and goes by the state changes that a leader has queued
+for its broker. These are obeyed in order, and before anything is read of topics: the request that
+closed a partition of an earlier topic must not close that of a later topic with the same name.
 
-A state change of an older epoch than the replica has is not obeyed: its leader is none any more.
+A state change of an older epoch than the replica has is not obeyed: its sender no longer leads.
+
+The replica itself, its log, and how it leads and follows are those of any design
+(`broker.replicas`); here a decision of the replicas becomes the state that it obeys.
 
 Source: seed 002, the state-change listener; facts of the page's opening (state changes reach dead
 brokers too). That brokers watch topics is reconstructed.
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 
-from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
-from broker.zk.by_replicas.held import Held
+from broker.zk.by_replicas.held import Held, ReplicaContext
 from broker.zk.by_replicas.state_queue import drain
-from broker.zk.view import View
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_image import Told, topic_id_of
-from controller.metadata.znode_reading import (
+from controller.zk.zk_metadata import (
+    ClusterUpdate,
     children,
     read_assignments,
     read_configs,
     read_states,
+    topic_id_of,
+    with_states,
 )
-from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.primitives import ZERO_UUID
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.designs import Design
 from wire.zk.znodes import StateChange, StateChangeKind
 
 __all__ = ["Assigned", "ReplicaRoles"]
@@ -49,15 +46,14 @@ class ReplicaRoles:
 
     def __init__(
         self,
+        context: ReplicaContext,
         *,
-        node_id: int,
         replicas: Callable[[], Replicas],
-        view: View,
         gone: Callable[[TopicPartition, int], None],
     ) -> None:
-        self._node_id = node_id
+        self._node_id = context.node_id
+        self._view = context.view
         self._replicas = replicas
-        self._view = view
         self._gone = gone
 
     # --- Roles --------------------------------------------------------------------------------
@@ -127,29 +123,21 @@ class ReplicaRoles:
             leader_epoch=max(held.leader_epoch, 0),
             partition_epoch=max(held.isr_version, 0),
         )
-        self._view.show(Told(partitions={held.of: state}))
+        self._view.show(ClusterUpdate(partitions={held.of: state}))
 
 
 class Assigned:
     def __init__(
         self,
+        context: ReplicaContext,
         *,
-        design: Design,
-        node_id: int,
-        outbox: Outbox,
-        procedures: Procedures,
-        view: View,
-        held: MutableMapping[TopicPartition, Held],
         roles: ReplicaRoles,
         elections: Elections,
         closed: Callable[[TopicPartition], None],
     ) -> None:
-        self._design = design
-        self._node_id = node_id
-        self._outbox = outbox
-        self._procedures = procedures
-        self._view = view
-        self._held = held
+        self._context = context
+        self._held = context.held
+        self._procedures = context.procedures
         self._roles = roles
         self._elections = elections
         self._closed = closed
@@ -175,19 +163,14 @@ class Assigned:
         asked = [name for name in names if name not in self._topics or name in self._changed]
         self._topics = set(names)
         self._changed.clear()
-        found = yield from read_assignments(self._design, asked, watch=True)
-        states = yield from read_states(self._design, found)
-        configs = yield from read_configs(self._design, "topics", sorted(found))
-        known = {
-            of: states.get(of) or PartitionState(replicas=replicas, isr=(), leader=NO_LEADER)
-            for topic, partitions in found.items()
-            for partition, replicas in partitions.items()
-            for of in [TopicPartition(topic, partition)]
-        }
-        resources = {(int(ResourceType.TOPIC), name): each for name, each in configs.items()}
-        self._view.show(Told(partitions=known, topics=names, configs=resources))
+        design = self._context.design
+        found = yield from read_assignments(design, asked, watch=True)
+        states = yield from read_states(design, found)
+        configs = yield from read_configs(design, ResourceType.TOPIC, sorted(found))
+        known = with_states(found, states)
+        self._context.view.show(ClusterUpdate(partitions=known, topics=names, configs=configs))
         for of, state in sorted(known.items(), key=lambda item: item[0]):
-            if self._node_id in (*state.replicas, *state.isr):
+            if self._context.node_id in (*state.replicas, *state.isr):
                 self.hold(of, state.replicas)
 
     def hold(self, of: TopicPartition, replicas: tuple[int, ...] = ()) -> None:
@@ -209,14 +192,14 @@ class Assigned:
     # --- state changes ------------------------------------------------------------------------
 
     def on_state_change(self) -> Procedure[None]:
-        if self._design.has_state_queues:
-            yield from drain(self._node_id, self._obey)
+        if self._context.design.has_state_queues:
+            yield from drain(self._context.node_id, self._obey)
 
     def _obey(self, request: StateChange) -> Procedure[None]:
         of = TopicPartition(request.topic, request.partition)
         held = self._held.get(of)
         is_stale = held is not None and request.leader_epoch < held.leader_epoch
-        self._outbox.trace(
+        self._context.outbox.trace(
             "state-change",
             request=request.kind.value,
             partition=str(of),

@@ -23,17 +23,16 @@ answer was lost may have been made, so that who was to join counts.
 Source: seed 002, the commit thread.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 
 from broker import isr
 from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
-from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
-from broker.zk.by_replicas.held import Held
+from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import Wish, tell_wanted, tell_written
-from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import TopicPartition
 
@@ -136,18 +135,15 @@ class IsrNode:
 
     def __init__(
         self,
+        context: ReplicaContext,
         *,
-        outbox: Outbox,
-        procedures: Procedures,
-        nodes: PartitionNodes,
-        held: Mapping[TopicPartition, Held],
         settled: Callable[[Partition], None],
         failed: Callable[[TopicPartition], None],
     ) -> None:
-        self._outbox = outbox
-        self._procedures = procedures
-        self._nodes = nodes
-        self._held = held
+        self._outbox = context.outbox
+        self._procedures = context.procedures
+        self._nodes = PartitionNodes(context.design)
+        self._held = context.held
         self._settled = settled
         self._failed = failed
 

@@ -12,7 +12,7 @@ Source: seed 002, paths; docs/zookeeper-mode.md.
 from dataclasses import dataclass
 
 from broker.zk.by_replicas.held import NO_NODE, Held
-from controller.metadata.znode_reading import decoded
+from controller.zk.zk_metadata import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

@@ -15,13 +15,11 @@ from random import Random
 
 from broker.config import BrokerConfig
 from broker.membership import BrokerParts, Handler
-from broker.zk.by_replicas.election_milestones import ElectionMilestones
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing
-from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
 from broker.zk.by_replicas.leader_isr import CommitThread, IsrNode
-from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.state_queue import ensure_queue
 from broker.zk.life import ZkLife
 from broker.zk.view import ReadClusterRequest, View, reading_apart, reading_first
@@ -113,62 +111,39 @@ class ReplicaMembership:
             registered=self.metadata.read_soon,
         )
         self.isr_rules = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
-        self._join_replicas(broker)
+        self._join_replicas(
+            broker,
+            ReplicaContext(
+                design=self._design,
+                settings=self._settings,
+                node_id=broker.config.node_id,
+                session=self._session,
+                outbox=broker.outbox,
+                procedures=self._procedures,
+                view=self.metadata,
+                held=self.held,
+            ),
+        )
 
-    def _join_replicas(self, broker: BrokerParts) -> None:
-        node_id = broker.config.node_id
-        roles = ReplicaRoles(
-            node_id=node_id,
-            replicas=lambda: broker.replicas,
-            view=self.metadata,
-            gone=self._not_assigned,
+    def _join_replicas(self, broker: BrokerParts, context: ReplicaContext) -> None:
+        self._roles = ReplicaRoles(
+            context, replicas=lambda: broker.replicas, gone=self._not_assigned
         )
         self.elections = Elections(
-            design=self._design,
-            settings=self._settings,
-            node_id=node_id,
-            session=self._session,
-            procedures=self._leader_changes,
-            held=self.held,
-            roles=roles,
-            elected=self._elected,
-            milestones=ElectionMilestones(node_id, broker.outbox.emit),
+            context, procedures=self._leader_changes, roles=self._roles, elected=self._elected
         )
         self._assigned = Assigned(
-            design=self._design,
-            node_id=node_id,
-            outbox=broker.outbox,
-            procedures=self._procedures,
-            view=self.metadata,
-            held=self.held,
-            roles=roles,
-            elections=self.elections,
-            closed=self.isr_rules.forget,
+            context, roles=self._roles, elections=self.elections, closed=self.isr_rules.forget
         )
-        self._roles = roles
-        self._join_leaders(broker)
-
-    def _join_leaders(self, broker: BrokerParts) -> None:
-        """What this node does for the partitions that it leads."""
-        nodes = PartitionNodes(self._design)
         self._governing = Governing(
-            design=self._design,
-            settings=self._settings,
-            node_id=broker.config.node_id,
-            outbox=broker.outbox,
-            procedures=self._procedures,
-            nodes=nodes,
-            held=self.held,
+            context,
             roles=self._roles,
             named=self._named,
             moved=lambda of: self._assigned.let_go(of, self._procedures.now_ms),
             look=self._look,
         )
         self.isr_keeper = IsrNode(
-            outbox=broker.outbox,
-            procedures=self._procedures,
-            nodes=nodes,
-            held=self.held,
+            context,
             settled=lambda partition: broker.leaders.settled(partition, self._procedures.now_ms),
             failed=self._look,
         )

@@ -14,7 +14,7 @@ Source: seed 002, "State change communication". How many requests make a queue f
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controller.metadata.znode_reading import children, decoded
+from controller.zk.zk_metadata import children, decoded
 from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

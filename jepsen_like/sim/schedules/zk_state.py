@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 
-from controller.metadata.znode_reading import state_path
+from controller.zk.zk_metadata import state_path
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from controller.metadata.znode_image import topic_id_of
 from controller.zk.admin_requests import topics_of
+from controller.zk.zk_metadata import topic_id_of
 from wire.messages.configs import IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
