@@ -19,10 +19,7 @@ from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION, MetadataRecord
 from wire.primitives import ZERO_UUID
 
-__all__ = [
-    "SUPPORTED_FEATURES",
-    "ControllerConfig",
-]
+__all__ = ["SUPPORTED_FEATURES", "ControllerConfig"]
 
 # What this release can read and write once it is finalised.
 SUPPORTED_FEATURES = (

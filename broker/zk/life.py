@@ -157,10 +157,7 @@ class ZkLife:
             self._next_goodbye_ms = now_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self.tick(now_ms)
-        elif self.state not in (
-            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            BrokerState.SHUTTING_DOWN,
-        ):
+        elif self.state not in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             self._leave()
 
     def _leave(self) -> None:

@@ -35,7 +35,6 @@ from wire.zk.znodes import ReplicaList
 
 __all__ = ["ControllerWhereabouts", "ZkMembership"]
 
-
 _COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
 
 

@@ -64,7 +64,6 @@ __all__ = [
     "reading_first",
 ]
 
-
 _PIECE = 100  # of what is read apart, in flight together
 _T = TypeVar("_T")
 _Partitions = dict[TopicPartition, PartitionState]

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from controller.config import ControllerConfig
 from controller.decisions import failover
+from controller.decisions.cluster import recorded_endpoints, recorded_features
 from controller.decisions.decision import Decision
 from controller.metadata.changes import Change
 from controller.metadata.image import BrokerImage, MetadataImage
@@ -26,8 +27,6 @@ from wire.messages.registration import (
     UnregisterBrokerResponse,
 )
 from wire.metadata_records import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
@@ -42,13 +41,10 @@ __all__ = [
     "decide_unregister",
     "epoch_of_process",
     "fence",
-    "has_unsupported_feature",
-    "invalid_log_dirs",
     "is_caught_up",
     "is_duplicate",
     "next_state",
     "present_life",
-    "registration_error",
 ]
 
 _RESERVED_BELOW = 100  # uuids that Kafka keeps for itself
@@ -178,23 +174,8 @@ def _register(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=epoch,
-        end_points=tuple(
-            BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ),
+        end_points=recorded_endpoints(request.listeners),
+        features=recorded_features(request.features),
         rack=request.rack,
         fenced=True if amended is None else amended.fenced,
         in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,

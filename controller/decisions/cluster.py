@@ -3,6 +3,8 @@
 Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 """
 
+from collections.abc import Iterable
+
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
@@ -15,6 +17,7 @@ from controller.metadata.security import ON_CLUSTER
 from wire.advertising import api_versions_response, finalized_features
 from wire.api_table import ListenerKind
 from wire.errors import ErrorCode
+from wire.message import values_of
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (
     DescribeClusterBroker,
@@ -22,11 +25,16 @@ from wire.messages.metadata import (
     DescribeClusterResponse,
 )
 from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wire.messages.registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from wire.messages.registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    Feature,
+    RegisteredListener,
+)
 from wire.metadata_records import (
     BeginTransactionRecord,
-    ControllerEndpoint,
-    ControllerFeature,
+    BrokerEndpoint,
+    BrokerFeature,
     EndTransactionRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
@@ -36,15 +44,16 @@ from wire.metadata_records import (
 from wire.primitives import INT64_MAX, OPERATIONS_OMITTED
 
 __all__ = [
-    "PRODUCER_ID_BLOCK",
     "bootstrap_changes",
     "decide_allocate_producer_ids",
     "decide_controller_registration",
     "describe_controllers",
     "describe_versions",
+    "recorded_endpoints",
+    "recorded_features",
 ]
 
-PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
+_PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
 _NO_MIGRATION = 0
 _BROKERS, _CONTROLLERS = 1, 2  # DescribeCluster's endpoint types
 
@@ -75,20 +84,28 @@ def decide_allocate_producer_ids(
     start = image.next_producer_id
     if alter_partition.has_stale_broker_epoch(image, request.broker_id, request.broker_epoch):
         error = ErrorCode.STALE_BROKER_EPOCH
-    elif start > INT64_MAX - PRODUCER_ID_BLOCK:
+    elif start > INT64_MAX - _PRODUCER_ID_BLOCK:
         error = ErrorCode.UNKNOWN_SERVER_ERROR  # the ids of 2**63 / 1000 blocks are used up
     else:
         record = ProducerIdsRecord(
             broker_id=request.broker_id,
             broker_epoch=request.broker_epoch,
-            next_producer_id=start + PRODUCER_ID_BLOCK,
+            next_producer_id=start + _PRODUCER_ID_BLOCK,
         )
         response = AllocateProducerIdsResponse(
-            producer_id_start=start, producer_id_len=PRODUCER_ID_BLOCK
+            producer_id_start=start, producer_id_len=_PRODUCER_ID_BLOCK
         )
         return Decision(response=response, changes=(record,))
     refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=0, producer_id_len=0)
     return Decision(response=refused)
+
+
+def recorded_endpoints(listeners: Iterable[RegisteredListener]) -> tuple[BrokerEndpoint, ...]:
+    return tuple(BrokerEndpoint(**values_of(each)) for each in listeners)
+
+
+def recorded_features(features: Iterable[Feature]) -> tuple[BrokerFeature, ...]:
+    return tuple(BrokerFeature(**values_of(each)) for each in features)
 
 
 def decide_controller_registration(
@@ -104,23 +121,8 @@ def decide_controller_registration(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         zk_migration_ready=request.zk_migration_ready,
-        end_points=tuple(
-            ControllerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            ControllerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ),
+        end_points=recorded_endpoints(request.listeners),
+        features=recorded_features(request.features),
     )
     response = ControllerRegistrationResponse(error_message=None)
     return Decision(response=response, changes=(record,))

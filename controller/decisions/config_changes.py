@@ -5,9 +5,10 @@ Resources of a request fail or succeed by themselves.
 Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationControlManager.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import TypeVar
+from typing import Any
 
 from controller.config import ControllerConfig
 from controller.decisions import eligible_leaders
@@ -15,7 +16,7 @@ from controller.decisions.decision import Decision, excess
 from controller.metadata import configs
 from controller.metadata.changes import Change
 from controller.metadata.config_keys import ConfigType
-from controller.metadata.configs import Refusal, check_config
+from controller.metadata.configs import NO_ERROR, Refusal, check_config
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
@@ -33,7 +34,6 @@ from wire.metadata_records import ConfigRecord
 
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
 
-
 _BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
 
 
@@ -45,8 +45,8 @@ class Operation(IntEnum):
 
 
 Values = dict[str, str]
-_Resource = TypeVar("_Resource", LegacyResource, AlterConfigsResource)
-_Answer = TypeVar("_Answer", AlterConfigsResourceResponse, AlterConfigsResourceResponse)
+_Resource = LegacyResource | AlterConfigsResource
+_Refine = Callable[[Any, Mapping[str, str]], Values | Refusal]  # a resource, its present values
 
 
 def decide_incremental_alter_configs(
@@ -57,91 +57,58 @@ def decide_incremental_alter_configs(
     def refine(item: AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
         return _incremented(image, now, item, config)
 
-    refusals, changes = _alter(image, request.resources, refine, replaces=False)
-    answers = _answers(AlterConfigsResourceResponse, request.resources, refusals)
-    response = IncrementalAlterConfigsResponse(responses=answers)
-    return Decision(
-        response=response, changes=() if request.validate_only else changes, is_atomic=False
-    )
+    results, changes = _alter(image, request.resources, refine, replaces=False)
+    response = IncrementalAlterConfigsResponse(responses=results)
+    kept = () if request.validate_only else changes
+    return Decision(response=response, changes=kept, is_atomic=False)
 
 
 def decide_alter_configs(
     image: MetadataImage, request: AlterConfigsRequest
 ) -> Decision[AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
-    refusals, changes = _alter(image, request.resources, _replaced, replaces=True)
-    answers = _answers(AlterConfigsResourceResponse, request.resources, refusals)
-    response = AlterConfigsResponse(responses=answers)
-    return Decision(
-        response=response, changes=() if request.validate_only else changes, is_atomic=False
-    )
+    results, changes = _alter(image, request.resources, _replaced, replaces=True)
+    kept = () if request.validate_only else changes
+    return Decision(response=AlterConfigsResponse(responses=results), changes=kept, is_atomic=False)
 
 
 def _alter(
-    image: MetadataImage,
-    items: Sequence[_Resource],
-    refine: Callable[[_Resource, Mapping[str, str]], Values | Refusal],
-    *,
-    replaces: bool,
-) -> tuple[list[Refusal | None], tuple[Change, ...]]:
-    """What is refused of each resource, and what is to be recorded.
+    image: MetadataImage, items: Sequence[_Resource], refine: _Refine, *, replaces: bool
+) -> tuple[tuple[AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
+    """The result for each resource, and what is to be recorded.
 
     Without `replaces`, `refine` changes no other values than the item names.
     """
-    repeated = _repeated(items)
+    named = Counter((item.resource_type, item.resource_name) for item in items)
     changes: list[Change] = []
-    refusals: list[Refusal | None] = []
+    found: list[Refusal] = []
     for item in items:
-        if (item.resource_type, item.resource_name) in repeated:
+        if named[item.resource_type, item.resource_name] > 1:
             message = "Each resource must appear at most once."
-            refusals.append(Refusal(ErrorCode.INVALID_REQUEST, message))
+            found.append(Refusal(ErrorCode.INVALID_REQUEST, message))
             continue
         decided = _decide(image, item, refine, replaces=replaces)
-        if isinstance(decided, Refusal):
-            refusals.append(decided)
-        else:
-            refusals.append(None)
-            changes += decided
+        found.append(decided if isinstance(decided, Refusal) else NO_ERROR)
+        changes += [] if isinstance(decided, Refusal) else decided
     too_much = excess(changes)
     if too_much is not None:
-        return [found or too_much for found in refusals], ()
-    return refusals, (*eligible_leaders.forgotten(image, changes), *changes)
-
-
-def _answers(
-    kind: type[_Answer], resources: Sequence[_Resource], refusals: Sequence[Refusal | None]
-) -> tuple[_Answer, ...]:
-    return tuple(
-        [
-            kind(
-                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-                error_message=None if refusal is None else refusal.message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item, refusal in zip(resources, refusals, strict=True)
-        ]
+        found, changes = [too_much if each is NO_ERROR else each for each in found], []
+    results = tuple(
+        AlterConfigsResourceResponse(
+            error_code=each.error_code,
+            error_message=each.message,
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+        )
+        for item, each in zip(items, found, strict=True)
     )
-
-
-def _repeated(items: Sequence[_Resource]) -> set[ConfigResource]:
-    """The resources that are named twice."""
-    seen: set[ConfigResource] = set()
-    repeated: set[ConfigResource] = set()
-    for item in items:
-        resource = (item.resource_type, item.resource_name)
-        (repeated if resource in seen else seen).add(resource)
-    return repeated
+    return results, (*eligible_leaders.forgotten(image, changes), *changes)
 
 
 def _decide(
-    image: MetadataImage,
-    item: _Resource,
-    refine: Callable[[_Resource, Mapping[str, str]], Values | Refusal],
-    *,
-    replaces: bool,
+    image: MetadataImage, item: _Resource, refine: _Refine, *, replaces: bool
 ) -> list[ConfigRecord] | Refusal:
-    """What differs; for brokers also what was set to the same, which makes them read it again."""
+    """The values that differ; for brokers also those set to the same: they read these again."""
     resource = (item.resource_type, item.resource_name)
     unknown = unknown_resource(image, resource)
     if unknown is not None:

@@ -18,7 +18,6 @@ from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, C
 
 __all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "refused"]
 
-
 Answer = TypeVar("Answer")
 
 

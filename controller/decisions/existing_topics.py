@@ -116,9 +116,7 @@ def decide_create_partitions(
         changes += [] if isinstance(made, Refusal) else made
         results.append(
             CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=refusal.error_code,
-                error_message=refusal.message,
+                name=topic.name, error_code=refusal.error_code, error_message=refusal.message
             )
         )
     response = CreatePartitionsResponse(results=tuple(results))

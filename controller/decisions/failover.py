@@ -30,7 +30,6 @@ from wire.partition_columns import PartitionChanges
 
 __all__ = ["elect_one_by_one", "elect_with", "leads_something", "leave_directories", "leave_isrs"]
 
-
 COLUMNS_FROM = 100  # rows; fewer are decided as fast one by one
 
 

@@ -55,28 +55,6 @@ class Quorum:
     voter_ids: Collection[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Supported:
-    """What one node supports of a feature: 0 to 0 if it does not know it."""
-
-    who: str
-    oldest: int
-    newest: int
-
-    @classmethod
-    def of(cls, who: str, known: Feature | BrokerFeature | None) -> "_Supported":
-        if known is None:
-            return cls(who, 0, 0)
-        return cls(who, known.min_supported_version, known.max_supported_version)
-
-    def problem(self, level: int) -> str | None:
-        if self.oldest <= level <= self.newest:
-            return None
-        if self.newest == 0:
-            return f"{self.who} does not support this feature."
-        return f"{self.who} only supports versions {self.oldest}-{self.newest}"
-
-
 def decide_update_features(
     image: MetadataImage, request: UpdateFeaturesRequest, config: ControllerConfig, quorum: Quorum
 ) -> Decision[UpdateFeaturesResponse]:
@@ -147,10 +125,13 @@ def _support_problem(
     image: MetadataImage, update: FeatureUpdateKey, config: ControllerConfig, quorum: Quorum
 ) -> str | None:
     """Which nodes do not support the level?"""
-    for supported in _supported(image, update.feature, config):
-        wrong = supported.problem(update.max_version_level)
-        if wrong is not None:
-            return _invalid(update, wrong)
+    for node, known in _supported(image, update.feature, config):
+        oldest = 0 if known is None else known.min_supported_version
+        newest = 0 if known is None else known.max_supported_version
+        if not oldest <= update.max_version_level <= newest:
+            supports = f"only supports versions {oldest}-{newest}"
+            lacks = "does not support this feature."
+            return _invalid(update, f"{node} {supports if newest else lacks}")
     if update.feature not in {feature.name for feature in config.features}:
         return _invalid(update, f"Feature {update.feature} not found.")
     if image.metadata_version < CONTROLLER_REGISTRATION:
@@ -162,14 +143,17 @@ def _support_problem(
     return None
 
 
-def _supported(image: MetadataImage, name: str, config: ControllerConfig) -> Iterator[_Supported]:
+def _supported(
+    image: MetadataImage, name: str, config: ControllerConfig
+) -> Iterator[tuple[str, Feature | BrokerFeature | None]]:
+    """Each node, and what it supports of a feature; None if it does not know it."""
     own = {feature.name: feature for feature in config.features}
-    yield _Supported.of(f"Local controller {config.node_id}", own.get(name))
+    yield f"Local controller {config.node_id}", own.get(name)
     for broker_id, broker in sorted(image.brokers.items()):
-        yield _Supported.of(f"Broker {broker_id}", broker.features.get(name))
+        yield f"Broker {broker_id}", broker.features.get(name)
     for controller_id, controller in sorted(image.controllers.items()):
         if controller_id != config.node_id:
-            yield _Supported.of(f"Controller {controller_id}", controller.features.get(name))
+            yield f"Controller {controller_id}", controller.features.get(name)
 
 
 def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:

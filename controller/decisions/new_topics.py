@@ -49,7 +49,6 @@ __all__ = [
     "place",
 ]
 
-
 _BLOCK_RECORDS_MIN = 64  # fewer are as fast as single records
 
 Replicas = tuple[int, ...]
@@ -279,10 +278,7 @@ def _records_of(
 
 def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=name,
-        topic_id=ZERO_UUID,
-        error_code=refusal.error_code,
-        error_message=refusal.message,
+        name=name, topic_id=ZERO_UUID, error_code=refusal.error_code, error_message=refusal.message
     )
 
 

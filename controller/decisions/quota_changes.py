@@ -15,7 +15,7 @@ from controller.decisions.decision import Decision, excess
 from controller.metadata.changes import Change
 from controller.metadata.client_quotas import CLIENT_ID, IP, USER
 from controller.metadata.config_keys import ConfigType
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage, QuotaEntities, quota_entity
 from wire.errors import ErrorCode
 from wire.messages.client_quotas import (
@@ -29,7 +29,6 @@ from wire.metadata_records import ClientQuotaRecord, QuotaEntity
 from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = ["decide_alter_client_quotas"]
-
 
 _CLIENT_KEYS = MappingProxyType(
     {
@@ -49,25 +48,23 @@ def decide_alter_client_quotas(
 ) -> Decision[AlterClientQuotasResponse]:
     """Entities fail or succeed by themselves; what succeeds is one batch."""
     changes: list[Change] = []
-    refusals: list[Refusal | None] = []
+    found: list[Refusal] = []
     named = Counter(_key(entry) for entry in request.entries)
     for entry in request.entries:
         altered = _altered(image, entry, is_repeated=named[_key(entry)] > 1)
-        refusals.append(altered if isinstance(altered, Refusal) else None)
+        found.append(altered if isinstance(altered, Refusal) else NO_ERROR)
         changes += [] if isinstance(altered, Refusal) else altered
     too_much = excess(changes)
+    if too_much is not None:
+        found, changes = [too_much if each is NO_ERROR else each for each in found], []
     results = tuple(
         AlteredEntryData(
-            error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-            error_message=None if refusal is None else refusal.message,
-            entity=entry.entity,
+            error_code=each.error_code, error_message=each.message, entity=entry.entity
         )
-        for entry, found in zip(request.entries, refusals, strict=True)
-        for refusal in (found or too_much,)
+        for entry, each in zip(request.entries, found, strict=True)
     )
     response = AlterClientQuotasResponse(entries=results)
-    kept = () if request.validate_only or too_much is not None else tuple(changes)
-    return Decision(response=response, changes=kept)
+    return Decision(response=response, changes=() if request.validate_only else tuple(changes))
 
 
 def _key(entry: AlterEntryData) -> QuotaEntities:

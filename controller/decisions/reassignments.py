@@ -57,8 +57,7 @@ def decide_alter_reassignments(
         for topic in request.topics
     )
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=responses,
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=responses
     )
     return Decision(response=response, changes=tuple(editor.changes))
 

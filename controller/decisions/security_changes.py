@@ -28,7 +28,7 @@ from controller.metadata.security import (
     stored_key,
 )
 from wire.errors import ErrorCode
-from wire.message import replace
+from wire.message import replace, values_of
 from wire.messages.acls import (
     AclCreation,
     AclCreationResult,
@@ -55,7 +55,6 @@ from wire.metadata_records import (
 from wire.primitives import ZERO_UUID, random_uuid
 
 __all__ = ["decide_alter_scram_credentials", "decide_create_acls", "decide_delete_acls"]
-
 
 _CLUSTER = 4  # a resource type, and its only resource
 _CLUSTER_NAME = "kafka-cluster"
@@ -119,17 +118,10 @@ def _problem(creation: AclCreation) -> str | None:
 
 
 def _entry(creation: AclCreation) -> AccessControlEntryRecord:
-    """What is asked for, without an id."""
-    return AccessControlEntryRecord(
-        id=ZERO_UUID,
-        resource_type=creation.resource_type,
-        resource_name=creation.resource_name,
-        pattern_type=creation.resource_pattern_type,
-        principal=creation.principal,
-        host=creation.host,
-        operation=creation.operation,
-        permission_type=creation.permission_type,
-    )
+    """The new entry, without an id."""
+    values = values_of(creation)
+    pattern_type = values.pop("resource_pattern_type")
+    return AccessControlEntryRecord(id=ZERO_UUID, pattern_type=pattern_type, **values)
 
 
 # --- delete ---------------------------------------------------------------------------------
@@ -166,16 +158,12 @@ def decide_delete_acls(
 
 
 def _matching(acl: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+    values = values_of(acl)
+    del values["id"]
+    return DeleteAclsMatchingAcl(**values)
 
+
+# --- credentials ----------------------------------------------------------------------------
 
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 _Asked = ScramCredentialDeletion | ScramCredentialUpsertion

@@ -45,13 +45,11 @@ __all__ = [
     "in_topic_unit",
     "keys_of",
     "min_insync_replicas",
-    "topic_config",
     "topic_value",
     "topic_values",
     "topics_with_unclean_election",
     "unclean_election_enabled",
 ]
-
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
@@ -102,20 +100,6 @@ def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
     return _KEYS.get(resource_type)
 
 
-def topic_config(
-    image: MetadataImage,
-    topic: str,
-    *,
-    broker_id: int | None = None,
-    static: Mapping[str, str] = NO_STATIC,
-) -> dict[str, str]:
-    """Every key of a topic with the value that holds (on a broker, if one is given)."""
-    return {
-        name: topic_value(image, topic, name, broker_id=broker_id, static=static)
-        for name in TOPIC_KEYS
-    }
-
-
 def topic_value(
     image: MetadataImage,
     topic: str,
@@ -159,11 +143,7 @@ def topic_values(
 
 
 def broker_levels(
-    image: MetadataImage,
-    names: Sequence[str],
-    *,
-    broker_id: int | None,
-    static: Mapping[str, str],
+    image: MetadataImage, names: Sequence[str], *, broker_id: int | None, static: Mapping[str, str]
 ) -> Iterator[ConfigValue]:
     """The values of some keys of a broker on every level but the last, the strongest first."""
     own: Mapping[str, str] = {}

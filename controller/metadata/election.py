@@ -18,18 +18,8 @@ from typing import Protocol
 from uuid import UUID
 
 from controller.metadata import metadata_version as levels
-from controller.metadata.partitions import (
-    NO_LEADER,
-    RECOVERING,
-    UNCHANGED,
-    PartitionState,
-)
-from controller.metadata.reassignment import (
-    Assignment,
-    assignment_of,
-    completed,
-    in_replica_order,
-)
+from controller.metadata.partitions import NO_LEADER, RECOVERING, UNCHANGED, PartitionState
+from controller.metadata.reassignment import Assignment, assignment_of, completed, in_replica_order
 from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
 
 __all__ = [

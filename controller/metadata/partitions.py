@@ -240,8 +240,7 @@ class PartitionTable:
 
     def rows_with_isr_member(self, broker_id: int) -> Rows:
         return self._rows_where(
-            lambda chunk: chunk.is_member(broker_id),
-            lambda state: broker_id in state.isr,
+            lambda chunk: chunk.is_member(broker_id), lambda state: broker_id in state.isr
         )
 
     def rows_in_sync_in(self, broker_id: int, directories: Collection[UUID]) -> Rows:

@@ -41,7 +41,6 @@ from wire.partition_columns import NewPartitions, Uuids, joined, uuid_column
 
 __all__ = ["SnapshotLoad", "batches_of", "delta_between"]
 
-
 BLOCK_RECORDS_MAX = 1024  # of a batch of topics and partitions, as in Kafka
 RECORDS_MAX = 128  # of another batch: these take a thread 100 times as long
 RECORD_CHARACTERS_MAX = 1 << 20  # of config values in a batch

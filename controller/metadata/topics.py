@@ -20,7 +20,6 @@ from controller.metadata.partitions import NO_ROWS, Rows
 
 __all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic", "topic_name_problem"]
 
-
 NO_ROW = -1
 
 

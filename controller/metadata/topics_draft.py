@@ -207,10 +207,7 @@ class TopicsDraft:
         if len(rest):
             rows, order, isr = rows[fits], order[fits], isr[fits]
         self._table.change(
-            rows,
-            isr=isr,
-            leader=block.leaders[order],
-            recovery_state=block.recovery_states[order],
+            rows, isr=isr, leader=block.leaders[order], recovery_state=block.recovery_states[order]
         )
         self._rows_changed.append(rows)
         for record in take(block, rest).records():

@@ -29,16 +29,7 @@ from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducer
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Layout
-from wire.zk.session import (
-    Create,
-    Created,
-    Data,
-    Delete,
-    GetData,
-    Operation,
-    SetData,
-    Written,
-)
+from wire.zk.session import Create, Created, Data, Delete, GetData, Operation, SetData, Written
 from wire.zk.znodes import (
     InvalidZnode,
     PartitionList,

@@ -97,8 +97,7 @@ class ZkAdministrator:
 
 
 def _under_way(
-    design: Design,
-    states: Mapping[TopicPartition, PartitionState],
+    design: Design, states: Mapping[TopicPartition, PartitionState]
 ) -> Procedure[Mapping[TopicPartition, Move]]:
     """The moves that leaders were asked for and have not ended; not the removals."""
     root = paths.V2_PARTITIONS_REASSIGNED

@@ -34,7 +34,6 @@ from wire.zk.session import Session
 
 __all__ = ["Batch", "Commands", "Request", "Sender"]
 
-
 Request = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Obeyed = Callable[[int, Request, object], None]  # broker id, the request, its answer or None
 _CHANNEL = "controller"

@@ -38,7 +38,6 @@ __all__ = [
     "ZkControllerConfig",
 ]
 
-
 ANONYMOUS = "User:ANONYMOUS"
 
 

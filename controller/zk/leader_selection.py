@@ -19,9 +19,7 @@ __all__ = ["elected", "initial", "reassigned"]
 
 
 def elected(
-    state: PartitionState,
-    live: Collection[int],
-    how: Election = Election.ONLINE,
+    state: PartitionState, live: Collection[int], how: Election = Election.ONLINE
 ) -> PartitionState | None:
     """What becomes of a partition when only `live` brokers are there; None: nothing changes.
 

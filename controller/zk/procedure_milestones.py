@@ -10,7 +10,6 @@ from quorum.core.outbox import Outbox
 
 __all__ = ["ProcedureMilestones"]
 
-
 _DECIDING = "deciding"
 
 

@@ -17,13 +17,7 @@ from controller.zk.controller_context import Context
 from controller.zk.deletion import Deletions
 from controller.zk.preferred_leaders import PreferredLeaders
 from controller.zk.state_machines import StateMachines
-from controller.zk.zk_metadata import (
-    calls,
-    children,
-    decoded,
-    read_assignments,
-    read_states,
-)
+from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion

@@ -17,12 +17,7 @@ from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.reassignment_agent import ReassignmentAgent
-from controller.zk.zk_metadata import (
-    children,
-    partitions_under,
-    read_assignments,
-    read_states,
-)
+from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one

@@ -30,15 +30,7 @@ from controller.zk.redesign import RedesignDuties
 from controller.zk.store import StateStore
 from controller.zk.v3 import V3Duties
 from controller.zk.zk_metadata import ensure_roots
-from quorum.core.effects import (
-    Effect,
-    Event,
-    Reply,
-    Request,
-    RequestFailed,
-    Response,
-    earliest,
-)
+from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
@@ -57,7 +49,6 @@ from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 
 __all__ = ["OWNER", "ZkController"]
 
-
 OWNER = "controller"
 # Asked by nodes, which may still take us for the controller: they are refused, at least.
 _OF_NODES = (ControlledShutdownRequest, AlterIsrRequest, AllocateProducerIdsRequest)
@@ -69,11 +60,7 @@ _DUTIES: Mapping[Layout, Callable[[Context], Duties]] = {
 
 class ZkController:
     def __init__(
-        self,
-        config: ZkControllerConfig,
-        rules: ControllerConfig,
-        session: Session,
-        random: Random,
+        self, config: ZkControllerConfig, rules: ControllerConfig, session: Session, random: Random
     ) -> None:
         """`rules` are what requests of administrators are held to, in both modes."""
         self.config = config

@@ -74,11 +74,7 @@ Assignments = Mapping[str, Mapping[int, tuple[int, ...]]]  # replicas by topic a
 States = Mapping[TopicPartition, PartitionState]  # partition_epoch is the version of the node
 ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}  # below /config
 DEFAULT_ENTITY = "<default>"  # stands for all of its kind, as the resource name "" does
-_ROOTS = {
-    Layout.V2: paths.V2_ROOTS,
-    Layout.V3: paths.V3_ROOTS,
-    Layout.KAFKA: paths.KAFKA_ROOTS,
-}
+_ROOTS = {Layout.V2: paths.V2_ROOTS, Layout.V3: paths.V3_ROOTS, Layout.KAFKA: paths.KAFKA_ROOTS}
 
 
 def calls(design: Design, operations: Iterable[Operation]) -> Procedure[list[Result]]:
@@ -116,11 +112,7 @@ def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPa
 
 
 def read_all(
-    design: Design,
-    nodes: Mapping[_Key, str],
-    decode: Callable[[bytes], _T],
-    *,
-    watch: bool = False,
+    design: Design, nodes: Mapping[_Key, str], decode: Callable[[bytes], _T], *, watch: bool = False
 ) -> Procedure[dict[_Key, tuple[_T, Stat]]]:
     """What lies at the paths of `nodes`, where it can be decoded."""
     results = yield from calls(design, (GetData(path=at, watch=watch) for at in nodes.values()))

@@ -31,7 +31,6 @@ from wire.zk.znodes import Reassignments, TopicAssignment
 
 __all__ = ["Reassigner"]
 
-
 _NO_NODE = -2  # the version of none; -1 would be that of any
 
 

@@ -23,7 +23,6 @@ from controller.metadata.config_keys import (
 from controller.metadata.configs import (
     check_topic_config,
     min_insync_replicas,
-    topic_config,
     topic_value,
     topics_with_unclean_election,
     unclean_election_enabled,
@@ -88,7 +87,7 @@ def test_stronger_synonym_wins_and_units_are_turned_into_milliseconds() -> None:
 
 
 def test_every_key_of_a_topic_has_a_value_that_may_be_set() -> None:
-    values = topic_config(BASE, "t")
+    values = {key: topic_value(BASE, "t", key) for key in TOPIC_KEYS}
     assert set(values) == set(TOPIC_KEYS)
     for name, value in values.items():
         assert problem(TOPIC_KEYS[name], value) is None

@@ -136,10 +136,7 @@ ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False, has_state_queues=F
 ZK_REDESIGN = Design(name="zk-redesign")
 
 ZK_KIP497 = Design(
-    name="zk-kip497",
-    isr_writer=IsrWriter.CONTROLLER,
-    guards_writes=True,
-    writes_in_batches=True,
+    name="zk-kip497", isr_writer=IsrWriter.CONTROLLER, guards_writes=True, writes_in_batches=True
 )
 
 _ALTER_ISR_SINCE = (2, 7, 2)  # 2.7-IV2

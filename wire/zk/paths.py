@@ -151,12 +151,7 @@ def partition_under(root: str, name: str, partition: int) -> str:
 V2_PARTITIONS_REASSIGNED = "/brokers/partitions_reassigned"
 STATE_QUEUES = "/brokers/state"
 
-V2_ROOTS = (
-    *_ROOTS,
-    LATEST_PRODUCER_ID_BLOCK,
-    STATE_QUEUES,
-    V2_PARTITIONS_REASSIGNED,
-)
+V2_ROOTS = (*_ROOTS, LATEST_PRODUCER_ID_BLOCK, STATE_QUEUES, V2_PARTITIONS_REASSIGNED)
 
 
 def partition_leader(name: str, partition: int) -> str:

@@ -53,7 +53,6 @@ __all__ = [
     "encode_epoch",
 ]
 
-
 TopicPartition = tuple[str, int]
 NO_LEADER = -1
 
@@ -122,8 +121,7 @@ class ControllerOwner(Znode, rename={"broker_id": "brokerid", "timestamp_ms": "t
 
 
 class BrokerRegistration(
-    Znode,
-    rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"},
+    Znode, rename={"protocols": "listener_security_protocol_map", "timestamp_ms": "timestamp"}
 ):
     """`/brokers/ids/<id>`: where a broker listens. The czxid of the node is its epoch.
 

@@ -16,7 +16,6 @@ from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
 
 __all__ = ["ElectionMilestones"]
 
-
 _BEGUN = "leader changes"
 _STOOD = "stood for a leader"
 

@@ -28,17 +28,7 @@ from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import (
-    Data,
-    Delete,
-    Error,
-    Exists,
-    Failed,
-    Found,
-    GetData,
-    SetData,
-    Written,
-)
+from wire.zk.session import Data, Delete, Error, Exists, Failed, Found, GetData, SetData, Written
 from wire.zk.znodes import ReplicaList, StateChange, StateChangeKind, TopicAssignment
 
 __all__ = ["Governing"]
