@@ -1,11 +1,11 @@
-"""How brokers hear of decisions: commands are collected, put into requests, and sent in order.
+"""The controller's commands to brokers: collected, put into requests, and sent in order.
 
-A `Batch` collects what one event has decided; a design turns it into one request for each broker,
-or into one for each partition. `Commands` has a queue for each live broker and one request in
-flight: what has no answer is sent again, or given up as the seed's time-out has it, so that the
-next one overtakes it (see `Design.retries_commands`).
+A `Batch` collects the decisions of one event; a design turns it into one request for each broker,
+or into one for each partition. `Commands` has a queue for each live broker, with one request in
+flight. A request without an answer is sent again, or given up after the seed's time-out, so that
+the next request overtakes it (see `Design.retries_commands`).
 
-A broker that is gone loses its queue: when it comes back it is told anew, or reads for itself.
+A broker that is gone loses its queue: when it is back it gets new commands, or reads for itself.
 
 Source: seed 000, A.4 and C; seed 001, ControllerChannelManager and ControllerBrokerRequestBatch.
 """
@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.procedure_milestones import ProcedureMilestones
@@ -75,51 +76,40 @@ class Batch:
     ) -> Iterator[tuple[int, Request]]:
         """For live brokers only, in the order in which a broker has to obey them.
 
-        Without batching each partition is told by itself, and of each all brokers are told.
+        Without batching there is a request for each partition, and all brokers get its metadata.
         """
-        updated, metadata = self._news(design, live)
+
+        def common(broker_id: int) -> dict[str, Any]:
+            knows = design.checks_generation
+            return {
+                "client_id": sender.controller_id,
+                "ack_timeout_ms": sender.ack_timeout_ms,
+                "controller_epoch": sender.controller_epoch,
+                "broker_generation": live[broker_id].generation if knows else NO_EPOCH,
+            }
+
         for broker_id in sorted(live.keys() & self.leader_and_isr.keys()):
             states = self.leader_and_isr[broker_id]
             for some in _parts(design, list(states), is_whole=self.is_init):
+                partitions = tuple(_leader_and_isr(design, of, states[of]) for of in some)
                 yield (
                     broker_id,
                     LeaderAndIsrRequest(
-                        client_id=sender.controller_id,
-                        ack_timeout_ms=sender.ack_timeout_ms,
-                        is_init=self.is_init,
-                        partitions=tuple(_leader_and_isr(design, of, states[of]) for of in some),
-                        controller_epoch=sender.controller_epoch,
-                        broker_generation=_generation(design, live[broker_id]),
+                        is_init=self.is_init, partitions=partitions, **common(broker_id)
                     ),
                 )
+        updated, metadata = self._news(design, live)
         for broker_id in sorted(live.keys() & updated):
             for some in _parts(design, list(metadata), is_whole=not metadata):
                 yield (
                     broker_id,
                     UpdateMetadataRequest(
-                        client_id=sender.controller_id,
-                        ack_timeout_ms=sender.ack_timeout_ms,
                         live_brokers=tuple(live[each] for each in sorted(live)),
                         partitions=tuple(_leader_and_isr(design, of, metadata[of]) for of in some),
-                        controller_epoch=sender.controller_epoch,
-                        broker_generation=_generation(design, live[broker_id]),
                         is_full=self.is_full and len(some) == len(metadata),
+                        **common(broker_id),
                     ),
                 )
-        yield from self._stops(design, sender, live)
-
-    def _news(
-        self, design: Design, live: Mapping[int, LiveBroker]
-    ) -> tuple[set[int], dict[TopicPartition, PartitionState]]:
-        """Who hears of what, as metadata."""
-        if design.batches_commands or design.routing is not Routing.UPDATE_METADATA:
-            return self.updated, self.metadata
-        told = {of: state for each in self.leader_and_isr.values() for of, state in each.items()}
-        return (set(live) if told else self.updated), {**told, **self.metadata}
-
-    def _stops(
-        self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]
-    ) -> Iterator[tuple[int, Request]]:
         for broker_id in sorted(live.keys() & self.stopped.keys()):
             for delete in (False, True):
                 wanted = [of for of, each in self.stopped[broker_id].items() if each is delete]
@@ -127,14 +117,18 @@ class Batch:
                     yield (
                         broker_id,
                         StopReplicaRequest(
-                            client_id=sender.controller_id,
-                            ack_timeout_ms=sender.ack_timeout_ms,
-                            partitions=tuple(some),
-                            delete_partitions=delete,
-                            controller_epoch=sender.controller_epoch,
-                            broker_generation=_generation(design, live[broker_id]),
+                            partitions=tuple(some), delete_partitions=delete, **common(broker_id)
                         ),
                     )
+
+    def _news(
+        self, design: Design, live: Mapping[int, LiveBroker]
+    ) -> tuple[set[int], dict[TopicPartition, PartitionState]]:
+        """The brokers that get metadata, and the metadata."""
+        if design.batches_commands or design.routing is not Routing.UPDATE_METADATA:
+            return self.updated, self.metadata
+        told = {of: state for each in self.leader_and_isr.values() for of, state in each.items()}
+        return (set(live) if told else self.updated), {**told, **self.metadata}
 
 
 def _parts(
@@ -145,10 +139,6 @@ def _parts(
         yield partitions
     else:
         yield from ([of] for of in partitions)
-
-
-def _generation(design: Design, broker: LiveBroker) -> int:
-    return broker.generation if design.checks_generation else NO_EPOCH
 
 
 def _leader_and_isr(design: Design, of: TopicPartition, state: PartitionState) -> LeaderAndIsr:
