@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.figures import print_figure
 from controller.config import ControllerConfig
-from controller.decisions import brokers, configs, isr_changes
+from controller.decisions import brokers, config_changes, replica_reports
 from controller.metadata.apply import apply, apply_with_delta
 from controller.metadata.changes import (
     Change,
@@ -211,7 +211,7 @@ def alter_partition(image: MetadataImage, count: int, times: int) -> None:
     )
 
     def once() -> MetadataImage:
-        decision = isr_changes.decide_alter_partition(image, request, CONFIG)
+        decision = replica_reports.decide_alter_partition(image, request, CONFIG)
         encode_changes(decision.changes, timestamp_ms=0, metadata_version=25)
         return step(image, *decision.changes)
 
@@ -243,10 +243,10 @@ def config_put(times: int) -> None:
     put = AlterableConfig(name="retention.ms", config_operation=0, value="1234567")
     resource = AlterConfigsResource(resource_type=2, resource_name=names[7], configs=(put,))
     request = IncrementalAlterConfigsRequest(resources=(resource,))
-    (change,) = configs.decide_incremental_alter_configs(image, request, CONFIG).changes
+    (change,) = config_changes.decide_incremental_alter_configs(image, request, CONFIG).changes
     log = appended(encoded((change,)), image)
     phases: dict[str, Callable[[], object]] = {
-        "decide": lambda: configs.decide_incremental_alter_configs(image, request, CONFIG),
+        "decide": lambda: config_changes.decide_incremental_alter_configs(image, request, CONFIG),
         "encode": lambda: encoded((change,)),
         "apply": lambda: step(image, change),
         "follow": lambda: follow(image, log),

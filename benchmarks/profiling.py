@@ -48,7 +48,7 @@ PHASES: Mapping[str, str] = {
     "controller.chores": "deadlines",
     "controller.liveness": "deadlines",
     "controller.metadata": "controller: apply",
-    "controller.metadata.config_checks": "controller: decide",
+    "controller.metadata.configs": "controller: decide",
     "controller.metadata.config_keys": "controller: decide",
     "broker": "broker",
     "wire": "codecs",

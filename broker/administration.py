@@ -5,10 +5,9 @@ knows. Changes are forwarded: see `broker.forwarding`.
 """
 
 from broker.cluster import Cluster
-from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.client_quotas import describe_client_quotas
 from controller.metadata.describe_configs import describe_configs, list_config_resources
-from controller.metadata.scram import describe_scram_credentials
+from controller.metadata.security import AUTHORIZER, describe_acls, describe_scram_credentials
 from wire.messages.acls import DescribeAclsRequest
 from wire.messages.client_quotas import DescribeClientQuotasRequest
 from wire.messages.configs import DescribeConfigsRequest, ListConfigResourcesRequest

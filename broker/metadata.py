@@ -14,9 +14,8 @@ from broker.cluster import Cluster
 from controller.metadata.apply import UnreplayableRecord, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.delta import MetadataDelta
-from controller.metadata.difference import delta_between
 from controller.metadata.image import MetadataImage
-from controller.metadata.snapshot import SnapshotLoad, batches_of
+from controller.metadata.snapshot import SnapshotLoad, batches_of, delta_between
 from quorum.core.application import MetadataLog, State
 from quorum.core.types import OffsetAndEpoch
 from wire.varint import Malformed

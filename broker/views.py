@@ -16,11 +16,10 @@ from random import Random
 
 from broker.cluster import Cluster
 from broker.group_config import INTERNAL_TOPICS
-from controller.metadata.authorized_operations import ON_CLUSTER, ON_TOPIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
-from controller.metadata.topic_names import topic_name_problem
-from controller.metadata.topics import TopicImage
+from controller.metadata.security import ON_CLUSTER, ON_TOPIC
+from controller.metadata.topics import TopicImage, topic_name_problem
 from quorum.core.effects import Request
 from quorum.raft.kraft_version import KRAFT_VERSION
 from wire.api_table import api_versions_response, finalized_features

@@ -5,7 +5,7 @@ with all others of the turn. A batch costs every node as much as a few records d
 its checksum, its place in the index, its sync and its delivery.
 
 A batch travels whole. So decisions whose bytes together are too many are written one by one: what
-one request may change is bounded where it is decided (`controller.decisions.operation_limits`).
+one request may change is bounded where it is decided (`controller.decisions.decision`).
 
 Source: Kafka's BatchAccumulator; KIP-595, whose `appendLingerMs` is here the length of a turn.
 """

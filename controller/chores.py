@@ -1,8 +1,8 @@
-"""What the active controller does by itself, and when: fence silent brokers, hold elections that
-are due, and write something now and then so that the log moves on.
+"""What the active controller does unasked, and when: it fences silent brokers, holds the elections
+that are due, and writes a record now and then so that an idle log moves on.
 
-Decides when. What is written is decided in `controller.decisions`; whoever asks for work appends
-one piece of it before taking the next, which rests on it.
+This file decides when. `controller.decisions` decides what is written; the controller appends one
+piece of work before it takes the next, which rests on it.
 
 Source: KIP-631, KIP-835 (no-op records); Kafka's QuorumController and its periodic tasks.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from controller.config import ControllerConfig
-from controller.decisions import brokers, periodic_elections
+from controller.decisions import brokers, elections
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
@@ -34,8 +34,8 @@ class Work:
     fields: tuple[tuple[str, object], ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Elections:
+@dataclass(slots=True)
+class _Periodic:
     """Elections that are held again and again."""
 
     event: str
@@ -48,12 +48,12 @@ class _Elections:
             return
         changes = self.decide(head, config)
         count = record_count(changes)
-        is_full = count >= periodic_elections.ELECTIONS_MAX
+        is_full = count >= elections.ELECTIONS_MAX
         self.due_ms = now_ms if is_full else now_ms + self.interval_ms  # there may be more
         if changes:
-            fields = (("elections", count),)
+            cause = Cause(Occasion.ELECTION)
             yield Work(
-                changes=changes, cause=Cause(Occasion.ELECTION), event=self.event, fields=fields
+                changes=changes, cause=cause, event=self.event, fields=(("elections", count),)
             )
 
 
@@ -64,42 +64,42 @@ class Chores:
         self._config = config
         self._liveness = liveness
         self._no_op_due_ms: int | None = None
-        self._unclean = _Elections(
-            event="unclean",
-            interval_ms=config.unclean_election_interval_ms,
-            decide=periodic_elections.elect_unclean,
+        self._unclean = _Periodic(
+            "unclean", config.unclean_election_interval_ms, elections.elect_unclean
         )
-        self._elections = [self._unclean]
+        self._periodic = [self._unclean]
         if config.auto_leader_rebalance_enable:
-            self._elections.append(
-                _Elections(
-                    event="preferred",
-                    interval_ms=config.leader_imbalance_check_interval_ms,
-                    decide=periodic_elections.elect_preferred,
-                )
-            )
+            interval_ms = config.leader_imbalance_check_interval_ms
+            self._periodic.append(_Periodic("preferred", interval_ms, elections.elect_preferred))
 
     def begin(self, now_ms: int) -> None:
         """This node has become the active controller."""
         if self._config.max_idle_interval_ms:
             self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
-        for elections in self._elections:
-            elections.due_ms = now_ms + elections.interval_ms
+        for each in self._periodic:
+            each.due_ms = now_ms + each.interval_ms
 
     def end(self) -> None:
         self._no_op_due_ms = None
-        for elections in self._elections:
-            elections.due_ms = None
+        for each in self._periodic:
+            each.due_ms = None
 
     def elect_unclean_soon(self, now_ms: int) -> None:
-        """A topic may allow it by now."""
+        """The configs of a topic may allow an unclean election by now."""
         self._unclean.due_ms = now_ms
 
     def work(self, head: Callable[[], MetadataImage], now_ms: int) -> Iterator[Work]:
-        """What is due, on the `head` as it is by then."""
-        yield from self._fence_silent_brokers(head, now_ms)
-        for elections in self._elections:
-            yield from elections.hold(head(), self._config, now_ms)
+        """The work that is due. `head` gives the image with what was appended before."""
+        for _ in range(len(head().brokers)):
+            broker_id = self._liveness.expired(head(), now_ms)
+            if broker_id is None:
+                break
+            changes = brokers.fence(head(), broker_id, self._config)
+            fields = (("broker", broker_id), ("records", record_count(changes)))
+            cause = Cause(Occasion.BROKER_FAILED, broker_id)
+            yield Work(changes=changes, cause=cause, event="fenced", fields=fields)
+        for each in self._periodic:
+            yield from each.hold(head(), self._config, now_ms)
         if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
             self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
             yield Work(changes=(NoOpRecord(),), cause=Cause(Occasion.IDLE))
@@ -109,17 +109,5 @@ class Chores:
         return earliest(
             self._liveness.deadline_ms(head),
             self._no_op_due_ms,
-            *(elections.due_ms for elections in self._elections),
+            *(each.due_ms for each in self._periodic),
         )
-
-    def _fence_silent_brokers(
-        self, head: Callable[[], MetadataImage], now_ms: int
-    ) -> Iterator[Work]:
-        for _ in range(len(head().brokers)):
-            broker_id = self._liveness.expired(head(), now_ms)
-            if broker_id is None:
-                return
-            changes = brokers.fence(head(), broker_id, self._config)
-            fields = (("broker", broker_id), ("records", record_count(changes)))
-            cause = Cause(Occasion.BROKER_FAILED, broker_id)
-            yield Work(changes=changes, cause=cause, event="fenced", fields=fields)

@@ -9,25 +9,23 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION
+from controller.metadata.metadata_version import (
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    OLDEST_SUPPORTED,
+)
 from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION, MetadataRecord
 from wire.primitives import ZERO_UUID
 
-__all__ = [
-    "KRAFT_VERSION",
-    "SUPPORTED_FEATURES",
-    "ControllerConfig",
-]
-
-KRAFT_VERSION = "kraft.version"
-METADATA_VERSION_MIN = 7  # 3.3-IV3, the lowest that Kafka 4 supports
+__all__ = ["SUPPORTED_FEATURES", "ControllerConfig"]
 
 # What this release can read and write once it is finalised.
 SUPPORTED_FEATURES = (
     Feature(
         name=METADATA_VERSION,
-        min_supported_version=METADATA_VERSION_MIN,
+        min_supported_version=OLDEST_SUPPORTED,
         max_supported_version=DEFAULT_METADATA_VERSION,
     ),
     Feature(name=KRAFT_VERSION, min_supported_version=0, max_supported_version=1),

@@ -18,14 +18,15 @@ from random import Random
 from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
 from controller.chores import Chores
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster, periodic_elections
+from controller.decisions import brokers, cluster, elections
 from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
 from controller.heads import Heads
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
-from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import METADATA_VERSION
 from controller.milestones import ControllerMilestones, cause_of
 from controller.reads import READS, Known
 from controller.registration import Registration
@@ -132,7 +133,7 @@ class Controller:
         changes = self._changes_at_start()
         if changes:
             self._append(changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
-        overdue = periodic_elections.elect_overdue(self._heads.head, self.config)
+        overdue = elections.elect_overdue(self._heads.head, self.config)
         if overdue:
             self._append(overdue, _TAKE_OVER, is_atomic=False, now_ms=now_ms)
             self._trace("overdue", elections=record_count(overdue))

@@ -13,9 +13,9 @@ from typing import Any
 from controller.config import ControllerConfig
 from controller.decisions import cluster
 from controller.decisions.reassignments import list_reassignments
-from controller.metadata.acls import AUTHORIZER, describe_acls
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
+from controller.metadata.security import AUTHORIZER, describe_acls
 from quorum.core.application import MetadataLog
 from wire.messages.acls import DescribeAclsRequest
 from wire.messages.configs import DescribeConfigsRequest

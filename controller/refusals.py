@@ -1,145 +1,75 @@
-"""The answer that says "no" to a whole request: one function an API.
+"""The answer that refuses a whole request: one row an API.
 
-APIs without a top-level error get it for each thing that they ask for.
+An API without an error of its own answers with it for each thing that the request asks for.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from wire.errors import ErrorCode
-from wire.messages.acls import (
-    AclCreationResult,
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsFilterResult,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
-from wire.messages.client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    AlteredEntryData,
-)
-from wire.messages.configs import (
-    AlterConfigsRequest,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wire.messages.configs import AlterConfigsResourceResponse as IncrementalResourceResponse
-from wire.messages.features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from wire.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionElectionResult,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-    ReplicaElectionResult,
-)
-from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wire.messages.registration import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    ControllerRegistrationRequest,
-    ControllerRegistrationResponse,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
-from wire.messages.scram import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-)
-from wire.messages.topics import (
-    CreatableTopicResult,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
+from wire.messages import (
+    acls,
+    client_quotas,
+    configs,
+    features,
+    log_dirs,
+    partitions,
+    producing,
+    registration,
+    scram,
+    topics,
 )
 
-__all__ = [
-    "allocate_producer_ids",
-    "alter_client_quotas",
-    "alter_configs",
-    "alter_partition",
-    "alter_partition_reassignments",
-    "alter_user_scram_credentials",
-    "assign_replicas_to_dirs",
-    "broker_heartbeat",
-    "broker_registration",
-    "controller_registration",
-    "create_acls",
-    "create_partitions",
-    "create_topics",
-    "delete_acls",
-    "delete_topics",
-    "elect_leaders",
-    "incremental_alter_configs",
-    "unregister_broker",
-    "update_features",
-]
+__all__ = ["REFUSALS", "Refuse", "refuse"]
+
+Refuse = Callable[[Any, ErrorCode, str | None], Any]  # the request, the error, the message
 
 
-def allocate_producer_ids(
-    _request: AllocateProducerIdsRequest, error: ErrorCode, _message: str
-) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(error_code=error, producer_id_start=-1, producer_id_len=0)
+def refuse(request: object, error: ErrorCode, message: str | None) -> Any:
+    return REFUSALS[type(request)](request, error, message)
 
 
-def alter_client_quotas(
-    request: AlterClientQuotasRequest, error: ErrorCode, message: str
-) -> AlterClientQuotasResponse:
-    return AlterClientQuotasResponse(
-        entries=tuple(
-            AlteredEntryData(error_code=error, error_message=message, entity=entry.entity)
-            for entry in request.entries
+def _whole(response: Callable[..., Any], *, tells_why: bool = False, **fixed: object) -> Refuse:
+    """The response has an error, and also a message if it `tells_why`."""
+
+    def answer(_request: object, error: ErrorCode, message: str | None) -> Any:
+        why = {"error_message": message} if tells_why else {}
+        return response(error_code=error, **why, **fixed)
+
+    return answer
+
+
+def _each(
+    response: Callable[..., Any],
+    results: str,
+    result: Callable[..., Any],
+    asked: str,
+    *named_by: str,
+) -> Refuse:
+    """The response has one `result` for each item of the request's field `asked`; the fields
+    `named_by` of the item say which one is meant."""
+
+    def answer(request: object, error: ErrorCode, message: str | None) -> Any:
+        why = {"error_code": error, "error_message": message}
+        named = (
+            {name: getattr(item, name) for name in named_by} for item in getattr(request, asked)
         )
-    )
+        return response(**{results: tuple(result(**why, **each) for each in named)})
+
+    return answer
 
 
-def alter_configs(
-    request: AlterConfigsRequest, error: ErrorCode, message: str
-) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=error,
-                error_message=message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item in request.resources
-        )
-    )
-
-
-def alter_partition(
-    _request: AlterPartitionRequest, error: ErrorCode, _message: str
-) -> AlterPartitionResponse:
-    return AlterPartitionResponse(error_code=error, topics=())
-
-
-def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, error: ErrorCode, message: str
-) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(
+def _alter_reassignments(
+    request: partitions.AlterPartitionReassignmentsRequest, error: ErrorCode, message: str | None
+) -> partitions.AlterPartitionReassignmentsResponse:
+    return partitions.AlterPartitionReassignmentsResponse(
         error_code=error,
         error_message=message,
         responses=tuple(
-            ReassignableTopicResponse(
+            partitions.ReassignableTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    ReassignablePartitionResponse(
+                    partitions.ReassignablePartitionResponse(
                         partition_index=asked.partition_index,
                         error_code=error,
                         error_message=message,
@@ -152,102 +82,31 @@ def alter_partition_reassignments(
     )
 
 
-def alter_user_scram_credentials(
-    request: AlterUserScramCredentialsRequest, error: ErrorCode, message: str
-) -> AlterUserScramCredentialsResponse:
-    users = dict.fromkeys(
-        [item.name for item in request.deletions] + [item.name for item in request.upsertions]
-    )
-    return AlterUserScramCredentialsResponse(
+def _alter_scram(
+    request: scram.AlterUserScramCredentialsRequest, error: ErrorCode, message: str | None
+) -> scram.AlterUserScramCredentialsResponse:
+    deleted = [item.name for item in request.deletions]
+    users = dict.fromkeys([*deleted, *(item.name for item in request.upsertions)])
+    return scram.AlterUserScramCredentialsResponse(
         results=tuple(
-            AlterUserScramCredentialsResult(user=user, error_code=error, error_message=message)
+            scram.AlterUserScramCredentialsResult(
+                user=user, error_code=error, error_message=message
+            )
             for user in users
         )
     )
 
 
-def assign_replicas_to_dirs(
-    _request: AssignReplicasToDirsRequest, error: ErrorCode, _message: str
-) -> AssignReplicasToDirsResponse:
-    return AssignReplicasToDirsResponse(error_code=error)
-
-
-def broker_heartbeat(
-    _request: BrokerHeartbeatRequest, error: ErrorCode, _message: str
-) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(error_code=error, should_shut_down=False)
-
-
-def broker_registration(
-    _request: BrokerRegistrationRequest, error: ErrorCode, _message: str
-) -> BrokerRegistrationResponse:
-    return BrokerRegistrationResponse(error_code=error)
-
-
-def controller_registration(
-    _request: ControllerRegistrationRequest, error: ErrorCode, message: str
-) -> ControllerRegistrationResponse:
-    return ControllerRegistrationResponse(error_code=error, error_message=message)
-
-
-def create_acls(request: CreateAclsRequest, error: ErrorCode, message: str) -> CreateAclsResponse:
-    result = AclCreationResult(error_code=error, error_message=message)
-    return CreateAclsResponse(results=(result,) * len(request.creations))
-
-
-def create_partitions(
-    request: CreatePartitionsRequest, error: ErrorCode, message: str
-) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=tuple(
-            CreatePartitionsTopicResult(name=topic.name, error_code=error, error_message=message)
-            for topic in request.topics
-        )
-    )
-
-
-def create_topics(
-    request: CreateTopicsRequest, error: ErrorCode, message: str
-) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=tuple(
-            CreatableTopicResult(name=topic.name, error_code=error, error_message=message)
-            for topic in request.topics
-        )
-    )
-
-
-def delete_acls(request: DeleteAclsRequest, error: ErrorCode, message: str) -> DeleteAclsResponse:
-    result = DeleteAclsFilterResult(error_code=error, error_message=message)
-    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
-
-
-def delete_topics(
-    request: DeleteTopicsRequest, error: ErrorCode, message: str
-) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=tuple(
-            DeletableTopicResult(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                error_code=error,
-                error_message=message,
-            )
-            for topic in request.topics
-        )
-    )
-
-
-def elect_leaders(
-    request: ElectLeadersRequest, error: ErrorCode, message: str
-) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
+def _elect_leaders(
+    request: partitions.ElectLeadersRequest, error: ErrorCode, message: str | None
+) -> partitions.ElectLeadersResponse:
+    return partitions.ElectLeadersResponse(
         error_code=error,
         replica_election_results=tuple(
-            ReplicaElectionResult(
+            partitions.ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=tuple(
-                    PartitionElectionResult(
+                    partitions.PartitionElectionResult(
                         partition_id=index, error_code=error, error_message=message
                     )
                     for index in topic.partitions
@@ -258,29 +117,61 @@ def elect_leaders(
     )
 
 
-def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, error: ErrorCode, message: str
-) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=tuple(
-            IncrementalResourceResponse(
-                error_code=error,
-                error_message=message,
-                resource_type=item.resource_type,
-                resource_name=item.resource_name,
-            )
-            for item in request.resources
-        )
-    )
+_CONFIGS = configs.AlterConfigsResourceResponse, "resources", "resource_type", "resource_name"
 
-
-def unregister_broker(
-    _request: UnregisterBrokerRequest, error: ErrorCode, message: str
-) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(error_code=error, error_message=message)
-
-
-def update_features(
-    _request: UpdateFeaturesRequest, error: ErrorCode, message: str
-) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(error_code=error, error_message=message)
+REFUSALS: Mapping[type, Refuse] = {
+    acls.CreateAclsRequest: _each(
+        acls.CreateAclsResponse, "results", acls.AclCreationResult, "creations"
+    ),
+    acls.DeleteAclsRequest: _each(
+        acls.DeleteAclsResponse, "filter_results", acls.DeleteAclsFilterResult, "filters"
+    ),
+    client_quotas.AlterClientQuotasRequest: _each(
+        client_quotas.AlterClientQuotasResponse,
+        "entries",
+        client_quotas.AlteredEntryData,
+        "entries",
+        "entity",
+    ),
+    configs.AlterConfigsRequest: _each(configs.AlterConfigsResponse, "responses", *_CONFIGS),
+    configs.IncrementalAlterConfigsRequest: _each(
+        configs.IncrementalAlterConfigsResponse, "responses", *_CONFIGS
+    ),
+    features.UpdateFeaturesRequest: _whole(features.UpdateFeaturesResponse, tells_why=True),
+    log_dirs.AssignReplicasToDirsRequest: _whole(log_dirs.AssignReplicasToDirsResponse),
+    partitions.AlterPartitionReassignmentsRequest: _alter_reassignments,
+    partitions.AlterPartitionRequest: _whole(partitions.AlterPartitionResponse),
+    partitions.ElectLeadersRequest: _elect_leaders,
+    producing.AllocateProducerIdsRequest: _whole(
+        producing.AllocateProducerIdsResponse, producer_id_start=-1, producer_id_len=0
+    ),
+    registration.BrokerHeartbeatRequest: _whole(
+        registration.BrokerHeartbeatResponse, should_shut_down=False
+    ),
+    registration.BrokerRegistrationRequest: _whole(registration.BrokerRegistrationResponse),
+    registration.ControllerRegistrationRequest: _whole(
+        registration.ControllerRegistrationResponse, tells_why=True
+    ),
+    registration.UnregisterBrokerRequest: _whole(
+        registration.UnregisterBrokerResponse, tells_why=True
+    ),
+    scram.AlterUserScramCredentialsRequest: _alter_scram,
+    topics.CreatePartitionsRequest: _each(
+        topics.CreatePartitionsResponse,
+        "results",
+        topics.CreatePartitionsTopicResult,
+        "topics",
+        "name",
+    ),
+    topics.CreateTopicsRequest: _each(
+        topics.CreateTopicsResponse, "topics", topics.CreatableTopicResult, "topics", "name"
+    ),
+    topics.DeleteTopicsRequest: _each(
+        topics.DeleteTopicsResponse,
+        "responses",
+        topics.DeletableTopicResult,
+        "topics",
+        "name",
+        "topic_id",
+    ),
+}

@@ -6,6 +6,7 @@ active controller, and asks again, ever more slowly, until the log shows it.
 
 from controller.config import ControllerConfig
 from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import CONTROLLER_REGISTRATION
 from quorum.core.effects import Send, Token
 from quorum.core.types import Endpoint
 from wire.messages.registration import ControllerRegistrationRequest
@@ -13,7 +14,6 @@ from wire.primitives import ZERO_UUID
 
 __all__ = ["Registration"]
 
-_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
 _CHANNEL = "controller-registration"
 
 
@@ -39,7 +39,7 @@ class Registration:
         config = self._config
         if config.incarnation_id == ZERO_UUID:
             return False
-        if committed.metadata_version < _REGISTRATION_SINCE:
+        if committed.metadata_version < CONTROLLER_REGISTRATION:
             return False
         known = committed.controllers.get(config.node_id)
         return known is None or known.incarnation_id != config.incarnation_id

@@ -1,7 +1,6 @@
-"""The requests that change the metadata: who decides each of them, and how it is refused.
+"""The requests that change the metadata: the function that decides each, and how it is refused.
 
-One row an API. A decision is a function of its `Situation` and of the request; refusals say "no" to
-a whole request, before anything is decided.
+One row an API. A decision is a function of its `Situation` and of the request.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,29 +8,26 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from controller import refusals
 from controller.config import ControllerConfig
 from controller.decisions import (
-    acls,
     brokers,
-    client_quotas,
     cluster,
-    configs,
-    directories,
+    config_changes,
     elections,
     existing_topics,
     features,
-    isr_changes,
+    new_topics,
+    quota_changes,
     reassignments,
-    scram,
-    topics,
+    replica_reports,
+    security_changes,
 )
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
 from controller.decisions.features import Quorum
 from controller.liveness import Liveness
 from controller.metadata.image import MetadataImage
-from wire.errors import ErrorCode
+from controller.refusals import REFUSALS, Refuse
 from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from wire.messages.client_quotas import AlterClientQuotasRequest
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -75,7 +71,7 @@ class Situation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     decide: Callable[[Situation, Any], Decision[Any]]
-    refuse: Callable[[Any, ErrorCode, str], object]
+    refuse: Refuse
 
 
 def timeout_ms(body: object, config: ControllerConfig) -> int:
@@ -117,77 +113,55 @@ def _register_broker(
     )
 
 
+_DECISIONS: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
+    AllocateProducerIdsRequest: lambda at, body: cluster.decide_allocate_producer_ids(
+        at.head, body
+    ),
+    AlterClientQuotasRequest: lambda at, body: quota_changes.decide_alter_client_quotas(
+        at.head, body
+    ),
+    AlterConfigsRequest: lambda at, body: config_changes.decide_alter_configs(at.head, body),
+    AlterPartitionReassignmentsRequest: lambda at, body: reassignments.decide_alter_reassignments(
+        at.head, body, at.config
+    ),
+    AlterPartitionRequest: lambda at, body: replica_reports.decide_alter_partition(
+        at.head, body, at.config
+    ),
+    AlterUserScramCredentialsRequest: lambda at, body: (
+        security_changes.decide_alter_scram_credentials(at.head, body)
+    ),
+    AssignReplicasToDirsRequest: lambda at, body: replica_reports.decide_assign_replicas(
+        at.head, body, at.config
+    ),
+    BrokerHeartbeatRequest: _heartbeat,
+    BrokerRegistrationRequest: _register_broker,
+    ControllerRegistrationRequest: lambda at, body: cluster.decide_controller_registration(
+        at.head, body
+    ),
+    CreateAclsRequest: lambda at, body: security_changes.decide_create_acls(
+        at.head, body, at.config, at.random
+    ),
+    CreatePartitionsRequest: lambda at, body: existing_topics.decide_create_partitions(
+        at.head, body, at.random
+    ),
+    CreateTopicsRequest: lambda at, body: new_topics.decide_create_topics(
+        at.head, body, at.config, at.random
+    ),
+    DeleteAclsRequest: lambda at, body: security_changes.decide_delete_acls(
+        at.head, body, at.config
+    ),
+    DeleteTopicsRequest: lambda at, body: existing_topics.decide_delete_topics(
+        at.head, body, at.config
+    ),
+    ElectLeadersRequest: lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
+    IncrementalAlterConfigsRequest: lambda at, body: (
+        config_changes.decide_incremental_alter_configs(at.head, body, at.config)
+    ),
+    UnregisterBrokerRequest: lambda at, body: brokers.decide_unregister(at.head, body, at.config),
+    UpdateFeaturesRequest: lambda at, body: features.decide_update_features(
+        at.head, body, at.config, at.quorum
+    ),
+}
 WRITES: Mapping[type, Write] = {
-    AllocateProducerIdsRequest: Write(
-        decide=lambda at, body: cluster.decide_allocate_producer_ids(at.head, body),
-        refuse=refusals.allocate_producer_ids,
-    ),
-    AlterClientQuotasRequest: Write(
-        decide=lambda at, body: client_quotas.decide_alter_client_quotas(at.head, body),
-        refuse=refusals.alter_client_quotas,
-    ),
-    AlterConfigsRequest: Write(
-        decide=lambda at, body: configs.decide_alter_configs(at.head, body),
-        refuse=refusals.alter_configs,
-    ),
-    AlterPartitionReassignmentsRequest: Write(
-        decide=lambda at, body: reassignments.decide_alter_reassignments(at.head, body, at.config),
-        refuse=refusals.alter_partition_reassignments,
-    ),
-    AlterPartitionRequest: Write(
-        decide=lambda at, body: isr_changes.decide_alter_partition(at.head, body, at.config),
-        refuse=refusals.alter_partition,
-    ),
-    AlterUserScramCredentialsRequest: Write(
-        decide=lambda at, body: scram.decide_alter_scram_credentials(at.head, body),
-        refuse=refusals.alter_user_scram_credentials,
-    ),
-    AssignReplicasToDirsRequest: Write(
-        decide=lambda at, body: directories.decide_assign_replicas(at.head, body, at.config),
-        refuse=refusals.assign_replicas_to_dirs,
-    ),
-    BrokerHeartbeatRequest: Write(decide=_heartbeat, refuse=refusals.broker_heartbeat),
-    BrokerRegistrationRequest: Write(decide=_register_broker, refuse=refusals.broker_registration),
-    ControllerRegistrationRequest: Write(
-        decide=lambda at, body: cluster.decide_controller_registration(at.head, body),
-        refuse=refusals.controller_registration,
-    ),
-    CreateAclsRequest: Write(
-        decide=lambda at, body: acls.decide_create_acls(at.head, body, at.config, at.random),
-        refuse=refusals.create_acls,
-    ),
-    CreatePartitionsRequest: Write(
-        decide=lambda at, body: existing_topics.decide_create_partitions(at.head, body, at.random),
-        refuse=refusals.create_partitions,
-    ),
-    CreateTopicsRequest: Write(
-        decide=lambda at, body: topics.decide_create_topics(at.head, body, at.config, at.random),
-        refuse=refusals.create_topics,
-    ),
-    DeleteAclsRequest: Write(
-        decide=lambda at, body: acls.decide_delete_acls(at.head, body, at.config),
-        refuse=refusals.delete_acls,
-    ),
-    DeleteTopicsRequest: Write(
-        decide=lambda at, body: existing_topics.decide_delete_topics(at.head, body, at.config),
-        refuse=refusals.delete_topics,
-    ),
-    ElectLeadersRequest: Write(
-        decide=lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
-        refuse=refusals.elect_leaders,
-    ),
-    IncrementalAlterConfigsRequest: Write(
-        decide=lambda at, body: configs.decide_incremental_alter_configs(at.head, body, at.config),
-        refuse=refusals.incremental_alter_configs,
-    ),
-    UnregisterBrokerRequest: Write(
-        decide=lambda at, body: brokers.decide_unregister(at.head, body, at.config),
-        refuse=refusals.unregister_broker,
-    ),
-    UpdateFeaturesRequest: Write(
-        decide=lambda at, body: features.decide_update_features(
-            at.head, body, at.config, at.quorum
-        ),
-        refuse=refusals.update_features,
-    ),
+    kind: Write(decide=decide, refuse=REFUSALS[kind]) for kind, decide in _DECISIONS.items()
 }

@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
 
-from controller.config import KRAFT_VERSION, SUPPORTED_FEATURES
-from controller.decisions.features import NEEDS
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION
+from controller.config import SUPPORTED_FEATURES
+from controller.metadata.metadata_version import (
+    DEPENDENCIES,
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 from quorum.core.storage import StorageError
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.node.bootstrap import BOOTSTRAP
@@ -67,7 +71,7 @@ def with_levels(asked: Mapping[str, int]) -> FirstRecords:
     cannot follow."""
     levels = dict(DEFAULT_RECORDS.levels)
     if METADATA_VERSION in asked:
-        oldest = NEEDS[ELR_VERSION, 1][METADATA_VERSION]
+        oldest = DEPENDENCIES[ELR_VERSION, 1][METADATA_VERSION]
         levels[ELR_VERSION] = int(asked[METADATA_VERSION] >= oldest)
     levels |= asked
     wrong = _problem(levels)
@@ -107,7 +111,7 @@ def _problem(levels: Mapping[str, int]) -> str | None:
         oldest, newest = known.min_supported_version, known.max_supported_version
         if not oldest <= level <= newest:
             return f"{name} {level}: this release supports {oldest} to {newest}"
-        for other, needed in NEEDS.get((name, level), {}).items():
+        for other, needed in DEPENDENCIES.get((name, level), {}).items():
             if levels.get(other, 0) < needed:
                 return f"{name} {level} needs {other} {needed} or newer"
     return None

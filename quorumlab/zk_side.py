@@ -10,20 +10,18 @@ from random import Random
 from broker.broker import Broker
 from broker.membership import Membership
 from broker.zk.by_replicas.held import ReplicaSettings
-from broker.zk.by_replicas.membership import ReplicaMembership
+from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
-from broker.zk.membership import ZkMembership
-from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
-from broker.zk.view import Reading
+from broker.zk.session_membership import ZkMembership
+from broker.zk.view import ReadClusterRequest, ReadClusterResponse, Reading
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.authorizer import Authorizer
-from controller.zk.controller import OWNER, ZkController
-from controller.zk.controller_context import ZkControllerConfig
+from controller.zk.controller_context import Authorizer, ZkControllerConfig
+from controller.zk.zk_controller import OWNER, ZkController
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.node.driver import Driver
-from quorum.zookeeper.zk_driving import ask_by, session_hearer
+from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
 from quorumlab.settings import broker_config

@@ -72,11 +72,7 @@ PURE_NAMES = {
 # Names that several modules of a package have, and how many. Only what is here already: give a new
 # module a name of its own, and take out what became one.
 NAMES_TWICE: dict[str, dict[str, int]] = {
-    "controller": {
-        **dict.fromkeys(["acls", "client_quotas", "configs", "controller", "milestones"], 2),
-        **dict.fromkeys(["partitions", "placement", "scram", "topics"], 2),
-    },
-    "broker": {"membership": 4, "offsets": 2},
+    "broker": {"membership": 2, "offsets": 2},
 }
 
 

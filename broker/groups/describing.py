@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState
-from controller.metadata.authorized_operations import ON_GROUP
+from controller.metadata.security import ON_GROUP
 from wire.errors import ErrorCode
 from wire.messages.groups import (
     DescribedGroup,

@@ -17,7 +17,7 @@ from broker import isr
 from broker.controller_channel import ControllerChannel
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
-from broker.zk.isr_wish import Wish
+from broker.zk.isr_writes import Wish
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition

@@ -1,4 +1,9 @@
-"""The leader's ISR changes, written to ZooKeeper by itself: conditionally, at the version it has.
+"""The change of an ISR that a leader wants, as it stands when it comes to be written or sent.
+
+Who writes it waits for others, who sends it for an answer: what was wanted at first may be of an
+earlier leader epoch by then, and nothing else is queued for the change that is wanted since.
+
+The leader's ISR changes, written to ZooKeeper by itself: conditionally, at the version it has.
 
 At any other version the znode is somebody else's decision. The leader keeps the ISR that it had and
 tries again when it would have wanted the change anyway, with the version that it knows: nothing but
@@ -20,14 +25,16 @@ constants.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 from broker import isr
 from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
-from broker.zk.isr_wish import Wish, tell_wanted, tell_written
-from controller.metadata.znode_reading import decoded, state_path
+from controller.zk.zk_metadata import decoded, state_path
+from quorum.core.milestones import Cause, Occasion, Step, milestone
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace
 from wire.zk import paths, znodes
@@ -36,7 +43,42 @@ from wire.zk.designs import Design
 from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
 from wire.zk.znodes import PartitionList
 
-__all__ = ["IsrNotifications", "IsrWrites"]
+__all__ = ["IsrNotifications", "IsrWrites", "Wish", "tell_wanted", "tell_written"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    partition: Partition
+    role: LeaderOf
+    asked: PendingExpand | PendingShrink
+
+    @classmethod
+    def of(cls, partition: Partition) -> Self | None:
+        """None if it wants nothing."""
+        role = partition.role
+        if not isinstance(role, LeaderOf) or not isinstance(
+            role.isr, PendingExpand | PendingShrink
+        ):
+            return None
+        return cls(partition=partition, role=role, asked=role.isr)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Does the partition still want this change?"""
+        return self.partition.role is self.role and self.role.isr is self.asked
+
+
+def tell_wanted(outbox: Outbox, node_id: int) -> None:
+    cause = Cause(Occasion.ISR, node_id)
+    outbox.emit(milestone(Step.DETECTED, cause))
+    outbox.emit(milestone(Step.DECIDED, cause, count=1))
+
+
+def tell_written(outbox: Outbox, node_id: int) -> None:
+    cause = Cause(Occasion.ISR, node_id)
+    outbox.emit(milestone(Step.PERSISTED, cause, count=1))
+    outbox.emit(milestone(Step.APPLIED, cause, count=1, broker=node_id))
+
 
 CHECK_MS = 2500
 LINGER_MS = 5000

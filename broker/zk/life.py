@@ -17,7 +17,7 @@ from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.lifecycle import ALLOWED, BrokerState
 from broker.outbox import Outbox
-from controller.metadata.znode_reading import ensure_roots
+from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, Response, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.errors import ErrorCode
@@ -157,10 +157,7 @@ class ZkLife:
             self._next_goodbye_ms = now_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self.tick(now_ms)
-        elif self.state not in (
-            BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            BrokerState.SHUTTING_DOWN,
-        ):
+        elif self.state not in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             self._leave()
 
     def _leave(self) -> None:

@@ -18,7 +18,7 @@ from broker.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_image import Told, topic_id_of
+from controller.zk.zk_metadata import ClusterUpdate, topic_id_of
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Step, milestone
 from quorum.core.types import NO_EPOCH
@@ -138,7 +138,7 @@ class Obeying:
             kept = {of: state for of, state in states.items() if of.topic not in gone}
             every = {of.topic for of in states} if body.is_full else None
             self._view.show(
-                Told(brokers=brokers, partitions=kept, topics=every, deleted_topics=gone)
+                ClusterUpdate(brokers=brokers, partitions=kept, topics=every, deleted_topics=gone)
             )
             self._tell_applied("UpdateMetadata", len(body.partitions))
         self._reply(request, UpdateMetadataResponse(error_code=error))

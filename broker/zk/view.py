@@ -5,6 +5,17 @@ decisions are used by clients for request routing". Later designs are told by Up
 become an image, from which everything is answered as in quorum mode.
 
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
+
+What clients are told of the cluster, where nobody tells the broker: read when they ask.
+
+The image is as old as the last such request. Where a controller tells the broker, an ISR in it may
+be a minute old (`broker.zk.isr_writes`). `quorumlab status` asks how the cluster is now: for
+it ZooKeeper is read apart, and the image stays as it is.
+
+No more is read than the answer is about: a client of one topic would else have the broker read the
+partitions of all of them, which is what everybody else would wait for.
+
+Source: seed 000, overview and discussion 6.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,26 +24,46 @@ from typing import TypeVar
 from uuid import UUID
 
 from broker.cluster import Cluster
+from broker.group_config import OFFSETS_TOPIC
+from broker.membership import Handler
+from broker.outbox import Outbox
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
-from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_image import Told, after
-from controller.metadata.znode_reading import (
+from controller.metadata.partitions import PartitionState
+from controller.zk.zk_metadata import (
     Assignments,
+    ClusterUpdate,
+    assigned,
     children,
     read_assignments,
     read_brokers,
     read_configs,
     read_states,
+    updated,
+    with_states,
 )
+from quorum.core.effects import Reply, Request
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from wire.messages.groups import FindCoordinatorRequest
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Routing
+from wire.zk.session import Session
 
-__all__ = ["Reading", "View"]
+__all__ = [
+    "ReadClusterRequest",
+    "ReadClusterResponse",
+    "Reading",
+    "View",
+    "reading_apart",
+    "reading_first",
+]
 
-_DEFAULT = "<default>"
 _PIECE = 100  # of what is read apart, in flight together
 _T = TypeVar("_T")
 _Partitions = dict[TopicPartition, PartitionState]
@@ -69,8 +100,8 @@ class View:
         self.published_offset = -1
         self._settings_of: set[str] = set()  # the topics whose settings were read
 
-    def show(self, told: Told) -> None:
-        image, delta = after(self._cluster.image, told)
+    def show(self, told: ClusterUpdate) -> None:
+        image, delta = updated(self._cluster.image, told)
         self.published_offset += 1
         self._cluster.publish(image)
         self._shown(delta)
@@ -116,10 +147,10 @@ class View:
         for piece in _pieces(asked):
             assignments = {**assignments, **(yield from read_assignments(design, piece))}
         states: _Partitions = {}
-        for some in _pieces(_assigned(assignments)):
+        for some in _pieces(assigned(assignments)):
             states |= yield from read_states(design, assignments, some)
-        told = Told(brokers=brokers, partitions=_with_states(assignments, states))
-        image, _ = after(MetadataImage(), told)
+        told = ClusterUpdate(brokers=brokers, partitions=with_states(assignments, states))
+        image, _ = updated(MetadataImage(), told)
         readers, self._readers = self._readers[:known], self._readers[known:]
         for then, _ in readers:
             then(Reading(names, image))
@@ -154,18 +185,12 @@ class View:
         names = sorted(self._cluster.image.topics.by_name)
         self._settings_of = set(names)
         resources = yield from self._settings(names)
-        self.show(Told(configs=resources))
+        self.show(ClusterUpdate(configs=resources))
 
     def _settings(self, topics: list[str]) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-        configs = yield from read_configs(self._design, "topics", topics)
-        own = [_DEFAULT, str(self._cluster.config.node_id)]
-        of_brokers = yield from read_configs(self._design, "brokers", own)
-        resources: dict[tuple[int, str], Mapping[str, str]] = {
-            (int(ResourceType.TOPIC), name): each for name, each in configs.items()
-        }
-        for name, each in of_brokers.items():
-            resources[(int(ResourceType.BROKER), "" if name == _DEFAULT else name)] = each
-        return resources
+        configs = yield from read_configs(self._design, ResourceType.TOPIC, topics)
+        own = ["", str(self._cluster.config.node_id)]
+        return configs | (yield from read_configs(self._design, ResourceType.BROKER, own))
 
     def _refresh(self) -> Procedure[None]:
         waiting, self._waiting = self._waiting, []
@@ -185,27 +210,10 @@ class View:
         assignments = yield from read_assignments(design, asked)
         states = yield from read_states(design, assignments)
         resources = yield from self._settings(sorted(assignments))
-        known = _with_states(assignments, states)
+        known = with_states(assignments, states)
         there = {*names} - {*asked} | assignments.keys()
-        self.show(Told(brokers=brokers, partitions=known, topics=there, configs=resources))
+        self.show(ClusterUpdate(brokers=brokers, partitions=known, topics=there, configs=resources))
         return states
-
-
-def _assigned(assignments: Assignments) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic, partition)
-        for topic, partitions in sorted(assignments.items())
-        for partition in sorted(partitions)
-    ]
-
-
-def _with_states(assignments: Assignments, states: _Partitions) -> _Partitions:
-    """Every assigned partition, without a leader if it has no state."""
-    return {
-        of: states.get(of)
-        or PartitionState(replicas=assignments[of.topic][of.partition], isr=(), leader=NO_LEADER)
-        for of in _assigned(assignments)
-    }
 
 
 def _pieces(asked: Sequence[_T]) -> Iterator[Sequence[_T]]:
@@ -219,3 +227,73 @@ def _union(asked: Iterable[Collection[str] | None]) -> set[str] | None:
             return None
         wanted.update(topics)
     return wanted
+
+
+_ROUTING = (
+    MetadataRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClusterRequest:
+    """Asked by the node itself; it has no form on the wire. None: all topics."""
+
+    topics: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClusterResponse:
+    read: Reading | None  # None while there is no session
+
+
+def reading_apart(session: Session, view: View, outbox: Outbox) -> dict[type, Handler]:
+    """Routes that read the cluster as it is now, and leave the image of the broker alone."""
+
+    def read_apart(request: Request, _now_ms: int) -> None:
+        def answer(read: Reading | None) -> None:
+            outbox.emit(Reply(token=request.token, body=ReadClusterResponse(read)))
+
+        assert isinstance(request.body, ReadClusterRequest), request.body
+        if session.is_connected:
+            view.read_apart(answer, request.body.topics)
+        else:
+            answer(None)
+
+    return {ReadClusterRequest: read_apart}
+
+
+def reading_first(
+    routes: Mapping[type, Handler], session: Session, view: View, now_ms: Callable[[], int]
+) -> Mapping[type, Handler]:
+    """`routes`, with the cluster read before any of these is answered; `now_ms`: by then."""
+
+    def after_reading(handle: Handler) -> Handler:
+        def read_first(request: Request, asked_ms: int) -> None:
+            if session.is_connected:
+                view.refresh(
+                    lambda: handle(request, max(asked_ms, now_ms())), _named(request.body, view)
+                )
+            else:  # nobody knows better
+                handle(request, asked_ms)
+
+        return read_first
+
+    return {**routes, **{kind: after_reading(routes[kind]) for kind in _ROUTING}}
+
+
+def _named(body: object, view: View) -> Collection[str] | None:
+    """The topics that the answer is about; None: all."""
+    match body:
+        case DescribeClusterRequest():
+            return ()
+        case FindCoordinatorRequest():
+            return (OFFSETS_TOPIC,)
+        case MetadataRequest(topics=tuple(topics)):
+            return [each.name or view.name_of(each.topic_id) for each in topics]
+        case DescribeTopicPartitionsRequest(topics=topics) if topics:
+            return [each.name for each in topics]
+        case _:
+            return None

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from controller.config import KRAFT_VERSION, ControllerConfig
-from controller.decisions import partitions
+from controller.config import ControllerConfig
+from controller.decisions import failover
+from controller.decisions.cluster import recorded_endpoints, recorded_features
 from controller.decisions.decision import Decision
 from controller.metadata.changes import Change
-from controller.metadata.image import METADATA_VERSION, BrokerImage, MetadataImage
+from controller.metadata.image import BrokerImage, MetadataImage
+from controller.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from wire.errors import ErrorCode
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
@@ -25,8 +27,6 @@ from wire.messages.registration import (
     UnregisterBrokerResponse,
 )
 from wire.metadata_records import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
@@ -41,13 +41,10 @@ __all__ = [
     "decide_unregister",
     "epoch_of_process",
     "fence",
-    "has_unsupported_feature",
-    "invalid_log_dirs",
     "is_caught_up",
     "is_duplicate",
     "next_state",
     "present_life",
-    "registration_error",
 ]
 
 _RESERVED_BELOW = 100  # uuids that Kafka keeps for itself
@@ -81,7 +78,7 @@ def decide_registration(
     cleanup: tuple[Change, ...] = ()
     if before is not None:
         was_clean = request.previous_broker_epoch == before.epoch
-        cleanup = partitions.leave_isrs(image, before.id, config, lost=not was_clean)
+        cleanup = failover.leave_isrs(image, before.id, config, lost=not was_clean)
     return _register(image, request, epoch=epoch, cleanup=cleanup)
 
 
@@ -177,23 +174,8 @@ def _register(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=epoch,
-        end_points=tuple(
-            BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ),
+        end_points=recorded_endpoints(request.listeners),
+        features=recorded_features(request.features),
         rack=request.rack,
         fenced=True if amended is None else amended.fenced,
         in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
@@ -239,7 +221,7 @@ def decide_heartbeat(
         )
         return Decision(response=stale)
     may_go = request.want_shut_down or broker.in_controlled_shutdown
-    leads = may_go and partitions.leads_something(image, broker.id)
+    leads = may_go and failover.leads_something(image, broker.id)
     state = next_state(broker, request, heard, leads_something=leads)
     changes = _transition(image, broker, state, config, leads_something=leads)
     if not changes and state is BrokerState.of(broker):
@@ -302,18 +284,18 @@ def _transition(
                 BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
                 ),
-                *partitions.elect_with(image, broker.id, config),
+                *failover.elect_with(image, broker.id, config),
             )
         case BrokerState.CONTROLLED_SHUTDOWN if now is BrokerState.UNFENCED:
             return (
                 BrokerRegistrationChangeRecord(
                     broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
                 ),
-                *partitions.leave_isrs(image, broker.id, config),
+                *failover.leave_isrs(image, broker.id, config),
             )
         case BrokerState.CONTROLLED_SHUTDOWN if leads_something:
             # A controller died between the batches of the above: nobody else would go on with it.
-            return partitions.leave_isrs(image, broker.id, config)
+            return failover.leave_isrs(image, broker.id, config)
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW if now is not BrokerState.FENCED:
             return fence(image, broker.id, config)
         case _:
@@ -335,7 +317,7 @@ def _offline_directories(
         # The record cannot say "none", so it says that what is left is lost.
         remaining = (DIRECTORY_LOST,)
     return (
-        *partitions.leave_directories(image, broker.id, lost, config),
+        *failover.leave_directories(image, broker.id, lost, config),
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
         ),
@@ -347,7 +329,7 @@ def fence(image: MetadataImage, broker_id: int, config: ControllerConfig) -> tup
     broker = image.brokers[broker_id]
     assert not broker.fenced, f"broker {broker_id} is fenced already"
     return (
-        *partitions.leave_isrs(image, broker_id, config),
+        *failover.leave_isrs(image, broker_id, config),
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1),
     )
 
@@ -367,7 +349,7 @@ def decide_unregister(
         )
         return Decision(response=refused)
     changes = (
-        *partitions.leave_isrs(image, broker.id, config, lost=True),
+        *failover.leave_isrs(image, broker.id, config, lost=True),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),
     )
     response = UnregisterBrokerResponse(error_message=None)

@@ -1,17 +1,22 @@
-"""The rest of the cluster: producer ids, controllers that register, its description.
+"""The cluster as a whole: its first records, producer ids, registered controllers, its description.
 
 Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 """
 
-from controller.config import KRAFT_VERSION, ControllerConfig
+from collections.abc import Iterable
+
+from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
-from controller.metadata.authorized_operations import ON_CLUSTER
+from controller.metadata import metadata_version as levels
 from controller.metadata.changes import Change
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+from controller.metadata.security import ON_CLUSTER
 from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
+from wire.message import values_of
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (
     DescribeClusterBroker,
@@ -19,11 +24,16 @@ from wire.messages.metadata import (
     DescribeClusterResponse,
 )
 from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wire.messages.registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from wire.messages.registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    Feature,
+    RegisteredListener,
+)
 from wire.metadata_records import (
     BeginTransactionRecord,
-    ControllerEndpoint,
-    ControllerFeature,
+    BrokerEndpoint,
+    BrokerFeature,
     EndTransactionRecord,
     FeatureLevelRecord,
     ProducerIdsRecord,
@@ -33,38 +43,34 @@ from wire.metadata_records import (
 from wire.primitives import INT64_MAX, OPERATIONS_OMITTED
 
 __all__ = [
-    "PRODUCER_ID_BLOCK",
     "bootstrap_changes",
     "decide_allocate_producer_ids",
     "decide_controller_registration",
     "describe_controllers",
     "describe_versions",
+    "recorded_endpoints",
+    "recorded_features",
 ]
 
-PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
-_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
-_TRANSACTIONS_SINCE = 13  # 3.6-IV1
-_ZK_MIGRATION_SINCE = 8  # 3.4-IV0
+_PRODUCER_ID_BLOCK = 1000  # ids a broker gets at a time
 _NO_MIGRATION = 0
 _BROKERS, _CONTROLLERS = 1, 2  # DescribeCluster's endpoint types
 
 
 def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
     """What the first active controller writes into an empty log, metadata.version first."""
-    levels = dict(config.bootstrap_features)
-    metadata_version = levels.pop(METADATA_VERSION)
+    features = dict(config.bootstrap_features)
+    level = features.pop(METADATA_VERSION)
     changes: list[Change] = [
-        FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)
-    ]
-    changes += [
-        FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
+        FeatureLevelRecord(name=name, feature_level=each)
+        for name, each in ((METADATA_VERSION, level), *sorted(features.items()))
     ]
     changes += config.bootstrap_records
-    if levels.get(ELR_VERSION, 0) > 0:
+    if features.get(ELR_VERSION, 0) > 0:
         changes += settle_min_isr(MetadataImage(), config)
-    if metadata_version >= _ZK_MIGRATION_SINCE:
+    if level >= levels.ZK_MIGRATION_STATE:
         changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
-    if metadata_version >= _TRANSACTIONS_SINCE:
+    if level >= levels.TRANSACTIONS:
         begin = BeginTransactionRecord(name="Bootstrap records")
         changes = [begin, *changes, EndTransactionRecord()]
     return tuple(changes)
@@ -77,26 +83,34 @@ def decide_allocate_producer_ids(
     start = image.next_producer_id
     if alter_partition.has_stale_broker_epoch(image, request.broker_id, request.broker_epoch):
         error = ErrorCode.STALE_BROKER_EPOCH
-    elif start > INT64_MAX - PRODUCER_ID_BLOCK:
+    elif start > INT64_MAX - _PRODUCER_ID_BLOCK:
         error = ErrorCode.UNKNOWN_SERVER_ERROR  # the ids of 2**63 / 1000 blocks are used up
     else:
         record = ProducerIdsRecord(
             broker_id=request.broker_id,
             broker_epoch=request.broker_epoch,
-            next_producer_id=start + PRODUCER_ID_BLOCK,
+            next_producer_id=start + _PRODUCER_ID_BLOCK,
         )
         response = AllocateProducerIdsResponse(
-            producer_id_start=start, producer_id_len=PRODUCER_ID_BLOCK
+            producer_id_start=start, producer_id_len=_PRODUCER_ID_BLOCK
         )
         return Decision(response=response, changes=(record,))
     refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=0, producer_id_len=0)
     return Decision(response=refused)
 
 
+def recorded_endpoints(listeners: Iterable[RegisteredListener]) -> tuple[BrokerEndpoint, ...]:
+    return tuple(BrokerEndpoint(**values_of(each)) for each in listeners)
+
+
+def recorded_features(features: Iterable[Feature]) -> tuple[BrokerFeature, ...]:
+    return tuple(BrokerFeature(**values_of(each)) for each in features)
+
+
 def decide_controller_registration(
     image: MetadataImage, request: ControllerRegistrationRequest
 ) -> Decision[ControllerRegistrationResponse]:
-    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+    if image.metadata_version < levels.CONTROLLER_REGISTRATION:
         message = f"metadata.version {image.metadata_version} has no controller registrations."
         refused = ControllerRegistrationResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message
@@ -106,23 +120,8 @@ def decide_controller_registration(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         zk_migration_ready=request.zk_migration_ready,
-        end_points=tuple(
-            ControllerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ),
-        features=tuple(
-            ControllerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ),
+        end_points=recorded_endpoints(request.listeners),
+        features=recorded_features(request.features),
     )
     response = ControllerRegistrationResponse(error_message=None)
     return Decision(response=response, changes=(record,))

@@ -66,6 +66,10 @@ class Acceptable:
     places: npt.NDArray[np.intp] | None  # of the ids from the first on; None if they lie far apart
 
     @classmethod
+    def active(cls, image: MetadataImage) -> "Acceptable":
+        return cls.of(image, {id_: broker.is_active for id_, broker in image.brokers.items()})
+
+    @classmethod
     def of(cls, image: MetadataImage, is_up: Mapping[int, bool]) -> "Acceptable":
         ids = sorted(image.brokers)
         directories = image.partitions.directories

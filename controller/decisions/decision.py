@@ -1,11 +1,22 @@
-"""What a rule of the controller returns."""
+"""What a rule of the controller returns, and how much one request of a client may change.
 
+The limit on the number of records is Kafka's. Their size is limited too, because a batch travels
+whole: a batch that fits into no frame could never be replicated, and the log would end there.
+
+Source: Kafka's QuorumController (MAX_RECORDS_PER_USER_OP) and KafkaRaftClient's batch size.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, record_count
+from controller.metadata.configs import Refusal
+from controller.refusals import refuse
+from wire.errors import ErrorCode
+from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["Decision"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "refused"]
 
 Answer = TypeVar("Answer")
 
@@ -23,3 +34,44 @@ class Decision(Generic[Answer]):
     changes: tuple[Change, ...] = ()
     is_atomic: bool = True
     kraft_version: int | None = None
+
+
+def refused(request: object, refusal: Refusal) -> Decision[Any]:
+    """The whole request is refused."""
+    return Decision(response=refuse(request, refusal.error_code, refusal.message))
+
+
+CHANGES_MAX = 10_000
+CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
+
+
+def excess(changes: Sequence[Change]) -> Refusal | None:
+    """Why one request may not make all of these changes; None if it may."""
+    count = record_count(changes)
+    if count > CHANGES_MAX:
+        message = (
+            f"The request would write {count} records, and may write {CHANGES_MAX}."
+            " Ask for less at a time."
+        )
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    characters = sum(map(_characters, changes))
+    if characters > CHARACTERS_MAX:
+        message = (
+            f"The request would write names and values of {characters} characters, and may write"
+            f" {CHARACTERS_MAX}. Ask for less at a time."
+        )
+        return Refusal(ErrorCode.POLICY_VIOLATION, message)
+    return None
+
+
+def _characters(change: Change) -> int:
+    """The length of the names and values that clients choose as they like."""
+    match change:
+        case ConfigRecord(resource_name=resource, name=name, value=value):
+            return len(resource) + len(name) + len(value or "")
+        case AccessControlEntryRecord(resource_name=resource, principal=principal, host=host):
+            return len(resource) + len(principal) + len(host)
+        case ClientQuotaRecord(entity=entity):
+            return sum(len(part.entity_name or "") for part in entity)
+        case _:
+            return 0

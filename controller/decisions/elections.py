@@ -1,24 +1,34 @@
-"""ElectLeaders: the elections that somebody asks for.
+"""Elections of leaders: those that a request asks for (ElectLeaders), and those that the active
+controller holds from time to time.
 
-A preferred election puts the first replica in charge where it is in sync; an unclean one finds a
-leader for a partition that has none, from outside the ISR if it must. Partitions of a request fail
-or succeed by themselves. Elections that happen in time by themselves: `periodic_elections`.
+A preferred election lets the first replica lead if it is in sync. An unclean election finds a
+leader for a partition that has none, from outside the ISR if it must. The partitions of a request
+fail or succeed by themselves.
 
-Source: KIP-183, KIP-460; Kafka's ReplicationControlManager. Error messages are Kafka's: its tools
-print them.
+Leaders drift away from the preferred replicas as brokers come and go. The controller moves them
+back, a bounded number at a time. Kafka's leader.imbalance.per.broker.percentage means nothing
+without ZooKeeper, and nothing here: every partition that its first replica can lead is moved to it.
+
+Source: KIP-183, KIP-460, KIP-631; Kafka's ReplicationControlManager. Error messages are Kafka's,
+since its tools print them.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
-from controller import refusals
+import numpy as np
+
 from controller.config import ControllerConfig
-from controller.decisions.decision import Decision
-from controller.decisions.edits import Edits
-from controller.decisions.operation_limits import CHANGES_MAX
-from controller.metadata.configs import Refusal
-from controller.metadata.election import Election, Wish
+from controller.decisions import columns, failover
+from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.partition_changes import PartitionEditor
+from controller.metadata import configs
+from controller.metadata.changes import Change
+from controller.metadata.configs import NO_ERROR, Refusal
+from controller.metadata.election import Desired, Election
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
+from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     ElectLeadersRequest,
@@ -28,8 +38,15 @@ from wire.messages.partitions import (
     TopicPartitions,
 )
 
-__all__ = ["decide_elect_leaders"]
+__all__ = [
+    "ELECTIONS_MAX",
+    "decide_elect_leaders",
+    "elect_overdue",
+    "elect_preferred",
+    "elect_unclean",
+]
 
+ELECTIONS_MAX = 1000  # in one go: the rest follows at once
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by the request's election type
 _NOT_NEEDED = Refusal(
     ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
@@ -45,6 +62,9 @@ _NOBODY: Mapping[Election, Refusal] = {
 }
 
 
+# --- that a request asks for ------------------------------------------------------------------
+
+
 def decide_elect_leaders(
     image: MetadataImage, request: ElectLeadersRequest, config: ControllerConfig
 ) -> Decision[ElectLeadersResponse]:
@@ -52,37 +72,28 @@ def decide_elect_leaders(
     how = _ELECTIONS.get(request.election_type)
     if how is None:
         message = f"Unknown election type {request.election_type}"
-        return _refused(request, ErrorCode.INVALID_REQUEST, message)
+        return Decision(response=refuse(request, ErrorCode.INVALID_REQUEST, message))
     asked = request.topic_partitions
     rows = _rows_that_need_one(image, how)
     count = len(rows) if asked is None else sum(len(topic.partitions) for topic in asked)
     if count > CHANGES_MAX:
         message = f"One request may hold {CHANGES_MAX} elections. Ask for less at a time."
-        return _refused(request, ErrorCode.POLICY_VIOLATION, message)
-    wanted = _named(image, rows) if asked is None else asked
-    edits = Edits(image, config)
+        return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
+    editor = PartitionEditor(image, config)
     results = tuple(
         ReplicaElectionResult(
             topic=topic.topic,
             partition_result=tuple(
-                _result(index, _elect(image, edits, topic.topic, index, how))
-                for index in topic.partitions
+                _elect(editor, topic.topic, index, how) for index in topic.partitions
             ),
         )
-        for topic in wanted
+        for topic in (_named(image, rows) if asked is None else asked)
     )
     response = ElectLeadersResponse(replica_election_results=results)
-    return Decision(response=response, changes=tuple(edits.changes), is_atomic=False)
-
-
-def _refused(
-    request: ElectLeadersRequest, error: ErrorCode, message: str
-) -> Decision[ElectLeadersResponse]:
-    return Decision(response=refusals.elect_leaders(request, error, message))
+    return Decision(response=response, changes=tuple(editor.changes), is_atomic=False)
 
 
 def _rows_that_need_one(image: MetadataImage, how: Election) -> Rows:
-    """Partitions that have the leader that is wanted are left out of the answer."""
     table = image.partitions
     is_preferred = how is Election.PREFERRED
     return table.rows_led_by_another() if is_preferred else table.rows_without_leader()
@@ -90,41 +101,99 @@ def _rows_that_need_one(image: MetadataImage, how: Election) -> Rows:
 
 def _named(image: MetadataImage, rows: Rows) -> Iterable[TopicPartitions]:
     found: dict[str, list[int]] = {}
-    for row in rows.tolist():
-        place = image.partitions.place(row)
-        assert place is not None, f"row {row} is free but has a leader"
-        found.setdefault(image.topics.by_id[place[0]].name, []).append(place[1])
+    for topic_id, index, _ in image.partitions.partitions(rows):
+        found.setdefault(image.topics.by_id[topic_id].name, []).append(index)
     return [
         TopicPartitions(topic=name, partitions=tuple(sorted(indexes)))
         for name, indexes in sorted(found.items())
     ]
 
 
-def _result(index: int, refusal: Refusal | None) -> PartitionElectionResult:
-    return PartitionElectionResult(
-        partition_id=index,
-        error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-        error_message=None if refusal is None else refusal.message,
-    )
-
-
 def _elect(
-    image: MetadataImage, edits: Edits, name: str, index: int, how: Election
-) -> Refusal | None:
-    topic = image.topic(name)
+    editor: PartitionEditor, name: str, index: int, how: Election
+) -> PartitionElectionResult:
+    topic = editor.image.topic(name)
+    state = None if topic is None else editor.state(topic.id, index)
     if topic is None:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
-    state = edits.state(topic.id, index)
-    if state is None:
+        found = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    elif state is None:
         message = f"No such partition as {name}-{index}"
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    if not _is_needed(state, how):
-        return _NOT_NEEDED
-    after = edits.change(topic.id, index, Wish(election=how))
-    return _NOBODY[how] if after is None else None
+        found = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    elif not _is_needed(state, how):
+        found = _NOT_NEEDED
+    elif editor.change(topic.id, index, Desired(election=how)) is None:
+        found = _NOBODY[how]
+    else:
+        found = NO_ERROR
+    return PartitionElectionResult(
+        partition_id=index, error_code=found.error_code, error_message=found.message
+    )
 
 
 def _is_needed(state: PartitionState, how: Election) -> bool:
     if how is Election.PREFERRED:
         return state.leader != state.replicas[0]
     return state.leader == NO_LEADER
+
+
+# --- from time to time ------------------------------------------------------------------------
+
+
+def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
+    """Elect where there is no leader but an ISR member or eligible replica that could lead.
+
+    An election is recorded with the event that makes it possible; if there are many, in several
+    batches. Where a controller died between two of them, no other event would bring the rest.
+    """
+    table = image.partitions
+    rows = table.rows_without_leader()
+    if not len(rows):
+        return ()
+    decided = columns.elected(image, rows, columns.Acceptable.active(image))
+    odd = [
+        row
+        for row in rows[~decided.is_columnar].tolist()
+        for state in (table.state(row),)
+        if any(map(image.is_active, (*state.isr, *state.eligible_leader_replicas)))
+    ]
+    records = failover.elect_one_by_one(
+        image, np.array(odd, np.int32), config, image.is_acceptable, Election.ONLINE
+    )
+    return (*columns.block_of(decided, keep=decided.is_columnar), *records)
+
+
+def elect_unclean(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
+    """Elect from outside the ISR where there is no leader and the topic allows it."""
+    unclean = configs.topics_with_unclean_election(image, config.static_configs)
+    rows = image.partitions.rows_without_leader()
+    if not unclean or not len(rows):
+        return ()
+    allowed = columns.rows_of_topics(image, rows, unclean)
+    records = failover.elect_one_by_one(
+        image, allowed, config, image.is_acceptable, Election.UNCLEAN
+    )
+    return tuple(islice(records, ELECTIONS_MAX))
+
+
+def elect_preferred(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
+    """Let first replicas lead that can and do not."""
+    table = image.partitions
+    rows = np.setdiff1d(table.rows_led_by_another(), table.rows_without_leader())
+    rows = rows.astype(np.int32)
+    if not len(rows):
+        return ()
+    up = columns.Acceptable.active(image)
+    decided = columns.elected(image, rows, up, prefers_first=True)
+    moves = decided.is_columnar & (decided.leaders != decided.now.leader)
+    block = columns.block_of(decided, keep=moves & (np.cumsum(moves) <= ELECTIONS_MAX))
+    room = ELECTIONS_MAX - min(int(moves.sum()), ELECTIONS_MAX)
+    # Of the other rows only those are worth an election whose first replica is up.
+    odd = [
+        row
+        for row in rows[~decided.is_columnar].tolist()
+        if image.is_active(table.state(row).replicas[0])
+    ]
+    records = failover.elect_one_by_one(
+        image, np.array(odd, np.int32), config, image.is_acceptable, Election.PREFERRED
+    )
+    return (*block, *islice(records, room))

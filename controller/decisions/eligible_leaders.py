@@ -1,15 +1,14 @@
 """Eligible leader replicas (KIP-966) and min.insync.replicas, which says when there are any.
 
-A replica outside the ISR is eligible for as long as the high watermark stands still, and it does
-while the ISR is smaller than min.insync.replicas. Another value of it makes this a promise that
-nobody keeps: the eligible replicas are forgotten. And it has to be the same value for every broker.
+A replica outside the ISR is eligible for as long as the high watermark stands still, which is while
+the ISR is smaller than min.insync.replicas. A new value of min.insync.replicas breaks that promise,
+so the eligible replicas are forgotten with it. The value has to be the same for every broker.
 
 Source: Kafka's ConfigurationControlManager. Error messages are Kafka's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from uuid import UUID
 
 from controller.config import ControllerConfig
 from controller.metadata import configs
@@ -59,27 +58,22 @@ def _forgotten_by(image: MetadataImage, name: str) -> Iterator[Change]:
     """One record, unless a partition of the topic has no ISR: nothing is committed there, whatever
     the minimum, and its eligible replicas are all that it has. Kafka forgets these, too."""
     table = image.partitions
-    keeps = False
-    records = []
-    for row in table.rows_with_eligible_leaders().tolist():
-        place = table.place(row)
-        assert place is not None, f"row {row} is free but has eligible leaders"
-        if name not in (_EVERY_TOPIC, image.topics.by_id[place[0]].name):
-            continue
-        if table.state(row).isr:
-            records.append(_without_any(*place))
-        else:
-            keeps = True
-    if keeps:
-        yield from records
-    else:
+    found = [
+        each
+        for each in table.partitions(table.rows_with_eligible_leaders())
+        if name in (_EVERY_TOPIC, image.topics.by_id[each[0]].name)
+    ]
+    if all(state.isr for _, _, state in found):
         yield ClearElrRecord(topic_name=name)
-
-
-def _without_any(topic_id: UUID, index: int) -> PartitionChangeRecord:
-    return PartitionChangeRecord(
-        topic_id=topic_id, partition_id=index, eligible_leader_replicas=(), last_known_elr=()
-    )
+        return
+    for topic_id, index, state in found:
+        if state.isr:
+            yield PartitionChangeRecord(
+                topic_id=topic_id,
+                partition_id=index,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+            )
 
 
 def settle_min_isr(image: MetadataImage, config: ControllerConfig) -> Iterator[ConfigRecord]:

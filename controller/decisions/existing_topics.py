@@ -11,12 +11,11 @@ from random import Random
 from uuid import UUID
 
 from controller.config import ControllerConfig
-from controller.decisions import topics
-from controller.decisions.decision import Decision
-from controller.decisions.new_partitions import Replicas, new_partitions
-from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions import new_topics
+from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.new_topics import Replicas, new_partitions
 from controller.metadata.changes import Change, record_count
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
@@ -35,8 +34,6 @@ from wire.metadata_records import RemoveTopicRecord
 from wire.primitives import ZERO_UUID
 
 __all__ = ["decide_create_partitions", "decide_delete_topics"]
-
-NO_ERROR = Refusal(ErrorCode.NONE, "")
 
 
 # --- delete ---------------------------------------------------------------------------------
@@ -63,7 +60,7 @@ def decide_delete_topics(
                 name=topic_name or None,
                 topic_id=topic_id,
                 error_code=refusal.error_code,
-                error_message=refusal.message or None,
+                error_message=refusal.message,
             )
         )
     return Decision(response=DeleteTopicsResponse(responses=tuple(results)), changes=tuple(changes))
@@ -108,11 +105,7 @@ def decide_create_partitions(
     names = Counter(topic.name for topic in request.topics)
     changes: list[Change] = []
     results = []
-    answered: set[str] = set()
-    for topic in request.topics:
-        if topic.name in answered:
-            continue
-        answered.add(topic.name)
+    for topic in {each.name: each for each in request.topics}.values():
         if names[topic.name] > 1:
             made: Sequence[Change] | Refusal = Refusal(
                 ErrorCode.INVALID_REQUEST, "Duplicate topic name."
@@ -123,9 +116,7 @@ def decide_create_partitions(
         changes += [] if isinstance(made, Refusal) else made
         results.append(
             CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=refusal.error_code,
-                error_message=refusal.message or None,
+                name=topic.name, error_code=refusal.error_code, error_message=refusal.message
             )
         )
     response = CreatePartitionsResponse(results=tuple(results))
@@ -148,7 +139,7 @@ def _more_partitions(
     factor = len(state.replicas)
     replicas: Sequence[Replicas] | Refusal
     if asked.assignments is None:
-        replicas = topics.place(
+        replicas = new_topics.place(
             image, partition_count=more, replication_factor=factor, random=random
         )
     else:
@@ -189,7 +180,7 @@ def _assigned(
     factor: int,
 ) -> Sequence[Replicas] | Refusal:
     for index, assignment in enumerate(assignments, first):
-        wrong = topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        wrong = new_topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
         if wrong is not None:
             message = f"Partition {index}: {wrong}"
             return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -12,13 +12,20 @@ Source: KIP-584, KIP-778, KIP-1022 (dependencies); Kafka's FeatureControlManager
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import MappingProxyType
 
-from controller.config import KRAFT_VERSION, ControllerConfig
+from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata.changes import Change
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import (
+    CONTROLLER_REGISTRATION,
+    DEPENDENCIES,
+    ELR_VERSION,
+    FORMATS_CHANGED,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 from wire.errors import ErrorCode
 from wire.messages.features import (
     FeatureUpdateKey,
@@ -29,18 +36,8 @@ from wire.messages.features import (
 from wire.messages.registration import Feature
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
-__all__ = ["NEEDS", "Quorum", "UpgradeType", "decide_update_features", "refused"]
+__all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
 
-_CONTROLLER_REGISTRATION_SINCE = 15  # metadata.version 3.7-IV0
-# The levels of metadata.version that changed the format of a record, or added one.
-_FORMATS_CHANGED = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30})
-# What a level of a feature needs of others.
-NEEDS: Mapping[tuple[str, int], Mapping[str, int]] = MappingProxyType(
-    {
-        (ELR_VERSION, 1): {METADATA_VERSION: 23},  # 4.0-IV1
-        (KRAFT_VERSION, 1): {METADATA_VERSION: 21},  # 3.9-IV0
-    }
-)
 _Levels = Mapping[str, int]
 
 
@@ -56,28 +53,6 @@ class Quorum:
 
     kraft_version: int
     voter_ids: Collection[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Supported:
-    """What one node supports of a feature: 0 to 0 if it does not know it."""
-
-    who: str
-    oldest: int
-    newest: int
-
-    @classmethod
-    def of(cls, who: str, known: Feature | BrokerFeature | None) -> "_Supported":
-        if known is None:
-            return cls(who, 0, 0)
-        return cls(who, known.min_supported_version, known.max_supported_version)
-
-    def problem(self, level: int) -> str | None:
-        if self.oldest <= level <= self.newest:
-            return None
-        if self.newest == 0:
-            return f"{self.who} does not support this feature."
-        return f"{self.who} only supports versions {self.oldest}-{self.newest}"
 
 
 def decide_update_features(
@@ -150,13 +125,16 @@ def _support_problem(
     image: MetadataImage, update: FeatureUpdateKey, config: ControllerConfig, quorum: Quorum
 ) -> str | None:
     """Which nodes do not support the level?"""
-    for supported in _supported(image, update.feature, config):
-        wrong = supported.problem(update.max_version_level)
-        if wrong is not None:
-            return _invalid(update, wrong)
+    for node, known in _supported(image, update.feature, config):
+        oldest = 0 if known is None else known.min_supported_version
+        newest = 0 if known is None else known.max_supported_version
+        if not oldest <= update.max_version_level <= newest:
+            supports = f"only supports versions {oldest}-{newest}"
+            lacks = "does not support this feature."
+            return _invalid(update, f"{node} {supports if newest else lacks}")
     if update.feature not in {feature.name for feature in config.features}:
         return _invalid(update, f"Feature {update.feature} not found.")
-    if image.metadata_version < _CONTROLLER_REGISTRATION_SINCE:
+    if image.metadata_version < CONTROLLER_REGISTRATION:
         return None
     unknown = sorted(set(quorum.voter_ids) - {config.node_id, *image.controllers})
     if unknown:
@@ -165,14 +143,17 @@ def _support_problem(
     return None
 
 
-def _supported(image: MetadataImage, name: str, config: ControllerConfig) -> Iterator[_Supported]:
+def _supported(
+    image: MetadataImage, name: str, config: ControllerConfig
+) -> Iterator[tuple[str, Feature | BrokerFeature | None]]:
+    """Each node, and what it supports of a feature; None if it does not know it."""
     own = {feature.name: feature for feature in config.features}
-    yield _Supported.of(f"Local controller {config.node_id}", own.get(name))
+    yield f"Local controller {config.node_id}", own.get(name)
     for broker_id, broker in sorted(image.brokers.items()):
-        yield _Supported.of(f"Broker {broker_id}", broker.features.get(name))
+        yield f"Broker {broker_id}", broker.features.get(name)
     for controller_id, controller in sorted(image.controllers.items()):
         if controller_id != config.node_id:
-            yield _Supported.of(f"Controller {controller_id}", controller.features.get(name))
+            yield f"Controller {controller_id}", controller.features.get(name)
 
 
 def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
@@ -190,7 +171,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
         )
     if update.feature == KRAFT_VERSION:
         return _invalid(update, "Can't downgrade the version of this feature.")
-    if update.feature != METADATA_VERSION or _FORMATS_CHANGED.isdisjoint(
+    if update.feature != METADATA_VERSION or FORMATS_CHANGED.isdisjoint(
         range(wanted + 1, level + 1)
     ):
         return None
@@ -204,7 +185,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
 
 def _dependency_problem(update: FeatureUpdateKey, proposed: _Levels) -> str | None:
     """Also of features that stay: what they need must not go away."""
-    for (name, level), needs in NEEDS.items():
+    for (name, level), needs in DEPENDENCIES.items():
         if proposed.get(name, 0) < level:
             continue
         for needed, least in needs.items():

@@ -1,26 +1,23 @@
 """Reassignments: where clients want replicas to be, and which moves are under way.
 
-A move is recorded as a wish; the ISR changes that follow it complete it (see
-`controller.metadata.election`). Partitions of a request fail or succeed by themselves.
+A move is recorded as the partition's target; the ISR changes that follow complete it (see
+`controller.metadata.election`). The partitions of a request fail or succeed by themselves.
 
 Source: KIP-455, KIP-860; Kafka's ReplicationControlManager. Error messages are Kafka's where its
 tools show them.
 """
 
-from collections.abc import Iterable
 from uuid import UUID
 
-from controller import refusals
 from controller.config import ControllerConfig
-from controller.decisions import policies
-from controller.decisions.decision import Decision
-from controller.decisions.edits import Edits
-from controller.decisions.operation_limits import CHANGES_MAX
+from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.partition_changes import PartitionEditor, election_for
 from controller.metadata import placement, reassignment
-from controller.metadata.configs import Refusal
-from controller.metadata.election import Election, Wish
+from controller.metadata.configs import NO_ERROR, Refusal
+from controller.metadata.election import Desired, Election
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
+from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -46,65 +43,51 @@ def decide_alter_reassignments(
     """Begin, redirect or cancel reassignments."""
     if sum(len(topic.partitions) for topic in request.topics) > CHANGES_MAX:
         message = f"One request may reassign {CHANGES_MAX} partitions. Ask for less at a time."
-        refused = refusals.alter_partition_reassignments(
-            request, ErrorCode.POLICY_VIOLATION, message
-        )
-        return Decision(response=refused)
-    edits = Edits(image, config)
+        return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
+    editor = PartitionEditor(image, config)
+    keeps_factor = not request.allow_replication_factor_change
     responses = tuple(
         ReassignableTopicResponse(
             name=topic.name,
             partitions=tuple(
-                _result(asked, _alter(image, edits, topic.name, asked, request, config))
+                _alter(editor, topic.name, asked, keeps_factor=keeps_factor)
                 for asked in topic.partitions
             ),
         )
         for topic in request.topics
     )
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=responses,
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=responses
     )
-    return Decision(response=response, changes=tuple(edits.changes))
-
-
-def _result(asked: ReassignablePartition, refusal: Refusal | None) -> ReassignablePartitionResponse:
-    return ReassignablePartitionResponse(
-        partition_index=asked.partition_index,
-        error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-        error_message=None if refusal is None else refusal.message or None,
-    )
+    return Decision(response=response, changes=tuple(editor.changes))
 
 
 def _alter(
-    image: MetadataImage,
-    edits: Edits,
-    name: str,
-    asked: ReassignablePartition,
-    request: AlterPartitionReassignmentsRequest,
-    config: ControllerConfig,
-) -> Refusal | None:
+    editor: PartitionEditor, name: str, asked: ReassignablePartition, *, keeps_factor: bool
+) -> ReassignablePartitionResponse:
+    index, image = asked.partition_index, editor.image
     topic = image.topic(name)
+    state = None if topic is None else editor.state(topic.id, index)
+    desired: Desired | Refusal
     if topic is None:
         message = f"Unable to find a topic named {name}."
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    state = edits.state(topic.id, asked.partition_index)
-    if state is None:
-        message = f"Unable to find partition {name}:{asked.partition_index}."
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    if asked.replicas is None:
-        how = policies.election_for(image, topic.id, config)
+        desired = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    elif state is None:
+        message = f"Unable to find partition {name}:{index}."
+        desired = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    elif asked.replicas is None:
+        how = election_for(image, topic.id, editor.config)
         uses_eligible = image.has_eligible_leaders or not state.isr
         eligible = state.eligible_leader_replicas if uses_eligible else ()
-        where = f"{name}:{asked.partition_index}"
-        wish: Wish | Refusal = _cancellation(state, where, how, eligible)
+        desired = _cancellation(state, f"{name}:{index}", how, eligible)
     else:
-        keeps_factor = not request.allow_replication_factor_change
-        wish = _move(image, state, asked.replicas, keeps_factor=keeps_factor)
-    if isinstance(wish, Refusal):
-        return wish
-    edits.change(topic.id, asked.partition_index, wish)
-    return None
+        desired = _move(image, state, asked.replicas, keeps_factor=keeps_factor)
+    found = desired if isinstance(desired, Refusal) else NO_ERROR
+    if topic is not None and isinstance(desired, Desired):
+        editor.change(topic.id, index, desired)
+    return ReassignablePartitionResponse(
+        partition_index=index, error_code=found.error_code, error_message=found.message
+    )
 
 
 def _check_target(image: MetadataImage, target: tuple[int, ...]) -> Refusal | None:
@@ -132,7 +115,7 @@ def _check_factor(state: PartitionState, target: tuple[int, ...]) -> Refusal | N
 
 def _move(
     image: MetadataImage, state: PartitionState, target: tuple[int, ...], *, keeps_factor: bool
-) -> Wish | Refusal:
+) -> Desired | Refusal:
     refusal = _check_target(image, target)
     if refusal is None and keeps_factor:
         refusal = _check_factor(state, target)
@@ -142,23 +125,23 @@ def _move(
     def directory_on(broker_id: int) -> UUID:
         return placement.directory_on(image.brokers.get(broker_id))
 
-    return Wish(assignment=reassignment.towards(state, target, directory_on))
+    return Desired(assignment=reassignment.towards(state, target, directory_on))
 
 
 def _cancellation(
     state: PartitionState, name: str, how: Election, eligible: tuple[int, ...]
-) -> Wish | Refusal:
+) -> Desired | Refusal:
     """Back to the replicas of the beginning. `eligible` may lead though they are not in the ISR.
 
     If none of them is known to hold every committed record, this may lose some: then it is up to
     the topic whether its replicas may be elected all the same.
     """
     if not reassignment.assignment_of(state).is_moving:
-        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "")
+        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
     before = reassignment.reverted(state)
     isr = reassignment.in_replica_order(before, state.isr)
     if isr or reassignment.in_replica_order(before, eligible):
-        return Wish(election=how, isr=isr, assignment=before)
+        return Desired(election=how, isr=isr, assignment=before)
     if how is not Election.UNCLEAN:
         message = (
             f"Unable to revert partition assignment for {name} because it would require an "
@@ -166,7 +149,7 @@ def _cancellation(
         )
         return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     isr = before.replicas[:1]
-    return Wish(election=how, isr=isr, assignment=before, recovery_state=RECOVERING)
+    return Desired(election=how, isr=isr, assignment=before, recovery_state=RECOVERING)
 
 
 # --- list -----------------------------------------------------------------------------------
@@ -189,12 +172,10 @@ _ByTopic = dict[str, list[OngoingPartitionReassignment]]
 
 def _moving(image: MetadataImage) -> _ByTopic:
     found: _ByTopic = {}
-    for row in image.partitions.rows_in_reassignment().tolist():
-        place = image.partitions.place(row)
-        assert place is not None, f"row {row} is free but has replicas"
-        topic_id, index = place
+    table = image.partitions
+    for topic_id, index, state in table.partitions(table.rows_in_reassignment()):
         name = image.topics.by_id[topic_id].name
-        found.setdefault(name, []).append(_ongoing(index, image.partitions.state(row)))
+        found.setdefault(name, []).append(_ongoing(index, state))
     return found
 
 
@@ -202,20 +183,11 @@ def _among(image: MetadataImage, request: ListPartitionReassignmentsRequest) -> 
     found: _ByTopic = {}
     for asked in request.topics or ():
         topic = image.topic(asked.name)
-        states = () if topic is None else _states(image, topic.id, asked.partition_indexes)
-        for index, state in states:
-            if reassignment.assignment_of(state).is_moving:
+        for index in () if topic is None else asked.partition_indexes:
+            state = None if topic is None else image.partition(topic.id, index)
+            if state is not None and reassignment.assignment_of(state).is_moving:
                 found.setdefault(asked.name, []).append(_ongoing(index, state))
     return found
-
-
-def _states(
-    image: MetadataImage, topic_id: UUID, indexes: Iterable[int]
-) -> Iterable[tuple[int, PartitionState]]:
-    for index in indexes:
-        state = image.partition(topic_id, index)
-        if state is not None:
-            yield index, state
 
 
 def _ongoing(index: int, state: PartitionState) -> OngoingPartitionReassignment:

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from controller.metadata.draft import NewRows, TableDraft
+from controller.metadata.draft import TableDraft
 from controller.metadata.partitions import BITS_SET, NOBODY, PartitionColumns, Places, slots_of
 from wire.partition_columns import (
     ISR_UNCHANGED,
@@ -27,7 +27,6 @@ __all__ = [
     "directory_numbers",
     "has_repeated_partition",
     "isr_lists",
-    "isr_masks",
     "new_rows",
     "partitions_of_rows",
     "writable_rows",
@@ -85,7 +84,9 @@ def has_repeated_partition(block: NewPartitions) -> bool:
     return len(set(places)) < len(block)
 
 
-def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[NewRows, Hits]:
+def new_rows(
+    block: NewPartitions, numbers: npt.NDArray[np.uint16]
+) -> tuple[PartitionColumns, Hits]:
     """The rows that columns can hold, and which rows of the block they are."""
     slots = max(1, int(block.replica_counts.max(initial=1)))
     places = np.arange(slots, dtype=np.int8)
@@ -96,7 +97,7 @@ def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[New
     fits &= (block.directory_counts == 0) | (block.directory_counts == block.replica_counts)
     fits &= ((replicas >= 0) | ~used.T).all(axis=0)
     rows = np.flatnonzero(fits)
-    made = NewRows(
+    made = PartitionColumns(
         topic_id=block.topic_ids[rows],
         partition=block.partition_ids[rows],
         replicas=replicas[:, rows],
@@ -105,6 +106,7 @@ def new_rows(block: NewPartitions, numbers: npt.NDArray[np.uint16]) -> tuple[New
         leader=block.leaders[rows],
         leader_epoch=block.leader_epochs[rows],
         partition_epoch=block.partition_epochs[rows],
+        recovering=np.zeros(len(rows), np.bool_),
     )
     return made, fits
 

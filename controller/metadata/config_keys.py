@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any
 
 from wire.primitives import INT32_MAX, INT64_MAX
 
@@ -150,21 +151,20 @@ def _topic_key(
     name: str,
     type_: ConfigType,
     default: object,
-    *synonyms: str | Synonym,
+    synonyms: str | tuple[str | Synonym, ...] = (),
     minimum: float | None = None,
     maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    pattern: str = "",
+    **others: Any,
 ) -> ConfigKey:
+    listed = (synonyms,) if isinstance(synonyms, str) else synonyms
     return ConfigKey(
         name=name,
         type=type_,
         default=str(default),
         minimum=minimum,
         maximum=maximum,
-        choices=choices,
-        pattern=pattern,
-        synonyms=tuple(Synonym(s) if isinstance(s, str) else s for s in synonyms),
+        synonyms=tuple(Synonym(each) if isinstance(each, str) else each for each in listed),
+        **others,
     )
 
 
@@ -180,51 +180,41 @@ _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 _TOPIC_KEYS = (
     _topic_key(
-        "cleanup.policy",
-        _LIST,
-        "delete",
-        "log.cleanup.policy",
-        choices=("compact", "delete"),
+        "cleanup.policy", _LIST, "delete", "log.cleanup.policy", choices=("compact", "delete")
     ),
-    _topic_key("compression.gzip.level", _INT, -1, "compression.gzip.level", minimum=-1, maximum=9),
-    _topic_key("compression.lz4.level", _INT, 9, "compression.lz4.level", minimum=1, maximum=17),
+    _topic_key("compression.gzip.level", _INT, -1, "compression.gzip.level", -1, 9),
+    _topic_key("compression.lz4.level", _INT, 9, "compression.lz4.level", 1, 17),
     _topic_key("compression.type", _STRING, "producer", "compression.type", choices=_CODECS),
-    _topic_key(
-        "compression.zstd.level", _INT, 3, "compression.zstd.level", minimum=-131072, maximum=22
-    ),
-    _topic_key("delete.retention.ms", _LONG, _DAY_MS, "log.cleaner.delete.retention.ms", minimum=0),
-    _topic_key("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", minimum=0),
-    _topic_key("flush.messages", _LONG, INT64_MAX, "log.flush.interval.messages", minimum=1),
+    _topic_key("compression.zstd.level", _INT, 3, "compression.zstd.level", -131072, 22),
+    _topic_key("delete.retention.ms", _LONG, _DAY_MS, "log.cleaner.delete.retention.ms", 0),
+    _topic_key("file.delete.delay.ms", _LONG, 60_000, "log.segment.delete.delay.ms", 0),
+    _topic_key("flush.messages", _LONG, INT64_MAX, "log.flush.interval.messages", 1),
     _topic_key(
         "flush.ms",
         _LONG,
         INT64_MAX,
-        "log.flush.interval.ms",
-        Synonym("log.flush.scheduler.interval.ms", default=str(INT64_MAX)),
-        minimum=0,
+        (
+            "log.flush.interval.ms",
+            Synonym("log.flush.scheduler.interval.ms", default=str(INT64_MAX)),
+        ),
+        0,
     ),
     _topic_key("follower.replication.throttled.replicas", _LIST, "", pattern=_REPLICAS),
-    _topic_key("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", minimum=0),
+    _topic_key("index.interval.bytes", _INT, 4096, "log.index.interval.bytes", 0),
     _topic_key("leader.replication.throttled.replicas", _LIST, "", pattern=_REPLICAS),
-    _topic_key("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", minimum=-2),
-    _topic_key("local.retention.ms", _LONG, -2, "log.local.retention.ms", minimum=-2),
+    _topic_key("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", -2),
+    _topic_key("local.retention.ms", _LONG, -2, "log.local.retention.ms", -2),
+    _topic_key("max.compaction.lag.ms", _LONG, INT64_MAX, "log.cleaner.max.compaction.lag.ms", 1),
+    _topic_key("max.message.bytes", _INT, 1_048_588, "message.max.bytes", 0),
     _topic_key(
-        "max.compaction.lag.ms", _LONG, INT64_MAX, "log.cleaner.max.compaction.lag.ms", minimum=1
-    ),
-    _topic_key("max.message.bytes", _INT, 1_048_588, "message.max.bytes", minimum=0),
-    _topic_key(
-        "message.timestamp.after.max.ms",
-        _LONG,
-        _HOUR_MS,
-        "log.message.timestamp.after.max.ms",
-        minimum=0,
+        "message.timestamp.after.max.ms", _LONG, _HOUR_MS, "log.message.timestamp.after.max.ms", 0
     ),
     _topic_key(
         "message.timestamp.before.max.ms",
         _LONG,
         INT64_MAX,
         "log.message.timestamp.before.max.ms",
-        minimum=0,
+        0,
     ),
     _topic_key(
         "message.timestamp.type",
@@ -233,16 +223,9 @@ _TOPIC_KEYS = (
         "log.message.timestamp.type",
         choices=("CreateTime", "LogAppendTime"),
     ),
-    _topic_key(
-        "min.cleanable.dirty.ratio",
-        _DOUBLE,
-        0.5,
-        "log.cleaner.min.cleanable.ratio",
-        minimum=0,
-        maximum=1,
-    ),
-    _topic_key("min.compaction.lag.ms", _LONG, 0, "log.cleaner.min.compaction.lag.ms", minimum=0),
-    _topic_key("min.insync.replicas", _INT, 1, "min.insync.replicas", minimum=1),
+    _topic_key("min.cleanable.dirty.ratio", _DOUBLE, 0.5, "log.cleaner.min.cleanable.ratio", 0, 1),
+    _topic_key("min.compaction.lag.ms", _LONG, 0, "log.cleaner.min.compaction.lag.ms", 0),
+    _topic_key("min.insync.replicas", _INT, 1, "min.insync.replicas", 1),
     _topic_key("preallocate", _BOOLEAN, "false", "log.preallocate"),
     _topic_key("remote.log.copy.disable", _BOOLEAN, "false"),
     _topic_key("remote.log.delete.on.disable", _BOOLEAN, "false"),
@@ -252,28 +235,28 @@ _TOPIC_KEYS = (
         "retention.ms",
         _LONG,
         7 * _DAY_MS,
-        "log.retention.ms",
-        Synonym("log.retention.minutes", _MINUTE_MS),
-        Synonym("log.retention.hours", _HOUR_MS, default="168"),
-        minimum=-1,
+        (
+            "log.retention.ms",
+            Synonym("log.retention.minutes", _MINUTE_MS),
+            Synonym("log.retention.hours", _HOUR_MS, default="168"),
+        ),
+        -1,
     ),
-    _topic_key("segment.bytes", _INT, 1 << 30, "log.segment.bytes", minimum=1 << 20),
-    _topic_key("segment.index.bytes", _INT, 10 << 20, "log.index.size.max.bytes", minimum=4),
+    _topic_key("segment.bytes", _INT, 1 << 30, "log.segment.bytes", 1 << 20),
+    _topic_key("segment.index.bytes", _INT, 10 << 20, "log.index.size.max.bytes", 4),
     _topic_key(
         "segment.jitter.ms",
         _LONG,
         0,
-        "log.roll.jitter.ms",
-        Synonym("log.roll.jitter.hours", _HOUR_MS, default="0"),
-        minimum=0,
+        ("log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS, default="0")),
+        0,
     ),
     _topic_key(
         "segment.ms",
         _LONG,
         7 * _DAY_MS,
-        "log.roll.ms",
-        Synonym("log.roll.hours", _HOUR_MS, default="168"),
-        minimum=1,
+        ("log.roll.ms", Synonym("log.roll.hours", _HOUR_MS, default="168")),
+        1,
     ),
     _topic_key(
         "unclean.leader.election.enable", _BOOLEAN, "false", "unclean.leader.election.enable"

@@ -5,10 +5,15 @@ brokers, then the broker's file (`static`), then Kafka's default. The file diffe
 node, so whoever asks brings it.
 
 Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations.
+
+May a resource have these configs? The first thing that is wrong names the error.
+
+Source: Kafka's ControllerConfigurationValidator, LogConfig, DynamicBrokerConfig, GroupConfig and
+ClientMetricsConfigs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from uuid import UUID
 
@@ -18,23 +23,28 @@ from controller.metadata.config_keys import (
     GROUP_KEYS,
     TOPIC_KEYS,
     ConfigKey,
+    Update,
+    problem,
 )
+from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
 
 __all__ = [
+    "MIN_ISR",
+    "NO_ERROR",
+    "NO_TOPIC",
+    "UNCLEAN_ELECTION",
     "ConfigSource",
     "ConfigValue",
-    "MIN_ISR",
-    "NO_TOPIC",
     "Refusal",
-    "UNCLEAN_ELECTION",
     "broker_levels",
     "broker_value",
+    "check_config",
+    "check_topic_config",
     "in_topic_unit",
     "keys_of",
     "min_insync_replicas",
-    "topic_config",
     "topic_value",
     "topic_values",
     "topics_with_unclean_election",
@@ -76,29 +86,18 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something is not done: for the one who asked."""
+    """Why something that was asked for is not done."""
 
     error_code: ErrorCode
-    message: str
+    message: str | None
+
+
+NO_ERROR = Refusal(ErrorCode.NONE, None)
 
 
 def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
     """The keys that a resource of this type may have; None if it has none in the metadata."""
     return _KEYS.get(resource_type)
-
-
-def topic_config(
-    image: MetadataImage,
-    topic: str,
-    *,
-    broker_id: int | None = None,
-    static: Mapping[str, str] = NO_STATIC,
-) -> dict[str, str]:
-    """Every key of a topic with the value that holds (on a broker, if one is given)."""
-    return {
-        name: topic_value(image, topic, name, broker_id=broker_id, static=static)
-        for name in TOPIC_KEYS
-    }
 
 
 def topic_value(
@@ -144,11 +143,7 @@ def topic_values(
 
 
 def broker_levels(
-    image: MetadataImage,
-    names: Sequence[str],
-    *,
-    broker_id: int | None,
-    static: Mapping[str, str],
+    image: MetadataImage, names: Sequence[str], *, broker_id: int | None, static: Mapping[str, str]
 ) -> Iterator[ConfigValue]:
     """The values of some keys of a broker on every level but the last, the strongest first."""
     own: Mapping[str, str] = {}
@@ -201,3 +196,103 @@ def topics_with_unclean_election(
     if unclean_election_enabled(image, NO_TOPIC, static):
         return frozenset(image.topics.by_id.keys() - {topic.id for topic in own} | allowed)
     return frozenset(allowed)
+
+
+_ORDERED = (  # topic keys of which the first may not be larger than the second
+    ("min.compaction.lag.ms", "max.compaction.lag.ms"),
+    ("local.retention.ms", "retention.ms"),
+    ("local.retention.bytes", "retention.bytes"),
+)
+
+
+def check_config(
+    resource: ConfigResource, now: Mapping[str, str], values: Mapping[str, str]
+) -> Refusal | None:
+    """Why a resource that has the configs `now` may not have `values`, all of them, instead."""
+    resource_type, name = resource
+    match resource_type:
+        case ResourceType.TOPIC:
+            return _check_topic(values)
+        case ResourceType.BROKER:
+            changed = {key for key in now.keys() | values if now.get(key) != values.get(key)}
+            return _check_broker(values, changed, is_default=name == CLUSTER_DEFAULT)
+        case ResourceType.CLIENT_METRICS:
+            refusal = _check_values(values, CLIENT_METRICS_KEYS, "client metrics")
+            return refusal and replace(refusal, error_code=ErrorCode.INVALID_REQUEST)
+        case ResourceType.GROUP:
+            return _check_values(values, GROUP_KEYS, "group")
+        case other:
+            raise AssertionError(f"no configs of resource type {other}")
+
+
+def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
+    """Is this a configuration that a topic may have, as a whole?"""
+    empty = sorted(name for name, value in values.items() if value is None)
+    if empty:
+        names = ", ".join(empty)
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Topic configs without a value: {names}.")
+    return _check_topic({name: value for name, value in values.items() if value is not None})
+
+
+def _check_topic(values: Mapping[str, str]) -> Refusal | None:
+    return _check_values(values, TOPIC_KEYS, "topic") or _contradiction(values)
+
+
+def _check_values(
+    values: Mapping[str, str], keys: Mapping[str, ConfigKey], of_what: str
+) -> Refusal | None:
+    for name, value in values.items():
+        key = keys.get(name)
+        if key is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown {of_what} config name: {name}")
+        wrong = problem(key, value)
+        if wrong is not None:
+            return Refusal(ErrorCode.INVALID_CONFIG, wrong)
+    return None
+
+
+def _contradiction(values: Mapping[str, str]) -> Refusal | None:
+    """Two values that make no sense together."""
+    for smaller, larger in _ORDERED:
+        if smaller not in values:
+            continue
+        low, high = int(values[smaller]), _number_or_default(values, larger)
+        if high >= 0 and low > high:
+            return Refusal(
+                ErrorCode.INVALID_CONFIG,
+                f"{smaller} ({low}) is larger than {larger} ({high}): lower the one, or raise "
+                f"the other.",
+            )
+    return None
+
+
+def _number_or_default(values: Mapping[str, str], name: str) -> int:
+    value = values.get(name, TOPIC_KEYS[name].default)
+    assert value is not None, name
+    return int(value)
+
+
+def _check_broker(
+    values: Mapping[str, str], changed: set[str], *, is_default: bool
+) -> Refusal | None:
+    """Keys that we do not know are taken as they are: they may belong to a plugin."""
+    for name in sorted(changed):
+        key = BROKER_KEYS.get(name)
+        if key is None:
+            continue
+        if key.update is Update.READ_ONLY:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be changed while the broker runs: change it in server.properties.",
+            )
+        if key.update is Update.PER_BROKER and is_default:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be a default of all brokers: set it for each broker by its id.",
+            )
+    for name, value in values.items():
+        key = BROKER_KEYS.get(name)
+        wrong = None if key is None else problem(key, value)
+        if wrong is not None:
+            return Refusal(ErrorCode.INVALID_REQUEST, wrong)
+    return None

@@ -14,11 +14,7 @@ import numpy as np
 from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 
-__all__ = [
-    "ConfigResource",
-    "MetadataDelta",
-    "distinct",
-]
+__all__ = ["ConfigResource", "MetadataDelta", "distinct"]
 
 ConfigResource = tuple[int, str]  # resource type, resource name
 _Thing = TypeVar("_Thing")

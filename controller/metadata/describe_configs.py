@@ -24,7 +24,7 @@ from controller.metadata.config_keys import (
 )
 from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
-from controller.metadata.topic_names import topic_name_problem
+from controller.metadata.topics import topic_name_problem
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.configs import (
@@ -91,9 +91,7 @@ def describe_configs(
 
 
 def _answer(
-    resource: DescribeConfigsResource,
-    request: DescribeConfigsRequest,
-    found: _Described | Refusal,
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, found: _Described | Refusal
 ) -> DescribeConfigsResult:
     if isinstance(found, Refusal):
         return DescribeConfigsResult(
@@ -184,11 +182,7 @@ def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
                 key,
                 next(
                     configs.topic_values(
-                        levels.image,
-                        topic,
-                        key,
-                        broker_id=levels.broker_id,
-                        static=levels.static,
+                        levels.image, topic, key, broker_id=levels.broker_id, static=levels.static
                     )
                 ),
             )
@@ -267,9 +261,7 @@ def _result(
         is_sensitive=is_sensitive,
         synonyms=tuple(
             DescribeConfigsSynonym(
-                name=level.name,
-                value=None if is_sensitive else level.value,
-                source=level.source,
+                name=level.name, value=None if is_sensitive else level.value, source=level.source
             )
             for level in synonyms
         ),

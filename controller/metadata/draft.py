@@ -1,11 +1,16 @@
-"""The successor of a partition table in the making.
+"""The successor of a mapping in the making: copied when it is first changed.
+
+Most batches leave most mappings of an image alone, and those are shared with the image before.
+
+The successor of a partition table in the making.
 
 Chunks that are touched are copied once, first without what says where replicas lie, which most
 changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Generic, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -20,29 +25,53 @@ from controller.metadata.partitions import (
     ROW_MASK,
     UNCHANGED,
     Chunk,
+    PartitionColumns,
     PartitionState,
     PartitionTable,
     Rows,
     by_chunk,
 )
 
-__all__ = ["NewRows", "TableDraft"]
+__all__ = ["MappingDraft", "TableDraft"]
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class MappingDraft(Generic[_Key, _Value]):
+    """`now` may be given out once nothing is changed any more."""
+
+    __slots__ = ("_after", "_before", "changed")
+
+    def __init__(self, before: Mapping[_Key, _Value]) -> None:
+        self._before = before
+        self._after: dict[_Key, _Value] | None = None
+        self.changed: dict[_Key, None] = {}  # an ordered set: what was put or removed
+
+    @property
+    def now(self) -> Mapping[_Key, _Value]:
+        return self._before if self._after is None else self._after
+
+    def put(self, key: _Key, value: _Value) -> None:
+        self._own()[key] = value
+        self.changed[key] = None
+
+    def remove(self, key: _Key) -> None:
+        """Take `key` out, if it is in."""
+        if key in self.now:
+            del self._own()[key]
+        self.changed[key] = None
+
+    def _own(self) -> dict[_Key, _Value]:
+        if self._after is None:
+            self._after = dict(self._before)
+        return self._after
+
+
+_ONE_A_ROW = tuple(
+    each.name for each in fields(PartitionColumns) if each.name not in ("replicas", "directories")
+)
 DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NewRows:
-    """Partitions of the common shape, recovered; item n, or column n, of each belong together."""
-
-    topic_id: npt.NDArray[np.void]
-    partition: npt.NDArray[np.int32]
-    replicas: npt.NDArray[np.int32]  # [slot, row]
-    directories: npt.NDArray[np.uint16]  # [slot, row], see `TableDraft.directory_numbers`
-    isr: npt.NDArray[np.uint8]
-    leader: npt.NDArray[np.int32]
-    leader_epoch: npt.NDArray[np.int32]
-    partition_epoch: npt.NDArray[np.int32]
 
 
 class TableDraft:
@@ -61,9 +90,7 @@ class TableDraft:
     def view(self) -> PartitionTable:
         """The table as it is by now; the next change of the draft shows in it."""
         return PartitionTable(
-            chunks=self._chunks,
-            end_row=self._end_row,
-            directories=self._directories,
+            chunks=self._chunks, end_row=self._end_row, directories=self._directories
         )
 
     def insert(self, topic_id: UUID, partition: int, state: PartitionState) -> int:
@@ -75,23 +102,21 @@ class TableDraft:
         self._write(row, state)
         return row
 
-    def insert_many(self, new: NewRows) -> Rows:
-        """Put new partitions of the common shape into free rows, and say which."""
+    def insert_many(self, new: PartitionColumns) -> Rows:
+        """Put new partitions of the common shape into free rows, and say which.
+
+        The numbers of `new.directories` are those of `directory_numbers`.
+        """
         rows = self._take_rows(len(new.partition))
         slots = new.replicas.shape[0]
         for number, here, places in by_chunk(rows):
             chunk = self._movable(number << CHUNK_BITS)
             if slots > chunk.replicas.shape[0]:
                 chunk = self._chunks[number] = chunk.widened(slots)
-            chunk.topic_id[places] = new.topic_id[here]
-            chunk.partition[places] = new.partition[here]
             chunk.replicas[:slots, places] = new.replicas[:, here]
             chunk.directories[:slots, places] = new.directories[:, here]
-            chunk.isr[places] = new.isr[here]
-            chunk.leader[places] = new.leader[here]
-            chunk.leader_epoch[places] = new.leader_epoch[here]
-            chunk.partition_epoch[places] = new.partition_epoch[here]
-            chunk.recovering[places] = False
+            for name in _ONE_A_ROW:
+                getattr(chunk, name)[places] = getattr(new, name)[here]
         return rows
 
     def remove(self, row: int) -> None:

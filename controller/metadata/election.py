@@ -2,7 +2,7 @@
 
 One way to build a change, whatever caused it: an AlterPartition request, a failed broker, a broker
 that came back, an election or a reassignment that somebody asked for. The caller says what it wants
-as a `Wish`; `decide_change` completes a reassignment that is done, computes the eligible leader
+as a `Desired`; `decide_change` completes a reassignment that is done, computes the eligible leader
 replicas (KIP-966), elects, and drops what would change nothing. `controller.decisions.columns` has
 the same rules over columns, for many partitions of the common shape; a property test holds both
 equal.
@@ -17,36 +17,22 @@ from enum import Enum
 from typing import Protocol
 from uuid import UUID
 
-from controller.metadata.partitions import (
-    NO_LEADER,
-    RECOVERING,
-    UNCHANGED,
-    PartitionState,
-)
-from controller.metadata.reassignment import (
-    Assignment,
-    assignment_of,
-    completed,
-    in_replica_order,
-)
+from controller.metadata import metadata_version as levels
+from controller.metadata.partitions import NO_LEADER, RECOVERING, UNCHANGED, PartitionState
+from controller.metadata.reassignment import Assignment, assignment_of, completed, in_replica_order
 from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
 
 __all__ = [
-    "NO_EPOCH_BUMP_ON_SHRINK",
     "Acceptable",
     "Elected",
     "Election",
     "ElectionPolicy",
     "Target",
-    "Wish",
+    "Desired",
     "decide_change",
     "elect_leader",
     "eligible_leaders",
 ]
-
-NO_EPOCH_BUMP_ON_SHRINK = 12  # metadata.version 3.6-IV0
-_RECOVERY_STATE = 3  # 3.2-IV0
-_DIRECTORIES_SINCE = 17  # 3.7-IV2
 
 
 class Election(Enum):
@@ -72,7 +58,7 @@ class ElectionPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Desired:
     """What the cause of a change asks for."""
 
     election: Election = Election.ONLINE
@@ -99,12 +85,12 @@ class Target:
 
 
 def decide_change(
-    topic_id: UUID, index: int, state: PartitionState, *, wish: Wish, policy: ElectionPolicy
+    topic_id: UUID, index: int, state: PartitionState, *, desired: Desired, policy: ElectionPolicy
 ) -> PartitionChangeRecord | None:
-    """The record that brings a partition to what `wish` asks for; None if nothing changes."""
-    target = _target(state, wish)
-    target = eligible_leaders(state, target, lost=wish.lost, policy=policy)
-    elected = elect_leader(state, target, how=wish.election, policy=policy)
+    """The record that brings a partition to what `desired` asks for; None if nothing changes."""
+    target = _target(state, desired)
+    target = eligible_leaders(state, target, lost=desired.lost, policy=policy)
+    elected = elect_leader(state, target, how=desired.election, policy=policy)
     target = _ended(after_election(state, target, elected, policy))
     assignment = target.assignment
     record = PartitionChangeRecord(
@@ -115,7 +101,7 @@ def decide_change(
         replicas=_difference(assignment.replicas, state.replicas),
         removing_replicas=_difference(assignment.removing, state.removing_replicas),
         adding_replicas=_difference(assignment.adding, state.adding_replicas),
-        leader_recovery_state=_recovery_state(state, wish, elected, policy),
+        leader_recovery_state=_recovery_state(state, desired, elected, policy),
         directories=_recorded_directories(state, assignment, policy),
         eligible_leader_replicas=_difference(target.elr, state.eligible_leader_replicas),
         last_known_elr=_difference(target.last_known_elr, state.last_known_elr),
@@ -124,10 +110,10 @@ def decide_change(
     return None if record == nothing else record
 
 
-def _target(state: PartitionState, wish: Wish) -> Target:
+def _target(state: PartitionState, desired: Desired) -> Target:
     """Replicas and ISR as wished for, or as they are once a reassignment that is done has ended."""
-    isr = state.isr if wish.isr is None else wish.isr
-    assignment = wish.assignment or assignment_of(state)
+    isr = state.isr if desired.isr is None else desired.isr
+    assignment = desired.assignment or assignment_of(state)
     assignment = completed(assignment, isr) or assignment
     if assignment.replicas != state.replicas:
         isr = in_replica_order(assignment, isr)
@@ -244,18 +230,18 @@ def _recorded_leader(
     if not set(state.replicas) <= set(target.assignment.replicas):
         return elected.leader  # a removed replica must not be able to fetch as before
     shrinks = not set(state.isr) <= set(target.isr)
-    if shrinks and policy.metadata_version < NO_EPOCH_BUMP_ON_SHRINK:
+    if shrinks and policy.metadata_version < levels.NO_EPOCH_BUMP_ON_SHRINK:
         return elected.leader
     return UNCHANGED
 
 
 def _recovery_state(
-    state: PartitionState, wish: Wish, elected: Elected, policy: ElectionPolicy
+    state: PartitionState, desired: Desired, elected: Elected, policy: ElectionPolicy
 ) -> int:
-    wanted = wish.recovery_state
+    wanted = desired.recovery_state
     if elected.unclean and elected.leader != state.leader:
         wanted = RECOVERING
-    if wanted == RECOVERING and policy.metadata_version < _RECOVERY_STATE:
+    if wanted == RECOVERING and policy.metadata_version < levels.RECOVERY_STATE:
         return RECOVERY_UNCHANGED
     if wanted is None or wanted == state.leader_recovery_state:
         return RECOVERY_UNCHANGED
@@ -265,7 +251,7 @@ def _recovery_state(
 def _recorded_directories(
     state: PartitionState, assignment: Assignment, policy: ElectionPolicy
 ) -> tuple[UUID, ...] | None:
-    if policy.metadata_version < _DIRECTORIES_SINCE:
+    if policy.metadata_version < levels.DIRECTORIES:
         return None
     same = (assignment.replicas, assignment.directories) == (state.replicas, state.directories)
     return None if same else assignment.directories

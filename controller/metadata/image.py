@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from controller.metadata import metadata_version as levels
 from controller.metadata.delta import ConfigResource, MetadataDelta
 from controller.metadata.partitions import PartitionState, PartitionTable
 from controller.metadata.topics import TopicImage, Topics
@@ -28,8 +29,6 @@ from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASS
 
 __all__ = [
     "CLUSTER_DEFAULT",
-    "ELR_VERSION",
-    "METADATA_VERSION",
     "BrokerImage",
     "ControllerImage",
     "MetadataImage",
@@ -39,11 +38,6 @@ __all__ = [
     "quota_entity",
 ]
 
-METADATA_VERSION = "metadata.version"
-ELR_VERSION = "eligible.leader.replicas.version"
-_OLDEST_METADATA_VERSION = 1  # what a log without a level means
-_DIRECTORIES_SINCE = 17  # metadata.version 3.7-IV2
-_ELR_SINCE = 23  # 4.0-IV1
 _EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 QuotaEntities = tuple[QuotaEntity, ...]  # one or two, by type: a user, a client id, an address
@@ -142,17 +136,18 @@ class MetadataImage(NamedTuple):
 
     @property
     def metadata_version(self) -> int:
-        return self.features.get(METADATA_VERSION, _OLDEST_METADATA_VERSION)
+        return self.features.get(levels.METADATA_VERSION, levels.OLDEST)
 
     @property
     def has_directories(self) -> bool:
         """May records name directories? (KIP-858)"""
-        return self.metadata_version >= _DIRECTORIES_SINCE
+        return self.metadata_version >= levels.DIRECTORIES
 
     @property
     def has_eligible_leaders(self) -> bool:
         """May records name eligible leader replicas, and do elections use them? (KIP-966)"""
-        return self.features.get(ELR_VERSION, 0) > 0 and self.metadata_version >= _ELR_SINCE
+        is_on = self.features.get(levels.ELR_VERSION, 0) > 0
+        return is_on and self.metadata_version >= levels.ELIGIBLE_LEADERS
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.by_name.get(name)
@@ -174,10 +169,7 @@ class MetadataImage(NamedTuple):
 
     def partitions_with(self, broker_id: int) -> Iterator[tuple[UUID, int, PartitionState]]:
         """Each partition that has a replica on the broker: topic id, index, state."""
-        for row in self.partitions.rows_with_replica(broker_id).tolist():
-            place = self.partitions.place(row)
-            assert place is not None, f"row {row} is free but has replicas"
-            yield *place, self.partitions.state(row)
+        return self.partitions.partitions(self.partitions.rows_with_replica(broker_id))
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
         """What was set for this resource, without defaults."""

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from controller.metadata.changes import Change
 from controller.metadata.delta import ConfigResource, MetadataDelta
+from controller.metadata.draft import MappingDraft
 from controller.metadata.image import (
     BrokerImage,
     ControllerImage,
@@ -24,7 +25,6 @@ from controller.metadata.image import (
     ResourceType,
     quota_entity,
 )
-from controller.metadata.mapping_draft import MappingDraft
 from controller.metadata.topics_draft import TopicsDraft, UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records

@@ -225,6 +225,13 @@ class PartitionTable:
         index = int(chunk.partition[place])
         return None if index < 0 else (UUID(bytes=bytes(chunk.topic_id[place])), index)
 
+    def partitions(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
+        """The topic id, partition index and state of each of `rows`, none of which is free."""
+        for row in rows.tolist():
+            place = self.place(row)
+            assert place is not None, f"row {row} is free"
+            yield *place, self.state(row)
+
     def rows_with_replica(self, broker_id: int) -> Rows:
         return self._rows_where(
             lambda chunk: slots_of(chunk.replicas, broker_id) != 0,
@@ -233,8 +240,7 @@ class PartitionTable:
 
     def rows_with_isr_member(self, broker_id: int) -> Rows:
         return self._rows_where(
-            lambda chunk: chunk.is_member(broker_id),
-            lambda state: broker_id in state.isr,
+            lambda chunk: chunk.is_member(broker_id), lambda state: broker_id in state.isr
         )
 
     def rows_in_sync_in(self, broker_id: int, directories: Collection[UUID]) -> Rows:

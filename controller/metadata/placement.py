@@ -40,11 +40,7 @@ def directory_on(broker: BrokerImage | None) -> UUID:
 
 
 def place_replicas(
-    brokers: Sequence[BrokerImage],
-    *,
-    partition_count: int,
-    replication_factor: int,
-    random: Random,
+    brokers: Sequence[BrokerImage], *, partition_count: int, replication_factor: int, random: Random
 ) -> tuple[tuple[int, ...], ...]:
     """The replicas of each partition, the preferred leader first. Raises NoPlacement."""
     assert replication_factor > 0, replication_factor

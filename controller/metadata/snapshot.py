@@ -10,18 +10,27 @@ shapes: many small topics are then as fast as a large one, to write and to read.
 Control records and the file around them are the engine's business.
 
 Source: KIP-630; Kafka's MetadataImage.write and its RecordListWriter.
+
+What lies between two images of one log: the delta of batches that nobody has seen.
+
+For a node that loads a snapshot while it has an older image: it obeys what changed in between, as
+if it had read the batches.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from controller.metadata import blocks
 from controller.metadata.changes import Change, decode_changes, encode_changes
-from controller.metadata.image import METADATA_VERSION, MetadataImage
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.image import MetadataImage
 from controller.metadata.image_draft import ImageDraft
+from controller.metadata.metadata_version import METADATA_VERSION
 from controller.metadata.partition_records import record_of
-from controller.metadata.partitions import NO_ROWS, Rows
+from controller.metadata.partitions import CHUNK_BITS, NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage
 from controller.metadata.topics_draft import UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
@@ -30,7 +39,7 @@ from wire.metadata_records import MetadataRecord
 from wire.partition_block import grouped
 from wire.partition_columns import NewPartitions, Uuids, joined, uuid_column
 
-__all__ = ["SnapshotLoad", "batches_of"]
+__all__ = ["SnapshotLoad", "batches_of", "delta_between"]
 
 BLOCK_RECORDS_MAX = 1024  # of a batch of topics and partitions, as in Kafka
 RECORDS_MAX = 128  # of another batch: these take a thread 100 times as long
@@ -99,14 +108,9 @@ def _topics_and_partitions(
         changes.append(grouped(blocks.partitions_of_rows(now, directories)))
     if changes:
         yield tuple(changes)
-    yield from _parts(_written(image, _single_partitions(image, rows[~fits])))
-
-
-def _single_partitions(image: MetadataImage, rows: Rows) -> Iterator[MetadataRecord]:
-    for row in rows.tolist():
-        place = image.partitions.place(row)
-        assert place is not None, f"row {row} is free"
-        yield record_of(*place, image.partitions.state(row))
+    yield from _parts(
+        _written(image, (record_of(*each) for each in image.partitions.partitions(rows[~fits])))
+    )
 
 
 # --- the rest -------------------------------------------------------------------------------------
@@ -214,3 +218,51 @@ class SnapshotLoad:
         """The image of all records before `end.offset`; the load is then spent."""
         self._draft.settle_registrations(end.offset - 1)
         return self._draft.finish(end)
+
+
+_Key = TypeVar("_Key")
+
+
+def delta_between(before: MetadataImage, after: MetadataImage) -> MetadataDelta:
+    """What a reader of the log would have been told on the way from `before` to `after`."""
+    was, now = before.topics.by_id, after.topics.by_id
+    return MetadataDelta(
+        topics_created=tuple(topic_id for topic_id in now if topic_id not in was),
+        topics_deleted=tuple(topic for topic_id, topic in was.items() if topic_id not in now),
+        rows_changed=_rows_changed(before, after),
+        brokers_changed=_changed(before.brokers, after.brokers),
+        controllers_changed=_changed(before.controllers, after.controllers),
+        configs_changed=_changed(before.configs, after.configs),
+        features_changed=_changed(before.features, after.features),
+    )
+
+
+def _changed(before: Mapping[_Key, object], after: Mapping[_Key, object]) -> tuple[_Key, ...]:
+    keys = dict.fromkeys((*before, *after))
+    return tuple(key for key in keys if before.get(key) != after.get(key))
+
+
+def _rows_changed(before: MetadataImage, after: MetadataImage) -> Rows:
+    """The rows, in `after`, of partitions that are new or have another partition epoch.
+
+    Every change raises that epoch, so equal ones of one log stand for equal states.
+    """
+    found = [NO_ROWS]
+    for number, chunk in enumerate(after.partitions.chunks):
+        places = np.flatnonzero(chunk.partition >= 0)
+        rows = (places + (number << CHUNK_BITS)).astype(np.int32)
+        old_rows = before.topics.rows_of(chunk.topic_id[places], chunk.partition[places])
+        changed = old_rows == NO_ROW
+        known = np.flatnonzero(~changed)
+        now = _partition_epochs(after.partitions, rows[known])
+        changed[known] = now != _partition_epochs(before.partitions, old_rows[known])
+        found.append(rows[changed])
+    return np.concatenate(found)
+
+
+def _partition_epochs(table: PartitionTable, rows: Rows) -> npt.NDArray[np.int32]:
+    columns = table.columns(rows)
+    epochs = columns.partition_epoch
+    for place in np.flatnonzero(~columns.is_columnar).tolist():
+        epochs[place] = table.state(int(rows[place])).partition_epoch
+    return epochs

@@ -2,8 +2,13 @@
 
 A row is found through the topic, never by arithmetic. Many at once are found through a
 `RowIndex`, which is built once for a set of topics and shared by the images that have it.
+
+Which names a topic may have: brokers and controllers say the same.
+
+Source: Kafka's Topic.validate.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -13,7 +18,7 @@ import numpy.typing as npt
 
 from controller.metadata.partitions import NO_ROWS, Rows
 
-__all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic"]
+__all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic", "topic_name_problem"]
 
 NO_ROW = -1
 
@@ -137,3 +142,21 @@ class Topics:
             if row is not None:
                 found[place] = row
         return found
+
+
+_LENGTH_MAX = 249  # with "-" and a partition number it must still be a file name
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why this cannot be a topic's name, as a sentence; None if it can."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is the name of a directory"
+    if len(name) > _LENGTH_MAX:
+        return f"Topic name is invalid: it has {len(name)} characters, and may have {_LENGTH_MAX}"
+    if not _LEGAL.fullmatch(name):
+        allowed = "ASCII letters and digits, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' has characters other than {allowed}"
+    return None

@@ -18,8 +18,7 @@ import numpy as np
 
 from controller.metadata import blocks
 from controller.metadata.delta import distinct
-from controller.metadata.draft import TableDraft
-from controller.metadata.mapping_draft import MappingDraft
+from controller.metadata.draft import MappingDraft, TableDraft
 from controller.metadata.partition_records import changed, state_of
 from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import NO_ROW, TopicImage, Topics, order_by_topic
@@ -208,10 +207,7 @@ class TopicsDraft:
         if len(rest):
             rows, order, isr = rows[fits], order[fits], isr[fits]
         self._table.change(
-            rows,
-            isr=isr,
-            leader=block.leaders[order],
-            recovery_state=block.recovery_states[order],
+            rows, isr=isr, leader=block.leaders[order], recovery_state=block.recovery_states[order]
         )
         self._rows_changed.append(rows)
         for record in take(block, rest).records():
@@ -219,10 +215,7 @@ class TopicsDraft:
 
     def clear_elr(self, record: records.ClearElrRecord) -> None:
         table = self._table.view()
-        for row in table.rows_with_eligible_leaders().tolist():
-            place = table.place(row)
-            assert place is not None, f"row {row} is free"
-            topic_id, index = place
+        for topic_id, index, _ in table.partitions(table.rows_with_eligible_leaders()):
             if record.topic_name in ("", self._by_id.now[topic_id].name):
                 self.change_partition(
                     records.PartitionChangeRecord(

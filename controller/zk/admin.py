@@ -3,32 +3,41 @@
 A rule (`controller.decisions`) looks at an image of what ZooKeeper says and returns changes; here
 these become writes to the paths that administrators of the design would write to themselves. The
 controller then hears of them as it hears of anything in ZooKeeper: by its watches. Which paths
-those are is the layout's: `controller.zk.requests_v3`, and Kafka's own.
+those are is the layout's: `controller.zk.admin_nodes`, and Kafka's own.
 
 The answer leaves once the writes are done: that a topic is created, not that it has leaders.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
 from controller.config import ControllerConfig
-from controller.decisions import configs, existing_topics, reassignments, topics
+from controller.decisions import config_changes, existing_topics, new_topics, reassignments
 from controller.decisions.decision import Decision
 from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_image import Told, after, topic_id_of
-from controller.metadata.znode_reading import Assignments, calls, read_states
 from controller.writes import WRITES
-from controller.zk.concerned import concerned
-from controller.zk.config_nodes import config_operations, configs_for
+from controller.zk.admin_nodes import AdminNodes, allocate_producer_ids, elect_leaders
+from controller.zk.admin_requests import (
+    config_operations,
+    configs_for,
+    placed_partitions,
+    placed_topics,
+    topics_of,
+)
 from controller.zk.controller_context import Move
-from controller.zk.elect_leaders import elect_leaders
-from controller.zk.placement import placed_partitions, placed_topics
-from controller.zk.producer_ids import allocate_producer_ids
+from controller.zk.zk_metadata import (
+    Assignments,
+    ClusterUpdate,
+    assigned,
+    calls,
+    read_states,
+    topic_id_of,
+    updated,
+)
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import OffsetAndEpoch
@@ -63,7 +72,7 @@ from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
-__all__ = ["Admin", "Known", "Writes"]
+__all__ = ["Admin", "Known"]
 
 
 class Known(Protocol):
@@ -85,59 +94,14 @@ class Known(Protocol):
     def assignments(self) -> Assignments: ...
 
 
-class Writes(Protocol):
-    """Where a layout has administrators write what they want."""
-
-    def create_topics(
-        self, created: Mapping[str, Mapping[int, tuple[int, ...]]]
-    ) -> Iterator[Operation]: ...
-
-    def delete_topics(self, names: Sequence[str], image: MetadataImage) -> Iterator[Operation]: ...
-
-    def removed(self, names: Sequence[str], image: MetadataImage) -> Iterable[TopicPartition]:
-        """The partitions that are deleted by moving them to nobody."""
-        ...
-
-    def add_partitions(self, name: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]: ...
-
-    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Procedure[bool]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    config: ControllerConfig
-    random: Random
-
-    def decide(self, image: MetadataImage, body: object) -> Decision[Any]:
-        match body:
-            case CreateTopicsRequest():
-                placed = placed_topics(image, body, self.config)
-                return topics.decide_create_topics(image, placed, self.config, self.random)
-            case DeleteTopicsRequest():
-                return existing_topics.decide_delete_topics(image, body, self.config)
-            case CreatePartitionsRequest():
-                placed_request = placed_partitions(image, body)
-                return existing_topics.decide_create_partitions(image, placed_request, self.random)
-            case IncrementalAlterConfigsRequest():
-                return configs.decide_incremental_alter_configs(image, body, self.config)
-            case AlterConfigsRequest():
-                return configs.decide_alter_configs(image, body)
-            case AlterPartitionReassignmentsRequest():
-                return reassignments.decide_alter_reassignments(image, body, self.config)
-            case ListPartitionReassignmentsRequest():
-                return Decision(response=reassignments.list_reassignments(image, body))
-            case other:
-                raise AssertionError(f"not decided here: {other}")
-
-
 _DECIDED = (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    CreatePartitionsRequest,
-    IncrementalAlterConfigsRequest,
-    AlterConfigsRequest,
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
+    CreateTopicsRequest
+    | DeleteTopicsRequest
+    | CreatePartitionsRequest
+    | IncrementalAlterConfigsRequest
+    | AlterConfigsRequest
+    | AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
 )
 
 # Brokers forward these, too. What only a quorum's engine can answer is refused.
@@ -151,11 +115,12 @@ _BESIDE_WRITES: Mapping[type, Callable[..., object]] = {
 
 class Admin:
     def __init__(
-        self, rules: ControllerConfig, outbox: Outbox, random: Random, writes: Writes
+        self, rules: ControllerConfig, outbox: Outbox, random: Random, design: Design
     ) -> None:
-        self._rules = _Rules(config=rules, random=random)
+        self._rules = rules
+        self._random = random
         self._outbox = outbox
-        self._writes = writes
+        self._nodes = AdminNodes(design.layout)
 
     def serves(self, body: object) -> bool:
         return type(body) in WRITES or type(body) in _BESIDE_WRITES
@@ -176,7 +141,7 @@ class Admin:
             self._outbox.emit(Reply(token=request.token, body=answer))
         elif isinstance(body, ElectLeadersRequest) and context.design.has_preferred_leaders:
             image = yield from self._image(context, body)
-            elected = yield from elect_leaders(context.design, image, body, self._rules.config)
+            elected = yield from elect_leaders(context.design, image, body, self._rules)
             self._outbox.emit(Reply(token=request.token, body=elected))
         elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(context, body):
             message = (
@@ -191,7 +156,7 @@ class Admin:
 
     def _decide(self, context: Known, request: Request) -> Procedure[None]:
         image = yield from self._image(context, request.body)
-        decision = self._rules.decide(image, request.body)
+        decision = self._rule(image, request.body)
         operations = list(self._operations(image, decision, request.body))
         results = yield from calls(context.design, operations)
         failure = _failure(operations, results, request.body)
@@ -202,21 +167,43 @@ class Admin:
         else:
             self.refuse(request, *failure)
 
+    def _rule(self, image: MetadataImage, body: object) -> Decision[Any]:
+        config = self._rules
+        match body:
+            case CreateTopicsRequest():
+                placed = placed_topics(image, body, config)
+                return new_topics.decide_create_topics(image, placed, config, self._random)
+            case DeleteTopicsRequest():
+                return existing_topics.decide_delete_topics(image, body, config)
+            case CreatePartitionsRequest():
+                grown = placed_partitions(image, body)
+                return existing_topics.decide_create_partitions(image, grown, self._random)
+            case IncrementalAlterConfigsRequest():
+                return config_changes.decide_incremental_alter_configs(image, body, config)
+            case AlterConfigsRequest():
+                return config_changes.decide_alter_configs(image, body)
+            case AlterPartitionReassignmentsRequest():
+                return reassignments.decide_alter_reassignments(image, body, config)
+            case ListPartitionReassignmentsRequest():
+                return Decision(response=reassignments.list_reassignments(image, body))
+            case other:
+                raise AssertionError(f"not decided here: {other}")
+
     def _image(self, context: Known, body: object) -> Procedure[MetadataImage]:
         """What a rule looks at: all topics, the partitions of those that the request is about, and
         the configs that it may change.
         """
         moving = {of.topic for of in context.moves}
-        names = concerned(body, context.assignments, moving)
+        names = topics_of(body, context.assignments, moving)
         assignments = {name: context.assignments[name] for name in names}
         read = yield from _states_for(context, body, assignments)
-        states = {of: read.get(of) or _unled(replicas) for of, replicas in _each_of(assignments)}
+        states = {of: read.get(of) or _unled(assignments, of) for of in assigned(assignments)}
         states |= {
             of: move.shown_in(states[of]) for of, move in context.moves.items() if of in states
         }
         found = yield from configs_for(context.design, body)
-        told = Told(brokers=context.live, partitions=states, configs=found)
-        return after(_topics_alone(context.assignments), told)[0]
+        news = ClusterUpdate(brokers=context.live, partitions=states, configs=found)
+        return updated(_topics_alone(context.assignments), news)[0]
 
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
@@ -227,12 +214,12 @@ class Admin:
         match body:
             case CreateTopicsRequest():
                 new = then.topics.by_name.keys() - image.topics.by_name.keys()
-                yield from self._writes.create_topics(
+                yield from self._nodes.create_topics(
                     {name: _replicas(then, name) for name in sorted(new)}
                 )
             case DeleteTopicsRequest():
                 gone = image.topics.by_name.keys() - then.topics.by_name.keys()
-                yield from self._writes.delete_topics(sorted(gone), image)
+                yield from self._nodes.delete_topics(sorted(gone), image)
             case _:
                 pass
 
@@ -244,16 +231,16 @@ class Admin:
         match body:
             case DeleteTopicsRequest():
                 gone = image.topics.by_name.keys() - then.topics.by_name.keys()
-                removed = self._writes.removed(sorted(gone), image)
-                is_done = yield from self._writes.reassign(dict.fromkeys(removed, ()))
+                removed = self._nodes.removed(sorted(gone), image)
+                is_done = yield from self._nodes.reassign(dict.fromkeys(removed, ()))
             case CreatePartitionsRequest():
                 for name in sorted(topic.name for topic in body.topics):
                     before = _replicas(image, name)
                     every = _replicas(then, name).items()
                     new = {index: each for index, each in every if index not in before}
-                    is_done &= yield from self._writes.add_partitions(name, new)
+                    is_done &= yield from self._nodes.add_partitions(name, new)
             case AlterPartitionReassignmentsRequest() if decision.changes:
-                is_done = yield from self._writes.reassign(_targets(image, then))
+                is_done = yield from self._nodes.reassign(_targets(image, then))
             case _:
                 pass
         return is_done
@@ -280,15 +267,7 @@ def _states_for(
     is_known = context.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
         return context.states
-    every = [of for of, _ in _each_of(assignments)]
-    return (yield from read_states(context.design, assignments, every))
-
-
-def _each_of(assignments: Assignments) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
-    """Every partition, in order, with its replicas."""
-    for topic, partitions in sorted(assignments.items()):
-        for index, replicas in sorted(partitions.items()):
-            yield TopicPartition(topic, index), replicas
+    return (yield from read_states(context.design, assignments))
 
 
 def _topics_alone(assignments: Assignments) -> MetadataImage:
@@ -298,7 +277,8 @@ def _topics_alone(assignments: Assignments) -> MetadataImage:
     return _applied(MetadataImage(), changes)
 
 
-def _unled(replicas: tuple[int, ...]) -> PartitionState:
+def _unled(assignments: Assignments, of: TopicPartition) -> PartitionState:
+    replicas = assignments[of.topic][of.partition]
     return PartitionState(replicas=replicas, isr=replicas, leader=NO_LEADER)
 
 

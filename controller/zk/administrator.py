@@ -1,39 +1,38 @@
 """ZkAdministrator: what a controller would do for clients, on every broker, where there is none.
 
 A core beside the broker. It reads the cluster for each request and writes what the request means
-where an administrator of the design would write it (`controller.zk.requests_v2`); the brokers hear
+where an administrator of the design would write it (`controller.zk.admin_nodes`); the brokers hear
 of it by their watches. It is no controller: two of them may decide at the same time, and what one
 of them could undo of the other's lies in one node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import (
+from controller.zk.admin import Admin
+from controller.zk.controller_context import Move
+from controller.zk.zk_metadata import (
     Assignments,
     children,
-    decoded,
     ensure_roots,
     partitions_under,
+    read_all,
     read_assignments,
     read_brokers,
     read_states,
 )
-from controller.zk.admin import Admin
-from controller.zk.controller_context import Move
-from controller.zk.requests_v2 import V2Writes
 from quorum.core.effects import Effect, Event, Request
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
-from quorum.zookeeper.zk_procedures import Procedure, Procedures, all_at_once
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
-from wire.zk.replica_znodes import ReplicaList
-from wire.zk.session import GetData, Session, SessionChanged
+from wire.zk.session import Session, SessionChanged
+from wire.zk.znodes import ReplicaList
 
 __all__ = ["ZkAdministrator"]
 
@@ -57,7 +56,7 @@ class ZkAdministrator:
         self._outbox = Outbox(owner)
         resumes = not design.hears_session_at_once
         self._procedures = Procedures(self._outbox, session, resumes=resumes)
-        self._admin = Admin(rules, self._outbox, random, V2Writes())
+        self._admin = Admin(rules, self._outbox, random, design)
 
     def serves(self, body: object) -> bool:
         return self._admin.serves(body)
@@ -81,7 +80,7 @@ class ZkAdministrator:
         names = yield from children(paths.TOPICS)
         assignments = yield from read_assignments(self._design, names)
         states = yield from read_states(self._design, assignments)
-        moves = yield from _under_way(states)
+        moves = yield from _under_way(self._design, states)
         read = _Read(
             design=self._design, live=live, assignments=assignments, states=states, moves=moves
         )
@@ -98,17 +97,15 @@ class ZkAdministrator:
 
 
 def _under_way(
-    states: Mapping[TopicPartition, PartitionState],
+    design: Design, states: Mapping[TopicPartition, PartitionState]
 ) -> Procedure[Mapping[TopicPartition, Move]]:
-    """What leaders have been asked to move, and have not ended; not what is to go."""
+    """The moves that leaders were asked for and have not ended; not the removals."""
     root = paths.V2_PARTITIONS_REASSIGNED
     named = yield from partitions_under(root, watch=False)
-    found = yield from all_at_once(
-        GetData(path=paths.partition_under(root, of.topic, of.partition)) for of in named
-    )
-    listed = [decoded(each, ReplicaList.decode) for each in found]
+    nodes = {of: paths.partition_under(root, of.topic, of.partition) for of in named}
+    found = yield from read_all(replace(design, pipelines_writes=True), nodes, ReplicaList.decode)
     return {
-        of: Move(original=states[of].replicas, target=each.replicas)
-        for of, each in zip(named, listed, strict=True)
-        if each is not None and each.replicas and of in states
+        of: Move(original=states[of].replicas, target=listed.replicas)
+        for of, (listed, _) in found.items()
+        if listed.replicas and of in states
     }

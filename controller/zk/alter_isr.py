@@ -1,25 +1,24 @@
-"""AlterIsr on the controller's side: answered when it is heard, carried out, then commanded.
+"""AlterIsr on the controller's side: a request is answered at once, then written, then commanded.
 
-Refused are a broker of another generation, a leader of another epoch, a version that is not the
-latest, and an ISR with a replica that is not one, or is not alive: the controller knows, though the
-leader may see it fetch. What is accepted is written at that version; the command that follows has
-the next one, in the same leader epoch. Where nothing is written, because something else has changed
-the state, or because this very change was written before a connection went, the leader is told how
-things stand: it waits for no less.
+The controller refuses a broker of another generation, a leader of another epoch, a version that is
+not the latest, and an ISR with a broker that is no replica or is not alive: the controller knows
+that, though the leader may see it fetch. An accepted ISR is written at the version of the request.
+The command that follows has the next version, in the same leader epoch. If nothing is written,
+because the state has changed or because this very change was written before a connection was lost,
+the leader is sent the present state: it waits for a command.
 
-The commands may wait for those of other changes (`propagation_delay_ms`): fewer requests, for news
-that come later.
+Commands may wait for those of other changes (`propagation_delay_ms`): fewer requests, later news.
 
 Source: KIP-497 (seed 003).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import read_states
 from controller.zk.controller_context import Context
-from controller.zk.stage import Stage
+from controller.zk.state_machines import StateMachines
+from controller.zk.zk_metadata import read_states
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure
@@ -39,16 +38,9 @@ _OUT_OF_DATE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
 
 
 class IsrChanges:
-    def __init__(
-        self,
-        context: Context,
-        stage: Stage,
-        *,
-        is_deleted: Callable[[TopicPartition], bool],
-    ) -> None:
+    def __init__(self, context: Context, stage: StateMachines) -> None:
         self._context = context
         self._stage = stage
-        self._is_deleted = is_deleted  # its replicas must not hear of it any more
         self._untold: dict[TopicPartition, None] = {}
         self._tell_ms: int | None = None  # when they are told
 
@@ -78,7 +70,7 @@ class IsrChanges:
             )
 
     def _state(self, of: TopicPartition) -> PartitionState | None:
-        return None if self._is_deleted(of) else self._context.states.get(of)
+        return None if self._context.is_deleting(of) else self._context.states.get(of)
 
     def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
         context = self._context
@@ -94,7 +86,7 @@ class IsrChanges:
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             told = wanted[of]  # what held when it was asked may hold no more
-            if state is None or self._is_deleted(of):
+            if state is None or self._context.is_deleting(of):
                 return None
             if refusal(state, told, asker, context.live) is not ErrorCode.NONE:
                 return None
@@ -113,7 +105,7 @@ class IsrChanges:
 
     def _propagate(self) -> None:
         untold, self._untold, self._tell_ms = self._untold, {}, None
-        self._stage.tell(of for of in untold if not self._is_deleted(of))
+        self._stage.tell(of for of in untold if not self._context.is_deleting(of))
 
     def tick(self, now_ms: int) -> None:
         if self._tell_ms is not None and now_ms >= self._tell_ms:

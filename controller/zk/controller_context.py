@@ -1,18 +1,25 @@
-"""What lies before an active controller: the cluster as it has read it, and its ways to act.
+"""What an active controller works with: the cluster as it has read it, and its means to act.
 
 Holds, and decides nothing. Everything here is dropped with the controllership.
+
+Authorization: nobody is authenticated here. Every connection is User:ANONYMOUS, as with Kafka on a
+PLAINTEXT listener, and may act for the cluster (CLUSTER_ACTION) if `super.users` names that user,
+or if no authorizer is configured. Source: KIP-497 (seed 003), "a new AlterIsr API which requires
+CLUSTER_ACTION permission".
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import read_brokers
-from controller.zk.authorizer import EVERYBODY, Authorizer
+from controller.zk.commands import Batch, Commands, Sender
+from controller.zk.commands import Request as Command
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Batch, Commands, Sender
+from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.store import StateStore
+from controller.zk.zk_metadata import read_brokers
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -20,7 +27,37 @@ from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 
-__all__ = ["Context", "Move", "ZkControllerConfig"]
+__all__ = [
+    "ANONYMOUS",
+    "EVERYBODY",
+    "Authorizer",
+    "Context",
+    "Duties",
+    "Move",
+    "Periodic",
+    "ZkControllerConfig",
+]
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizer:
+    super_users: tuple[str, ...]
+
+    @classmethod
+    def of(cls, class_name: str, super_users: str) -> "Authorizer":
+        """As `authorizer.class.name` and `super.users` of server.properties say."""
+        if not class_name:
+            return EVERYBODY
+        named = (each.strip() for each in super_users.split(";"))
+        return cls(super_users=tuple(each for each in named if each))
+
+    def allows_cluster_action(self, principal: str = ANONYMOUS) -> bool:
+        return principal in self.super_users
+
+
+EVERYBODY = Authorizer(super_users=(ANONYMOUS,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +113,8 @@ class Context:
     assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
-    now_ms: int = 0  # of the event that is being dealt with
+    deleting: dict[str, None] = field(default_factory=dict)  # topics whose deletion has begun
+    now_ms: int = 0  # of the present event
 
     @property
     def design(self) -> Design:
@@ -86,6 +124,10 @@ class Context:
     def is_unclean_allowed(self) -> bool:
         asked = self.config.is_unclean_allowed
         return self.design.is_unclean_by_default if asked is None else asked
+
+    def is_deleting(self, of: TopicPartition) -> bool:
+        """Its replicas must not hear of it any more."""
+        return of.topic in self.deleting
 
     def partitions(self, topics: Iterable[str] | None = None) -> Iterator[TopicPartition]:
         """Every assigned partition, or those of `topics`, in order."""
@@ -97,16 +139,22 @@ class Context:
         return self.assignments.get(of.topic, {}).get(of.partition, ())
 
     def read_live_brokers(self) -> Procedure[None]:
-        """Reads the brokers, and watches who comes and goes."""
+        """Read the live brokers, and watch their list."""
         self.live = yield from read_brokers(self.design, watch=True)
         self.commands.brokers_are(self.live)
 
     def notices_brokers(self, *, gone: Iterable[int], new: Iterable[int]) -> None:
         """The live brokers were read: what is done next is because of them."""
-        for broker_id in sorted(new):
-            self.milestones.begin(Cause(Occasion.BROKER_JOINED, broker_id), heard=paths.BROKER_IDS)
-        for broker_id in sorted(gone):
-            self.milestones.begin(Cause(Occasion.BROKER_FAILED, broker_id), heard=paths.BROKER_IDS)
+        for occasion, ids in ((Occasion.BROKER_JOINED, new), (Occasion.BROKER_FAILED, gone)):
+            for broker_id in sorted(ids):
+                self.milestones.begin(Cause(occasion, broker_id), heard=paths.BROKER_IDS)
+
+    def remaining(
+        self, partitions: Iterable[TopicPartition], broker_id: int
+    ) -> tuple[TopicPartition, ...]:
+        """Those of `partitions` that the broker leads."""
+        states = ((of, self.states.get(of)) for of in partitions)
+        return tuple(of for of, state in states if state and state.leader == broker_id)
 
     def tell(self, batch: Batch) -> None:
         sender = Sender(
@@ -116,3 +164,54 @@ class Context:
         )
         for broker_id, request in batch.requests(self.design, sender, self.live):
             self.commands.send(broker_id, request, self.now_ms)
+
+
+class Periodic:
+    """Submits a procedure every `interval_ms` for as long as it is wanted."""
+
+    def __init__(
+        self, context: Context, interval_ms: int, name: str, start: Callable[[], Procedure[None]]
+    ) -> None:
+        self._context = context
+        self._interval_ms = interval_ms
+        self._name = name
+        self._start = start
+        self._next_ms: int | None = None
+
+    def tick(self, now_ms: int, *, is_wanted: bool) -> None:
+        is_due = self._next_ms is not None and now_ms >= self._next_ms
+        if not is_wanted:
+            self._next_ms = None
+        elif is_due or self._next_ms is None:
+            self._next_ms = now_ms + self._interval_ms
+            if is_due:
+                self._context.procedures.submit(self._name, self._start)
+
+    def deadline_ms(self, *, is_wanted: bool) -> int | None:
+        return self._context.now_ms if is_wanted and self._next_ms is None else self._next_ms
+
+
+class Duties(Protocol):
+    """What an active controller has to do, whatever the design: the seam under `zk_controller`."""
+
+    def take_over(self) -> Procedure[None]:
+        """A new controller begins: read the cluster, and send it to the brokers."""
+        ...
+
+    def watch_fired(self, path: str) -> None: ...
+
+    def controlled_shutdown(self, request: Request) -> Procedure[None]:
+        """A broker wants to stop: answered when its leaderships have moved, or cannot move."""
+        ...
+
+    def alter_isr(self, request: Request) -> None:
+        """A leader asks for ISR changes: answered at once."""
+        ...
+
+    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
+        """A broker has answered a command; None: it never will."""
+        ...
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None: ...

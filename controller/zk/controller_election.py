@@ -14,17 +14,7 @@ from dataclasses import dataclass
 
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
-from wire.zk.session import (
-    Create,
-    Created,
-    Data,
-    Exists,
-    Found,
-    GetData,
-    Session,
-    SetData,
-    Written,
-)
+from wire.zk.session import Create, Created, Data, Exists, Found, GetData, Session, SetData, Written
 from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
 
 __all__ = ["NO_CONTROLLER", "Lost", "Controllership", "Race", "run_for_controller"]
@@ -91,9 +81,7 @@ def _begin_controllership() -> Procedure[Race]:
         epoch = _epoch(found.data) + 1
         written = yield from one(
             SetData(
-                path=paths.CONTROLLER_EPOCH,
-                data=encode_epoch(epoch),
-                version=found.stat.version,
+                path=paths.CONTROLLER_EPOCH, data=encode_epoch(epoch), version=found.stat.version
             )
         )
         if isinstance(written, Written):

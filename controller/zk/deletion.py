@@ -1,8 +1,7 @@
-"""Deleting topics: all replicas stop serving, then all of them lose their logs, then the znodes go.
+"""Deletion of topics: all replicas stop serving, then lose their logs, then the znodes are deleted.
 
-A replica whose broker is down, or that has refused, makes its topic wait: until the broker is back,
-and in any case until a repeated task tries again (`delete_retry_ms`). A topic that is being
-reassigned waits, too.
+A replica whose broker is down, or that has refused, makes its topic wait until the broker is back
+or a repeated task tries again (`delete_retry_ms`). A topic that is being reassigned waits, too.
 
 Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event queue model".
 """
@@ -10,11 +9,10 @@ Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import calls, children, state_path
-from controller.zk.controller_context import Context
-from controller.zk.notify import Batch
-from controller.zk.stage import Stage
-from controller.zk.states import PartitionStage, ReplicaStage
+from controller.zk.commands import Batch
+from controller.zk.controller_context import Context, Periodic
+from controller.zk.state_machines import PartitionStage, ReplicaStage, StateMachines
+from controller.zk.zk_metadata import calls, children, state_path
 from quorum.zookeeper.zk_procedures import Procedure, one_by_one
 from wire.errors import ErrorCode
 from wire.zk import paths
@@ -32,27 +30,21 @@ _ENDED = (ReplicaStage.DELETION_SUCCESSFUL, ReplicaStage.NON_EXISTENT)
 
 
 class Deletions:
-    def __init__(self, context: Context, stage: Stage) -> None:
+    def __init__(self, context: Context, stage: StateMachines) -> None:
         self._context = context
         self._stage = stage
-        self._pending: dict[str, None] = {}
         self._waiting: dict[str, None] = {}  # until their partitions have moved
-        self._next_retry_ms: int | None = None
+        self._retry = Periodic(context, context.config.delete_retry_ms, "deletions", self.go_on)
         self.awaited: set[str] = set()  # to be deleted, created, and not heard of yet
 
-    def concerns(self, of: TopicPartition) -> bool:
-        return self.ends(of.topic)
-
-    def ends(self, topic: str) -> bool:
-        return topic in self._pending
-
     def shown(self, of: TopicPartition) -> PartitionState:
-        """As metadata tells of it: who comes while it is deleted must not take it for there."""
+        """As metadata shows it: a broker that joins meanwhile must not take it for present."""
         state = self._context.states[of]
-        return replace(state, leader=LEADER_DURING_DELETION) if self.concerns(of) else state
+        is_deleting = self._context.is_deleting(of)
+        return replace(state, leader=LEADER_DURING_DELETION) if is_deleting else state
 
     def asked(self) -> Procedure[None]:
-        """What /admin/delete_topics names; what is no topic is taken off the list."""
+        """Read /admin/delete_topics; names of unknown topics are taken off the list."""
         context = self._context
         names = yield from children(paths.DELETE_TOPICS, watch=True)
         unknown = [name for name in names if name not in context.assignments]
@@ -64,21 +56,21 @@ class Deletions:
         }
         gone = [name for name in unknown if name not in self.awaited]
         yield from one_by_one(Delete(path=f"{paths.DELETE_TOPICS}/{name}") for name in gone)
-        wanted = [name for name in names if name in context.assignments]
-        self._waiting |= dict.fromkeys(name for name in wanted if name not in self._pending)
+        known = [name for name in names if name in context.assignments]
+        self._waiting |= dict.fromkeys(name for name in known if name not in context.deleting)
         yield from self.go_on()
 
     def _begin_waiting(self) -> None:
-        """The topics of which nothing moves."""
+        """Begin with the waiting topics of which no partition moves."""
         moving = {of.topic for of in self._context.moves}
         for topic in [each for each in self._waiting if each not in moving]:
             del self._waiting[topic]
             if topic in self._context.assignments:
-                self._pending[topic] = None
+                self._context.deleting[topic] = None
                 self._begin(topic)
 
     def _begin(self, topic: str) -> None:
-        """Nobody leads it any more, and everybody knows."""
+        """Its partitions go offline, and all brokers are told."""
         context, batch = self._context, Batch()
         for of in context.partitions([topic]):
             if of in context.states:
@@ -91,9 +83,9 @@ class Deletions:
         context.tell(batch)
 
     def go_on(self) -> Procedure[None]:
-        """Start what can be started, end what is done."""
+        """Start the deletions that can start, and end those that are complete."""
         self._begin_waiting()
-        for topic in list(self._pending):
+        for topic in list(self._context.deleting):
             self._start(topic)
             replicas = self._replicas(topic)
             if len(self._stage.replicas.among(replicas, *_ENDED)) == len(replicas):
@@ -128,7 +120,7 @@ class Deletions:
             [f"{paths.DELETE_TOPICS}/{topic}"],
         ):
             yield from calls(context.design, (Delete(path=path) for path in level))
-        del self._pending[topic]
+        del self._context.deleting[topic]
         self._stage.forget(topic)
         context.outbox.trace("topic-deleted", topic=topic)
 
@@ -141,11 +133,11 @@ class Deletions:
             stages.become(replica, ReplicaStage.DELETION_INELIGIBLE)
 
     def obeyed(self, broker_id: int, command: StopReplicaRequest, answer: object) -> None:
-        """The callback of a request, as an event of the queue."""
-        if not self._pending:
+        """A broker has answered a StopReplica (or never will: None)."""
+        if not self._context.deleting:
             return
         stages = self._stage.replicas
-        replicas = [(of, broker_id) for of in command.partitions if self.concerns(of)]
+        replicas = [(of, broker_id) for of in command.partitions if self._context.is_deleting(of)]
         refused = refusals(answer)
         for replica in stages.among(replicas, ReplicaStage.DELETION_STARTED):
             has_failed = refused is None or replica[0] in refused
@@ -156,20 +148,15 @@ class Deletions:
         if refused is not None:
             self._context.procedures.submit("deletions", self.go_on)
 
+    @property
+    def _is_pending(self) -> bool:
+        return bool(self._context.deleting or self._waiting)
+
     def tick(self, now_ms: int) -> None:
-        interval_ms = self._context.config.delete_retry_ms
-        if not self._pending and not self._waiting:
-            self._next_retry_ms = None
-        elif self._next_retry_ms is None:
-            self._next_retry_ms = now_ms + interval_ms
-        elif now_ms >= self._next_retry_ms:
-            self._next_retry_ms = now_ms + interval_ms
-            self._context.procedures.submit("deletions", self.go_on)
+        self._retry.tick(now_ms, is_wanted=self._is_pending)
 
     def deadline_ms(self) -> int | None:
-        if (self._pending or self._waiting) and self._next_retry_ms is None:
-            return self._context.now_ms
-        return self._next_retry_ms
+        return self._retry.deadline_ms(is_wanted=self._is_pending)
 
 
 def refusals(answer: object) -> set[TopicPartition] | None:

@@ -2,7 +2,7 @@
 
 An event reads what there is, decides for all partitions that it concerns, writes with all calls in
 flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
-replicas (`controller.zk.states`). Deletion of topics is in `deletion.py`, reassignment in
+replicas (`controller.zk.state_machines`). Deletion of topics is in `deletion.py`, reassignment in
 `moving.py`, preferred leaders are in `preferring.py`.
 
 Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
@@ -10,21 +10,15 @@ Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improve
 
 from collections.abc import Callable, Iterable
 
-from controller.metadata.znode_reading import (
-    calls,
-    children,
-    decoded,
-    read_assignments,
-    read_states,
-)
 from controller.zk.alter_isr import IsrChanges
+from controller.zk.commands import Batch
+from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.deletion import Deletions
-from controller.zk.moving import Moving
-from controller.zk.notify import Batch
-from controller.zk.notify import Request as Command
-from controller.zk.preferring import Preferring
-from controller.zk.stage import Stage
+from controller.zk.preferred_leaders import PreferredLeaders
+from controller.zk.state_machines import StateMachines
+from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
+from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure
@@ -46,11 +40,11 @@ __all__ = ["RedesignDuties"]
 class RedesignDuties:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._stage = Stage(context)
+        self._stage = StateMachines(context)
         self._deletions = Deletions(context, self._stage)
-        self._moving = Moving(context, self._stage, is_deleted=self._deletions.concerns)
-        self._isr_changes = IsrChanges(context, self._stage, is_deleted=self._deletions.concerns)
-        self._preferring = Preferring(context, self._stage, is_deleted=self._deletions.concerns)
+        self._reassigner = Reassigner(context, self._stage)
+        self._isr_changes = IsrChanges(context, self._stage)
+        self._preferred = PreferredLeaders(context, self._stage)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._dealt_with: dict[int, int] = {}  # generations of brokers
         self._unborn: dict[TopicPartition, None] = {}
@@ -67,26 +61,24 @@ class RedesignDuties:
         context.states = yield from read_states(context.design, context.assignments)
         self._stage.begin()
         self._tell_everything(context.live)
-        yield from self._stage.elect_offline(but=self._deletions.concerns)
+        yield from self._stage.elect_offline()
         yield from self._stage.elect(self._with_dead_members())
         if context.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
-        yield from self._moving.asked()
-        yield from self._preferring.asked()
+        yield from self._reassigner.asked()
+        yield from self._preferred.asked()
 
     def _with_dead_members(self) -> list[TopicPartition]:
-        """Finds the brokers that died while there was no controller: mostly the one before us."""
+        """Partitions of brokers that died while there was no controller: mostly the former one."""
         context = self._context
-        return [of for of in context.partitions() if self._has_dead_member(of)]
-
-    def _has_dead_member(self, of: TopicPartition) -> bool:
-        state = self._context.states.get(of)
-        return (
-            state is not None
-            and not self._deletions.concerns(of)
-            and not self._context.live.keys() >= set(state.isr)
-        )
+        return [
+            of
+            for of in context.partitions()
+            if not context.is_deleting(of)
+            and (state := context.states.get(of)) is not None
+            and not context.live.keys() >= set(state.isr)
+        ]
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
         """What they have to hold, and nothing else: who was away while a partition moved from it,
@@ -96,7 +88,7 @@ class RedesignDuties:
         for broker_id in asked:
             batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
         for of, state in context.states.items():
-            if not self._deletions.concerns(of):  # who has deleted it must not begin anew
+            if not context.is_deleting(of):  # who has deleted it must not begin anew
                 batch.tell(asked.intersection(context.replicas(of)), of, state)
         batch.metadata |= {of: self._deletions.shown(of) for of in context.states}
         batch.update(asked)
@@ -126,13 +118,13 @@ class RedesignDuties:
 
     def _broker_failed(self, dead: list[int]) -> Procedure[None]:
         context = self._context
-        concerned = [
+        affected = [
             of
             for of in context.partitions()
-            if not set(dead).isdisjoint(context.replicas(of)) and not self._deletions.concerns(of)
+            if not set(dead).isdisjoint(context.replicas(of)) and not context.is_deleting(of)
         ]
         self._stage.brokers_down(dead)
-        yield from self._stage.elect(concerned, without=dead)
+        yield from self._stage.elect(affected, without=dead)
         self._deletions.brokers_down(dead)
         batch = Batch()
         batch.update(context.live)
@@ -145,8 +137,8 @@ class RedesignDuties:
         others.update(context.live.keys() - set(new))
         context.tell(others)
         self._tell_everything(new)
-        yield from self._stage.elect_offline(but=self._deletions.concerns)
-        yield from self._moving.look()
+        yield from self._stage.elect_offline()
+        yield from self._reassigner.look()
         yield from self._deletions.go_on()
 
     # --- topics -------------------------------------------------------------------------------
@@ -175,7 +167,7 @@ class RedesignDuties:
         """Partition expansion; what the controller has written itself is known already."""
         context = self._context
         found = yield from read_assignments(context.design, [topic], watch=True)
-        if topic not in found or topic not in context.assignments or self._deletions.ends(topic):
+        if topic not in found or topic not in context.assignments or topic in context.deleting:
             return
         known = context.assignments[topic]
         added = {number: each for number, each in found[topic].items() if number not in known}
@@ -199,9 +191,7 @@ class RedesignDuties:
         if listed:
             context.milestones.begin(Cause(Occasion.ISR), heard=paths.ISR_CHANGES)
         asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
-        known = sorted(
-            of for of in asked if context.replicas(of) and not self._deletions.concerns(of)
-        )
+        known = sorted(of for of in asked if context.replicas(of) and not context.is_deleting(of))
         states = yield from read_states(context.design, context.assignments, known)
         context.states |= states
         batch = Batch(metadata=dict(states))
@@ -209,7 +199,7 @@ class RedesignDuties:
             batch.update(context.live)
         context.tell(batch)
         yield from calls(context.design, (Delete(path=path) for path in notes))
-        yield from self._moving.look()
+        yield from self._reassigner.look()
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
         context = self._context
@@ -224,27 +214,21 @@ class RedesignDuties:
             context.outbox.emit(Reply(token=request.token, body=refused))
             return
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
-        concerned = [
+        affected = [
             of
             for of in context.partitions()
-            if leaving in context.replicas(of) and not self._deletions.concerns(of)
+            if leaving in context.replicas(of) and not context.is_deleting(of)
         ]
-        yield from self._stage.elect(concerned, without=[leaving], is_orderly=True)
-        led = [
-            of
-            for of in concerned
-            if (state := context.states.get(of)) is not None and state.leader == leaving
-        ]
+        yield from self._stage.elect(affected, without=[leaving], is_orderly=True)
+        led = context.remaining(affected, leaving)
         batch = Batch()
-        for of in concerned:
+        for of in affected:
             if of not in led:
                 batch.stop(leaving, of, delete=False)
         context.tell(batch)
         if not context.design.batches_commands:
-            context.tell(
-                batch
-            )  # KafkaController and ReplicaStateMachine: each has a batch of its own
-        answer = ControlledShutdownResponse(remaining=tuple(led))
+            context.tell(batch)  # KafkaController and ReplicaStateMachine have a batch each
+        answer = ControlledShutdownResponse(remaining=led)
         context.outbox.emit(Reply(token=request.token, body=answer))
 
     # --- events -------------------------------------------------------------------------------
@@ -255,8 +239,8 @@ class RedesignDuties:
             paths.BROKER_IDS: self.brokers_changed,
             paths.TOPICS: self.topics_changed,
             paths.DELETE_TOPICS: self.topics_to_delete,
-            paths.REASSIGN_PARTITIONS: self._moving.asked,
-            paths.PREFERRED_REPLICA_ELECTION: self._preferring.asked,
+            paths.REASSIGN_PARTITIONS: self._reassigner.asked,
+            paths.PREFERRED_REPLICA_ELECTION: self._preferred.asked,
             paths.ISR_CHANGES: self.isr_changed,
         }
         if path in events:
@@ -265,7 +249,7 @@ class RedesignDuties:
             topic = paths.last_name(path)
             submit(path, lambda: self.assignment_changed(topic))
         elif paths.partition_of(path) is not None:
-            submit("reassigned partitions", self._moving.look)
+            submit("reassigned partitions", self._reassigner.look)
 
     def alter_isr(self, request: Request) -> None:
         self._isr_changes.asked(request)
@@ -277,8 +261,8 @@ class RedesignDuties:
     def tick(self, now_ms: int) -> None:
         self._deletions.tick(now_ms)
         self._isr_changes.tick(now_ms)
-        self._preferring.tick(now_ms)
+        self._preferred.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        parts = (self._preferring, self._deletions, self._isr_changes)
+        parts = (self._preferred, self._deletions, self._isr_changes)
         return earliest(*(part.deadline_ms() for part in parts))

@@ -20,15 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.metadata.znode_reading import (
-    Assignments,
-    States,
-    calls,
-    read_states,
-    state_path,
-)
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.zk_metadata import Assignments, States, calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import TopicPartition

@@ -2,27 +2,22 @@
 
 One synchronous write a partition, one procedure after the other: the order of events is the
 "controller lock". What a leader does to its ISR is not told to the controller: it reads before it
-decides. Reassignment has an agent of its own (`controller.zk.agent`).
+decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
 
 Not in the document, and named so in docs/zookeeper-mode.md: controlled shutdown, which seed 001
 describes as what such a controller did later.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.metadata.znode_reading import (
-    children,
-    partitions_under,
-    read_assignments,
-    read_states,
-)
-from controller.zk import electing, v3_paths
-from controller.zk.agent import ReassignmentAgent
+from controller.zk import leader_selection, reassignment_agent
+from controller.zk.commands import Batch
+from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
-from controller.zk.notify import Batch
-from controller.zk.notify import Request as Command
+from controller.zk.reassignment_agent import ReassignmentAgent
+from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -52,7 +47,7 @@ class V3Duties:
         context.assignments = yield from read_assignments(context.design, names)
         context.states = yield from read_states(context.design, context.assignments)
         yield from self._agent.read()
-        self._tell_all()
+        self._tell_init(context.live)
         yield from self.on_broker_change()
         without = [of for of in context.partitions() if of not in context.states]
         yield from self.init_leaders(without)
@@ -60,14 +55,17 @@ class V3Duties:
         yield from self.on_partitions_add()
         yield from self.on_partitions_remove()
 
-    def _tell_all(self) -> None:
-        """INIT: every broker hears of all that is its own, since it may have missed anything."""
-        context = self._context
-        batch = Batch(is_init=True)
-        for broker_id in context.live:
-            batch.leader_and_isr[broker_id] = {}  # also of one that has nothing
+    def _tell_init(self, broker_ids: Collection[int]) -> None:
+        """INIT: send each broker all that is its own, since it may have missed anything.
+
+        A new broker may have read the nodes too early, or not at all, while it registered. What has
+        moved away from it meanwhile is not named: there was no broker to send a StopReplica to.
+        """
+        context, batch = self._context, Batch(is_init=True)
+        for broker_id in broker_ids:
+            batch.leader_and_isr[broker_id] = {}  # also for a broker that has nothing
         for of, state in context.states.items():
-            batch.tell(self._holders(of), of, state)
+            batch.tell([each for each in self._holders(of) if each in broker_ids], of, state)
         context.tell(batch)
 
     # --- A. broker failure --------------------------------------------------------------------
@@ -77,21 +75,11 @@ class V3Duties:
         before = set(context.live)
         yield from context.read_live_brokers()
         context.notices_brokers(gone=before - set(context.live), new=set(context.live) - before)
-        self._tell_new(set(context.live) - before)
+        self._tell_init(set(context.live) - before)
         set_p = [of for of in context.partitions() if self._may_change(of)]
         how = Election.UNCLEAN if context.is_unclean_allowed else Election.ONLINE
         yield from self._change(set_p, how, without=())
         yield from self.init_leaders([of for of in set_p if of not in context.states])
-
-    def _tell_new(self, new: set[int]) -> None:
-        """What was decided while they registered: they have read it too early, or not at all. What
-        has moved from them meanwhile is not named: a StopReplica went to nobody."""
-        batch = Batch(is_init=True)
-        for broker_id in new:
-            batch.leader_and_isr[broker_id] = {}
-        for of, state in self._context.states.items():
-            batch.tell(new.intersection(self._holders(of)), of, state)
-        self._context.tell(batch)
 
     def _may_change(self, of: TopicPartition) -> bool:
         """Is a replica, or the leader, no longer live?"""
@@ -107,7 +95,7 @@ class V3Duties:
     def _change(
         self, set_p: Iterable[TopicPartition], how: Election, *, without: Iterable[int]
     ) -> Procedure[None]:
-        """Elect where it must be, and tell the replicas."""
+        """Elect where an election is needed, and send the result to the replicas."""
         context = self._context
         live = context.live.keys() - set(without)
         before: dict[TopicPartition, PartitionState] = {}
@@ -116,7 +104,7 @@ class V3Duties:
             if state is None:
                 return None
             before[of] = state
-            after = electing.elected(state, live, how)
+            after = leader_selection.elected(state, live, how)
             leaves = bool(without) and (after is None or after.leader == NO_LEADER)
             return None if leaves else after
 
@@ -128,7 +116,7 @@ class V3Duties:
         context.tell(batch)
 
     def _holders(self, of: TopicPartition) -> tuple[int, ...]:
-        """Assigned, or on the way to being assigned."""
+        """The brokers that are assigned, or will be."""
         return tuple(dict.fromkeys((*self._context.replicas(of), *self._agent.target(of))))
 
     # --- B. topics ----------------------------------------------------------------------------
@@ -158,7 +146,7 @@ class V3Duties:
             if state is not None:  # another controller was here before
                 known[of] = state
                 return None
-            return electing.initial(context.replicas(of), context.live)
+            return leader_selection.initial(context.replicas(of), context.live)
 
         written = yield from context.store.change(set_p, context.assignments, decide)
         context.states |= known | written
@@ -182,7 +170,7 @@ class V3Duties:
 
     def on_partitions_add(self) -> Procedure[None]:
         context = self._context
-        added = yield from v3_paths.read_replicas(context.design, paths.PARTITIONS_ADD)
+        added = yield from reassignment_agent.read_replicas(context.design, paths.PARTITIONS_ADD)
         wanted = {
             of: each.replicas
             for of, each in added.items()
@@ -198,29 +186,25 @@ class V3Duties:
             }
         yield from self.init_leaders(list(wanted))
         for of in added:
-            yield from v3_paths.remove(paths.PARTITIONS_ADD, of)
+            yield from reassignment_agent.remove(paths.PARTITIONS_ADD, of)
         for topic in dict.fromkeys(of.topic for of in wanted):
-            yield from self._write_assignment(topic)
+            yield from reassignment_agent.write_assignment(topic, context.assignments[topic])
 
     def on_partitions_remove(self) -> Procedure[None]:
         context = self._context
         removed = yield from partitions_under(paths.PARTITIONS_REMOVE)
         self._stop(removed)
         for of in removed:
-            yield from v3_paths.remove(paths.PARTITIONS_REMOVE, of)
+            yield from reassignment_agent.remove(paths.PARTITIONS_REMOVE, of)
         for topic in dict.fromkeys(of.topic for of in removed):
             if topic not in context.assignments:
                 continue
             numbers = {of.partition for of in removed if of.topic == topic}
             kept = {n: each for n, each in context.assignments[topic].items() if n not in numbers}
             context.assignments[topic] = kept
-            yield from self._write_assignment(topic)
+            yield from reassignment_agent.write_assignment(topic, context.assignments[topic])
         for of in removed:  # the state would make a partition of the same number an old one
             yield from one(Delete(path=paths.partition_leader_and_isr(of.topic, of.partition)))
-
-    def _write_assignment(self, topic: str) -> Procedure[None]:
-        replicas: Mapping[int, tuple[int, ...]] = self._context.assignments[topic]
-        yield from v3_paths.write_assignment(topic, replicas)
 
     # --- events -------------------------------------------------------------------------------
 
@@ -246,12 +230,7 @@ class V3Duties:
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         set_p = [of for of in context.partitions() if leaving in context.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
-        remaining = [
-            of
-            for of in set_p
-            if (state := context.states.get(of)) is not None and state.leader == leaving
-        ]
-        answer = ControlledShutdownResponse(remaining=tuple(remaining))
+        answer = ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
         context.outbox.emit(Reply(token=request.token, body=answer))
 
     def alter_isr(self, request: Request) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from controller import controller
 from controller.accumulator import Accumulator
 from controller.controller import Controller
-from controller.decisions import brokers, columns, configs, partitions
+from controller.decisions import brokers, columns, config_changes, failover
 from controller.metadata import (
     alter_partition,
     election,
@@ -38,9 +38,9 @@ _changed = partition_records.changed
 _completed = reassignment.completed
 _refusal = alter_partition.refusal
 _block_of = columns.block_of
-_decide_configs = configs.decide_incremental_alter_configs
+_decide_configs = config_changes.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
-_leave_isrs = partitions.leave_isrs
+_leave_isrs = failover.leave_isrs
 
 
 @plant_in(
@@ -100,7 +100,7 @@ def takes_alterations_one_epoch_old(
 @plant_in(
     CONTROLLER_PLANTS,
     "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
-    holder=partitions,
+    holder=failover,
     name="leave_isrs",
     seeds_max=150,
 )
@@ -230,7 +230,7 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
 @plant_in(
     CONTROLLER_PLANTS,
     "what is answered is done",
-    holder=configs,
+    holder=config_changes,
     name="decide_incremental_alter_configs",
     seeds_max=60,
 )

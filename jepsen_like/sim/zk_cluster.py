@@ -15,14 +15,13 @@ from broker.group_config import GroupConfig
 from broker.membership import Membership
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaSettings
-from broker.zk.by_replicas.membership import ReplicaMembership
+from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
-from broker.zk.membership import ZkMembership
+from broker.zk.session_membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.authorizer import EVERYBODY, Authorizer
-from controller.zk.controller import OWNER, ZkController
-from controller.zk.controller_context import ZkControllerConfig
+from controller.zk.controller_context import EVERYBODY, Authorizer, ZkControllerConfig
+from controller.zk.zk_controller import OWNER, ZkController
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults, NodeDisk
@@ -33,7 +32,7 @@ from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
 from quorum.core.effects import Core, Effect, Trace
 from quorum.core.log_state import FoundLog
-from quorum.zookeeper.zk_driving import ask_by, session_hearer
+from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
 from wire.messages.registration import RegisteredListener
 from wire.primitives import ZERO_UUID

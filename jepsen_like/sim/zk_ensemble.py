@@ -77,7 +77,7 @@ class Ensemble:
 
     @property
     def applied(self) -> int:
-        """How many transactions `tree` holds: those that were committed last may still be missing."""
+        """How many transactions `tree` holds. The last committed ones may still be missing."""
         return self._furthest.applied
 
     @property

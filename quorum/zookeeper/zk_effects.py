@@ -2,13 +2,18 @@
 
 Results and events come in the order in which they happened. What may be asked, and what is
 promised, is told in `wire.zk.session`.
+
+How a driver asks ZooKeeper what its core wants asked, and hears what comes of it.
 """
 
-from quorum.core.effects import Answer, Event, Told
-from quorum.core.types import Token
-from wire.zk.session import Error, Failed, Operation, Result, SessionEvent
+from collections.abc import Callable
+from typing import Protocol
 
-__all__ = ["ZkEvent", "ZkRequest", "ZkResult"]
+from quorum.core.effects import Answer, Effect, Event, Told
+from quorum.core.types import Token
+from wire.zk.session import Error, Failed, Operation, Result, SessionEvent, ZkClient
+
+__all__ = ["ZkDriver", "ZkEvent", "ZkRequest", "ZkResult", "ask_by", "session_hearer"]
 
 
 class ZkRequest(Told):
@@ -30,3 +35,26 @@ class ZkEvent(Event):
     """A watch has fired, or the session has changed: told to every component of the node."""
 
     event: SessionEvent
+
+
+class ZkDriver(Protocol):
+    def hear(self, event: Event) -> None: ...
+
+    def perform_with(self, kind: type[Effect], perform: Callable[[ZkRequest], None]) -> None: ...
+
+
+def session_hearer(driver: ZkDriver) -> Callable[[SessionEvent], None]:
+    """What a client is to call with the news of its session."""
+    return lambda event: driver.hear(ZkEvent(event=event))
+
+
+def ask_by(driver: ZkDriver, client: ZkClient) -> None:
+    """Have `client` asked what the core asks of ZooKeeper."""
+
+    def ask(request: ZkRequest) -> None:
+        def done(result: Result) -> None:
+            driver.hear(ZkResult(token=request.token, result=result))
+
+        client.ask(request.operation, session_id=request.session_id, done=done)
+
+    driver.perform_with(ZkRequest, ask)

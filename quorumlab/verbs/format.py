@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import SystemRandom
 
-from controller.config import KRAFT_VERSION
-from controller.metadata.image import ELR_VERSION
+from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION
 from quorum.core.storage import StorageError
 from quorum.node.bootstrap import format_first_voters
 from quorum.node.directories import (

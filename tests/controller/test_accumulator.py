@@ -3,10 +3,10 @@
 import pytest
 
 from controller.accumulator import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Accumulator
-from controller.config import KRAFT_VERSION
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes, record_count
 from controller.metadata.describe import fingerprint
+from controller.metadata.metadata_version import KRAFT_VERSION
 from quorum.core.effects import Reply, Request
 from tests.controller.clusters import TOPIC, partition, registration
 from tests.controller.fake_log import NOW_MS, Quorum

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller.decisions.acls import decide_create_acls, decide_delete_acls
-from controller.metadata.acls import AUTHORIZER, describe_acls
+from controller.decisions.security_changes import decide_create_acls, decide_delete_acls
 from controller.metadata.image import MetadataImage
+from controller.metadata.security import AUTHORIZER, describe_acls
 from tests.controller.clusters import CONFIG, cluster, step
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from controller.decisions.isr_changes import decide_alter_partition
+from controller.decisions.replica_reports import decide_alter_partition
 from controller.metadata.alter_partition import refusal
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import (

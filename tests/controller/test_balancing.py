@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
-from controller.decisions import periodic_elections
-from controller.decisions.elections import decide_elect_leaders
-from controller.decisions.periodic_elections import elect_preferred
+from controller.decisions import elections
+from controller.decisions.elections import decide_elect_leaders, elect_preferred
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from tests.controller.clusters import (
@@ -72,7 +71,7 @@ def test_partition_of_an_odd_shape_is_led_back_too() -> None:
 
 
 def test_round_is_bounded_over_columns_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(periodic_elections, "ELECTIONS_MAX", 3)
+    monkeypatch.setattr(elections, "ELECTIONS_MAX", 3)
     image = with_topic(
         cluster(1, 2),
         *(partition(index, (1, 2), leader=2) for index in range(2)),
@@ -88,7 +87,7 @@ def test_many_are_led_back_as_one_block() -> None:
     )
     (block,) = elect_preferred(image, CONFIG)
     assert isinstance(block, PartitionChanges)
-    assert len(block) == periodic_elections.ELECTIONS_MAX
+    assert len(block) == elections.ELECTIONS_MAX
 
 
 @st.composite
@@ -189,7 +188,7 @@ def test_active_controller_looks_once_an_interval() -> None:
 
 
 def test_full_round_is_followed_by_another_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(periodic_elections, "ELECTIONS_MAX", 1)
+    monkeypatch.setattr(elections, "ELECTIONS_MAX", 1)
     made = drifted()
     made.pass_time(5000)
     assert made.active.deadline_ms() == made.now_ms

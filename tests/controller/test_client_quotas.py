@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.decisions.client_quotas import decide_alter_client_quotas
+from controller.decisions.quota_changes import decide_alter_client_quotas
 from controller.metadata.client_quotas import describe_client_quotas
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import cluster, step

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from controller.config import ControllerConfig
-from controller.decisions.configs import decide_alter_configs, decide_incremental_alter_configs
-from controller.metadata.config_checks import check_topic_config
+from controller.decisions.config_changes import (
+    decide_alter_configs,
+    decide_incremental_alter_configs,
+)
 from controller.metadata.config_keys import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
@@ -19,8 +21,8 @@ from controller.metadata.config_keys import (
     problem,
 )
 from controller.metadata.configs import (
+    check_topic_config,
     min_insync_replicas,
-    topic_config,
     topic_value,
     topics_with_unclean_election,
     unclean_election_enabled,
@@ -85,7 +87,7 @@ def test_stronger_synonym_wins_and_units_are_turned_into_milliseconds() -> None:
 
 
 def test_every_key_of_a_topic_has_a_value_that_may_be_set() -> None:
-    values = topic_config(BASE, "t")
+    values = {key: topic_value(BASE, "t", key) for key in TOPIC_KEYS}
     assert set(values) == set(TOPIC_KEYS)
     for name, value in values.items():
         assert problem(TOPIC_KEYS[name], value) is None
@@ -148,13 +150,13 @@ def test_value_of_a_topic(name: str, value: str, is_fine: bool) -> None:
     assert (refusal is None) == is_fine
     if refusal is not None:
         assert refusal.error_code is ErrorCode.INVALID_CONFIG
-        assert f"{value} for configuration {name}" in refusal.message or "shred" in value
+        assert f"{value} for configuration {name}" in (refusal.message or "") or "shred" in value
 
 
 def test_values_that_contradict_each_other() -> None:
     refusal = check_topic_config({"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"})
     assert refusal is not None
-    assert "min.compaction.lag.ms (9) is larger" in refusal.message
+    assert "min.compaction.lag.ms (9) is larger" in (refusal.message or "")
 
 
 # --- incremental --------------------------------------------------------------------------------

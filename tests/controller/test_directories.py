@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from controller.decisions.brokers import Heard, decide_heartbeat
-from controller.decisions.directories import decide_assign_replicas
+from controller.decisions.replica_reports import decide_assign_replicas
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from tests.controller.clusters import (

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.decisions import columns as columns_module
-from controller.decisions import partitions as decisions
-from controller.decisions import periodic_elections
+from controller.decisions import elections
+from controller.decisions import failover as decisions
 from controller.metadata.changes import Change
 from controller.metadata.election import (
+    Desired,
     Election,
     ElectionPolicy,
-    Wish,
     decide_change,
 )
 from controller.metadata.image import MetadataImage
@@ -55,8 +55,10 @@ def state(isr: tuple[int, ...] = (1, 2, 3), leader: int = 1, **others: object) -
     return replace(made, **others)  # type: ignore[arg-type]  # fields by name
 
 
-def decide(now: PartitionState, wish: Wish, rules: ElectionPolicy) -> PartitionChangeRecord | None:
-    return decide_change(TOPIC, 0, now, wish=wish, policy=rules)
+def decide(
+    now: PartitionState, desired: Desired, rules: ElectionPolicy
+) -> PartitionChangeRecord | None:
+    return decide_change(TOPIC, 0, now, desired=desired, policy=rules)
 
 
 def change(**fields: object) -> PartitionChangeRecord:
@@ -68,77 +70,81 @@ ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLE
 
 
 @pytest.mark.parametrize(
-    ("now", "wish", "up", "expected"),
+    ("now", "desired", "up", "expected"),
     [
-        pytest.param(state(), Wish(), (1, 2, 3), None, id="nothing to do"),
+        pytest.param(state(), Desired(), (1, 2, 3), None, id="nothing to do"),
         pytest.param(
-            state(), Wish(isr=(2, 3)), (2, 3), change(isr=(2, 3), leader=2), id="leader fails"
+            state(), Desired(isr=(2, 3)), (2, 3), change(isr=(2, 3), leader=2), id="leader fails"
         ),
         pytest.param(
             state(leader=2, isr=(2, 3)),
-            Wish(isr=(2,)),
+            Desired(isr=(2,)),
             (1, 2),
             change(isr=(2,)),
             id="a shrink raises no leader epoch",
         ),
         pytest.param(
             state(isr=(1,)),
-            Wish(isr=()),
+            Desired(isr=()),
             (2, 3),
             change(leader=NO_LEADER),
             id="the last member stays listed",
         ),
         pytest.param(
-            state(isr=(1,), leader=NO_LEADER), Wish(), (2, 3), None, id="still nobody to lead"
+            state(isr=(1,), leader=NO_LEADER), Desired(), (2, 3), None, id="still nobody to lead"
         ),
         pytest.param(
             state(isr=(1,), leader=NO_LEADER),
-            Wish(),
+            Desired(),
             (1, 2),
             change(leader=1),
             id="the last member is back",
         ),
         pytest.param(
             state(isr=(1,)),
-            Wish(isr=(), election=UNCLEAN),
+            Desired(isr=(), election=UNCLEAN),
             (3,),
             change(leader=3, isr=(3,), leader_recovery_state=1),
             id="unclean election of the first replica that is up",
         ),
         pytest.param(
             state(isr=(1, 2)),
-            Wish(isr=(2,), election=UNCLEAN),
+            Desired(isr=(2,), election=UNCLEAN),
             (2, 3),
             change(leader=2, isr=(2,)),
             id="unclean is not used where clean is possible",
         ),
         pytest.param(
             state(leader=2),
-            Wish(election=PREFERRED),
+            Desired(election=PREFERRED),
             (1, 2, 3),
             change(leader=1),
             id="preferred leader takes over",
         ),
         pytest.param(
-            state(leader=2), Wish(election=PREFERRED), (2, 3), None, id="preferred leader is down"
+            state(leader=2),
+            Desired(election=PREFERRED),
+            (2, 3),
+            None,
+            id="preferred leader is down",
         ),
         pytest.param(
             state(isr=(2, 3), leader=2),
-            Wish(election=PREFERRED),
+            Desired(election=PREFERRED),
             (1, 2, 3),
             None,
             id="preferred leader is not in sync",
         ),
         pytest.param(
             state(isr=(1, 2, 3), directories=(DIRECTORY_LOST, directory(2), directory(3))),
-            Wish(isr=(2, 3)),
+            Desired(isr=(2, 3)),
             (1, 2, 3),
             change(isr=(2, 3), leader=2),
             id="a lost directory",
         ),
         pytest.param(
             state(isr=(1,), leader_recovery_state=1),
-            Wish(isr=(1,), recovery_state=0),
+            Desired(isr=(1,), recovery_state=0),
             (1,),
             change(leader_recovery_state=0),
             id="recovered",
@@ -146,20 +152,25 @@ ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLE
     ],
 )
 def test_change_is_what_kafka_records(
-    now: PartitionState, wish: Wish, up: tuple[int, ...], expected: PartitionChangeRecord | None
+    now: PartitionState,
+    desired: Desired,
+    up: tuple[int, ...],
+    expected: PartitionChangeRecord | None,
 ) -> None:
-    assert decide(now, wish, policy(*up)) == expected
+    assert decide(now, desired, policy(*up)) == expected
 
 
 def test_shrink_raises_leader_epoch_before_it_was_safe_not_to() -> None:
-    wish = Wish(isr=(1, 2))
-    assert decide(state(), wish, policy(1, 2, metadata_version=11)) == change(isr=(1, 2), leader=1)
+    desired = Desired(isr=(1, 2))
+    assert decide(state(), desired, policy(1, 2, metadata_version=11)) == change(
+        isr=(1, 2), leader=1
+    )
 
 
 def test_unclean_leader_is_not_marked_where_the_record_cannot_say_it() -> None:
-    wish = Wish(isr=(), election=UNCLEAN)
+    desired = Desired(isr=(), election=UNCLEAN)
     old = policy(3, metadata_version=2)
-    assert decide(state(isr=(1,)), wish, old) == change(leader=3, isr=(3,))
+    assert decide(state(isr=(1,)), desired, old) == change(leader=3, isr=(3,))
 
 
 # --- reassignment -------------------------------------------------------------------------------
@@ -186,7 +197,7 @@ def test_reassignment_completes_when_all_that_stay_are_in_sync() -> None:
 
 
 def test_completed_reassignment_moves_leader_and_raises_its_epoch() -> None:
-    record = decide(MOVING, Wish(isr=(1, 2, 4)), policy(1, 2, 4))
+    record = decide(MOVING, Desired(isr=(1, 2, 4)), policy(1, 2, 4))
     assert record is not None
     assert (record.replicas, record.isr, record.leader) == ((4, 2), (4, 2), 4)
     assert (record.adding_replicas, record.removing_replicas) == ((), ())
@@ -194,7 +205,7 @@ def test_completed_reassignment_moves_leader_and_raises_its_epoch() -> None:
 
 def test_completed_reassignment_raises_epoch_of_a_leader_that_stays() -> None:
     moving = replace(MOVING, leader=2)
-    record = decide(moving, Wish(isr=(1, 2, 4)), policy(1, 2, 4))
+    record = decide(moving, Desired(isr=(1, 2, 4)), policy(1, 2, 4))
     assert record is not None
     assert record.leader == 2, "a replica that is gone must not fetch as before"
 
@@ -207,19 +218,19 @@ def elr(*up: int, min_isr: int = 2) -> ElectionPolicy:
 
 
 def test_member_that_leaves_a_small_isr_stays_eligible() -> None:
-    record = decide(state(isr=(1, 2)), Wish(isr=(2,)), elr(2, 3))
+    record = decide(state(isr=(1, 2)), Desired(isr=(2,)), elr(2, 3))
     assert record == change(isr=(2,), leader=2, eligible_leader_replicas=(1,))
 
 
 def test_isr_that_is_large_enough_clears_eligible_replicas() -> None:
     now = state(isr=(2,), leader=2, eligible_leader_replicas=(1,))
-    record = decide(now, Wish(isr=(2, 3)), elr(2, 3))
+    record = decide(now, Desired(isr=(2, 3)), elr(2, 3))
     assert record == change(isr=(2, 3), eligible_leader_replicas=())
 
 
 def test_isr_may_be_empty_with_eligible_replicas() -> None:
     now = state(isr=(2,), leader=2, eligible_leader_replicas=(1,))
-    record = decide(now, Wish(isr=()), elr(3))
+    record = decide(now, Desired(isr=()), elr(3))
     assert record == change(
         isr=(), leader=NO_LEADER, eligible_leader_replicas=(2, 1), last_known_elr=(2,)
     )
@@ -227,20 +238,20 @@ def test_isr_may_be_empty_with_eligible_replicas() -> None:
 
 def test_eligible_replica_is_elected_cleanly() -> None:
     now = state(isr=(), leader=NO_LEADER, eligible_leader_replicas=(2, 1), last_known_elr=(2,))
-    record = decide(now, Wish(), elr(1, 3))
+    record = decide(now, Desired(), elr(1, 3))
     assert record == change(isr=(1,), leader=1, eligible_leader_replicas=(2,), last_known_elr=())
 
 
 def test_broker_that_stopped_uncleanly_is_not_eligible() -> None:
     now = state(isr=(2,), leader=2, eligible_leader_replicas=(1,))
-    record = decide(now, Wish(isr=(2,), lost=(1,)), elr(2))
+    record = decide(now, Desired(isr=(2,), lost=(1,)), elr(2))
     assert record == change(eligible_leader_replicas=())
 
 
 def test_last_known_leader_must_be_alive() -> None:
     now = state(isr=(), leader=NO_LEADER, last_known_elr=(2,))
-    assert decide(now, Wish(), elr(1, 3)) is None
-    record = decide(now, Wish(), elr(2))
+    assert decide(now, Desired(), elr(1, 3)) is None
+    record = decide(now, Desired(), elr(2))
     assert record is not None
     assert (record.leader, record.isr, record.leader_recovery_state) == (2, (2,), 1)
 
@@ -337,22 +348,22 @@ def test_leaderless_partition_is_elected_uncleanly_only_where_allowed() -> None:
     for topic_id, name in ((TOPIC, "t"), (OTHER_TOPIC, "u")):
         lost = partition(0, (1, 2), isr=(1,), leader=NO_LEADER)
         image = with_topic(image, lost, name=name, topic_id=topic_id)
-    assert periodic_elections.elect_unclean(image, CONFIG) == ()
+    assert elections.elect_unclean(image, CONFIG) == ()
     image = step(image, config("unclean.leader.election.enable", "true", resource="u"))
-    (record,) = periodic_elections.elect_unclean(image, CONFIG)
+    (record,) = elections.elect_unclean(image, CONFIG)
     assert isinstance(record, PartitionChangeRecord)
     assert (record.topic_id, record.leader, record.isr) == (OTHER_TOPIC, 2, (2,))
 
 
 def test_unclean_elections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(periodic_elections, "ELECTIONS_MAX", 3)
+    monkeypatch.setattr(elections, "ELECTIONS_MAX", 3)
     lost = [partition(index, (1, 2), isr=(1,), leader=NO_LEADER) for index in range(5)]
     image = with_topic(cluster(registered(1, fenced=True), 2), *lost)
     image = step(
         image,
         config("unclean.leader.election.enable", "true", resource_type=4, resource=""),
     )
-    assert len(periodic_elections.elect_unclean(image, CONFIG)) == 3
+    assert len(elections.elect_unclean(image, CONFIG)) == 3
 
 
 @given(images(), st.sampled_from(BROKERS))

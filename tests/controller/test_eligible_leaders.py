@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from controller.decisions.brokers import Heard, decide_heartbeat, decide_registration, fence
-from controller.decisions.configs import decide_incremental_alter_configs
+from controller.decisions.config_changes import decide_incremental_alter_configs
 from controller.decisions.eligible_leaders import settle_min_isr
-from controller.decisions.isr_changes import decide_alter_partition
-from controller.decisions.partitions import elect_with, leave_isrs
+from controller.decisions.failover import elect_with, leave_isrs
 from controller.decisions.reassignments import decide_alter_reassignments
-from controller.metadata.image import ELR_VERSION, MetadataImage
+from controller.decisions.replica_reports import decide_alter_partition
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import ELR_VERSION
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from tests.controller.clusters import (
     CONFIG,

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from controller.config import KRAFT_VERSION, ControllerConfig
-from controller.decisions import features
+from controller.config import ControllerConfig
 from controller.decisions.features import Quorum, UpgradeType, decide_update_features
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from controller.metadata.image import MetadataImage
+from controller.metadata.metadata_version import (
+    ELR_VERSION,
+    FORMATS_CHANGED,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 from tests.controller.clusters import CLUSTER_ID, CONFIG, cluster, config, registered, step
 from tests.controller.fake_log import Quorum as Controllers
 from tests.controller.test_controller import CONTROLLERS, quorum
@@ -288,7 +293,7 @@ def test_error_is_kafkas(case: dict[str, Any]) -> None:
 def test_levels_that_changed_a_format_are_those_of_the_records() -> None:
     """A record version that begins at a level is a change of format."""
     versions = {since for entry in records._RECORD_TYPES for since in entry.written}
-    formats = features._FORMATS_CHANGED
+    formats = FORMATS_CHANGED
     without_a_format = {4}  # FeatureLevelRecord itself, which readers of older levels know
     assert versions - without_a_format <= formats
 

@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 
 from controller.decisions.brokers import decide_unregister
-from controller.decisions.configs import decide_incremental_alter_configs
+from controller.decisions.config_changes import decide_incremental_alter_configs
 from controller.decisions.elections import decide_elect_leaders
 from controller.decisions.existing_topics import decide_create_partitions, decide_delete_topics
+from controller.decisions.new_topics import decide_create_topics
 from controller.decisions.reassignments import decide_alter_reassignments
-from controller.decisions.topics import decide_create_topics
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.describe import fingerprint

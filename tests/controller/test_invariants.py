@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
 from controller.metadata.describe import fingerprint
-from controller.metadata.image import ELR_VERSION, METADATA_VERSION
+from controller.metadata.metadata_version import ELR_VERSION, METADATA_VERSION
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
 from tests.controller.clusters import CLUSTER_ID, FEATURES, directory, heartbeat, registration

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.decisions.new_partitions import new_partitions
+from controller.decisions.new_topics import new_partitions
 from controller.metadata.changes import Change
 from tests.controller.clusters import cluster, registered
 from wire.metadata_records import PartitionRecord

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controller.decisions.existing_topics import decide_create_partitions, decide_delete_topics
-from controller.decisions.isr_changes import decide_alter_partition
-from controller.decisions.partitions import leave_isrs
+from controller.decisions.failover import leave_isrs
 from controller.decisions.reassignments import decide_alter_reassignments, list_reassignments
+from controller.decisions.replica_reports import decide_alter_partition
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.metadata.reassignment import assignment_of, reverted, towards

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from controller.decisions.scram import decide_alter_scram_credentials
+from controller.decisions.security_changes import decide_alter_scram_credentials
 from controller.metadata.image import MetadataImage
-from controller.metadata.scram import Mechanism, describe_scram_credentials, server_key, stored_key
+from controller.metadata.security import (
+    Mechanism,
+    describe_scram_credentials,
+    server_key,
+    stored_key,
+)
 from tests.controller.clusters import cluster, step
 from wire.errors import ErrorCode
 from wire.messages.scram import (

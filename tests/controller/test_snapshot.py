@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import Change, decode_changes, encode_changes
 from controller.metadata.describe import describe
-from controller.metadata.difference import delta_between
 from controller.metadata.image import MetadataImage
-from controller.metadata.snapshot import BLOCK_RECORDS_MAX, RECORDS_MAX, SnapshotLoad, batches_of
+from controller.metadata.snapshot import (
+    BLOCK_RECORDS_MAX,
+    RECORDS_MAX,
+    SnapshotLoad,
+    batches_of,
+    delta_between,
+)
 from controller.metadata.topics_draft import UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
 from tests.controller.clusters import level, registered, step

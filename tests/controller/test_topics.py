@@ -10,7 +10,7 @@ import pytest
 from controller.config import ControllerConfig
 from controller.decisions.decision import Decision
 from controller.decisions.existing_topics import decide_create_partitions, decide_delete_topics
-from controller.decisions.topics import decide_create_topics
+from controller.decisions.new_topics import decide_create_topics
 from controller.metadata.image import MetadataImage, ResourceType
 from tests.controller.clusters import (
     CONFIG,

@@ -9,8 +9,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
-from quorum.zookeeper.zk_driving import ask_by
-from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
+from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult, ask_by
 from tests.quorum.log_files import FailingSystem
 from tests.quorum.test_driver import ToyCore, append, make_driver, run
 from wire.primitives import METADATA_TOPIC_ID

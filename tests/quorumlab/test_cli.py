@@ -98,7 +98,7 @@ def test_status_imports_little(tmp_path: Path) -> None:
     ("parts", "without"),
     [
         ("controller.controller", {"broker.broker", "broker.groups.coordinator"}),
-        ("quorumlab.broker_side", {"controller.controller", "controller.decisions.topics"}),
+        ("quorumlab.broker_side", {"controller.controller", "controller.decisions.new_topics"}),
     ],
 )
 def test_a_node_imports_its_own_roles_alone(parts: str, without: set[str]) -> None:

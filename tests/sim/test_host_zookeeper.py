@@ -4,8 +4,7 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.zk_client import EnsembleClient
 from jepsen_like.sim.zk_ensemble import Ensemble
 from quorum.core.effects import Event, Stop, Token
-from quorum.zookeeper.zk_driving import ask_by, session_hearer
-from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult
+from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult, ask_by, session_hearer
 from tests.sim.test_host import Bench
 from wire.zk.session import (
     Create,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.metadata.znode_reading import state_path
 from controller.zk.controller_context import Context
+from controller.zk.zk_metadata import state_path
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from broker.describe import broker_counts
-from broker.zk.routing import ReadClusterRequest, ReadClusterResponse
-from controller.metadata.znode_reading import children, read_assignments, read_states
+from broker.zk.view import ReadClusterRequest, ReadClusterResponse
+from controller.zk.zk_metadata import children, read_assignments, read_states
 from quorum.zookeeper.zk_procedures import Procedure
 from quorumlab.cluster_status import in_order_of_knowledge
 from quorumlab.pages import metadata_of

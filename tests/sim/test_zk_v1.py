@@ -10,8 +10,8 @@ from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V1, ZK_V2, Design
-from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
 from wire.zk.session import Create
+from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
 
 T = of("t")
 

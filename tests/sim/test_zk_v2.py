@@ -23,15 +23,15 @@ from wire.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2
-from wire.zk.replica_znodes import (
+from wire.zk.session import Create, Delete, GetData, SetData
+from wire.zk.znodes import (
     PartitionIsr,
     PartitionLeader,
     ReplicaList,
     StateChange,
     StateChangeKind,
+    TopicAssignment,
 )
-from wire.zk.session import Create, Delete, GetData, SetData
-from wire.zk.znodes import TopicAssignment
 
 T = of("t")
 

@@ -22,9 +22,8 @@ from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest
 from wire.zk.designs import ZK_V2, ZK_V3, Design
-from wire.zk.replica_znodes import ReplicaList
 from wire.zk.session import Create, Delete, SetData
-from wire.zk.znodes import PartitionState, TopicAssignment
+from wire.zk.znodes import PartitionState, ReplicaList, TopicAssignment
 
 T = of("t")
 EMPTY = PartitionState(leader=-1, leader_epoch=0, isr=(), controller_epoch=0)

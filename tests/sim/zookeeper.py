@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from broker.partition import LeaderOf, Partition
-from controller.metadata.znode_image import topic_id_of
-from controller.metadata.znode_reading import state_path
+from controller.zk.zk_metadata import state_path, topic_id_of
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
 from jepsen_like.sim.pace import AT_ONCE
 from jepsen_like.sim.zk_client import EnsembleClient

@@ -5,12 +5,21 @@ epoch of the controller is a bare integer. Readers ignore keys that they do not 
 versions, as Kafka's do. A payload that cannot be read raises `InvalidZnode`.
 
 Where the documents give no form (single partitions in `zk-v3`, all of `zk-v1` and `zk-v2`), it is
-ours, in the same manner: `wire.zk.replica_znodes`.
+ours, in the same manner: `wire.zk.znodes`.
 
 Source: seed 004, "Ha-related zookeeper structures"; nodes written by Apache Kafka 3.9.
+
+Payloads whose contents the documents give, but not their form, which is ours.
+
+`zk-v3`: the nodes of single partitions under `/admin`. `zk-v1` and `zk-v2`: leader,
+ISR and replicas of a partition, and the state changes that a leader sends to a broker. `zk-v1` has
+no epochs: they are NO_EPOCH there, and not written.
+
+Source: seed 000, paths 5 and 6; seed 002; the place of the epoch of `zk-v2` is reconstructed.
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
@@ -20,16 +29,23 @@ from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = [
+    "NO_EPOCH",
+    "NO_LEADER",
     "BrokerRegistration",
     "ClusterId",
     "ConfigChange",
     "ControllerOwner",
     "EntityConfig",
     "InvalidZnode",
+    "PartitionIsr",
+    "PartitionLeader",
     "PartitionList",
     "PartitionState",
     "ProducerIdBlock",
     "Reassignments",
+    "ReplicaList",
+    "StateChange",
+    "StateChangeKind",
     "TopicAssignment",
     "Znode",
     "decode_epoch",
@@ -276,3 +292,40 @@ class ProducerIdBlock(
     def encode(self) -> bytes:
         block = {"block_start": str(self.first), "block_end": str(self.last)}
         return json.encode({"version": self.VERSION, "broker": self.broker_id, **block})
+
+
+NO_EPOCH = -1
+
+
+class ReplicaList(Znode):
+    """The replicas of a partition, present or future; the first is the preferred one."""
+
+    replicas: tuple[int, ...]
+
+
+class PartitionLeader(Znode, omit_defaults=True):
+    """The ephemeral node of the replica that won the election."""
+
+    leader: int
+    leader_epoch: int = NO_EPOCH
+
+
+class PartitionIsr(Znode, omit_defaults=True):
+    """The in-sync replicas, and the epoch of the leader that wrote them."""
+
+    isr: tuple[int, ...]
+    leader_epoch: int = NO_EPOCH
+
+
+class StateChangeKind(Enum):
+    START_REPLICA = "start-replica"
+    CLOSE_REPLICA = "close-replica"
+
+
+class StateChange(Znode, rename={"kind": "request"}):
+    """One request in the queue of a broker."""
+
+    kind: StateChangeKind
+    topic: str
+    partition: int
+    leader_epoch: int

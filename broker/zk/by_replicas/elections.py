@@ -5,35 +5,86 @@ on_leader_change(), for one partition after the other:
     1. read the leader's node, and watch it;
     2. if there is a leader that we have not heard of, follow it;
     3. if there is none: read AR and ISR;
-    4. stand, wait, or neither (`standing`);
-    5. who stands writes epoch, ISR and leader; whoever is first has won. The others are told by
+    4. campaign, wait, or neither (`candidacy`);
+    5. a candidate writes epoch, ISR and leader; the first one wins. The others are notified by
        their watches, and begin anew.
+
+May a replica be a candidate, and when?
+
+    - It must be assigned: in AR.
+    - While there are in-sync replicas, only they are candidates. If none of them has won within
+      LeaderElectionWaitTime, any assigned replica may be one.
+    - Each replica that comes before us in AR, lives and may be a candidate gets a head start, so
+      that the preferred replica tends to win, and that not all of them rush at once.
 
 This listener has a queue of its own: a change of leader does not wait behind other notifications.
 
 `counts` has what seed 004 holds against the simplest scheme: "notified" and "stood" (herd effect),
-"deposed" (split brain: somebody else led while we did); the load is with ZooKeeper.
+"deposed" (split brain: another led while we did); the load is with ZooKeeper.
 
-Source: docs/zookeeper-mode.md; the steps are reconstructed.
+Source: docs/zookeeper-mode.md; the steps are reconstructed. Of candidacies seed 002 shows the
+waiting time and no more.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from broker.zk.by_replicas.candidacy import Never, Stand, Wait, candidacy
-from broker.zk.by_replicas.held import Held, ReplicaSettings
-from broker.zk.by_replicas.milestones import ElectionMilestones
+from broker.zk.by_replicas.election_milestones import ElectionMilestones
+from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
-from controller.metadata.znode_reading import children
+from controller.zk.zk_metadata import children
 from quorum.core.effects import earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.designs import Design
-from wire.zk.session import Session
 
-__all__ = ["Elections", "Roles"]
+__all__ = ["Candidacy", "Elections", "Never", "Roles", "Stand", "Wait", "candidacy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Try to create the leader's node. `is_clean`: as an in-sync replica."""
+
+    is_clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    ms: int  # then look again
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    pass
+
+
+Candidacy = Stand | Wait | Never
+
+
+def candidacy(
+    settings: ReplicaSettings,
+    *,
+    node_id: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    live: Collection[int],
+    waited_ms: int,
+) -> Candidacy:
+    """`isr` is empty if nobody has led yet; `waited_ms`: since the leader was missed."""
+    if node_id not in replicas:
+        return Never()
+    if isr and node_id not in isr:
+        if not settings.is_unclean_allowed:
+            return Never()
+        left_ms = settings.election_wait_ms - waited_ms
+        return Stand(is_clean=False) if left_ms <= 0 else Wait(left_ms)
+    before_us = replicas[: replicas.index(node_id)]
+    expected = [each for each in before_us if each in live and (not isr or each in isr)]
+    left_ms = settings.head_start_ms * len(expected) - waited_ms
+    return Wait(left_ms) if left_ms > 0 else Stand(is_clean=True)
+
 
 _ROUNDS_MAX = 100  # of an election that others disturb; then it is begun anew, a little later
 _RETRY_MS = 50
@@ -58,28 +109,23 @@ class Roles(Protocol):
 class Elections:
     def __init__(
         self,
+        context: ReplicaContext,
         *,
-        design: Design,
-        settings: ReplicaSettings,
-        node_id: int,
-        session: Session,
         procedures: Procedures,
-        held: Mapping[TopicPartition, Held],
         roles: Roles,
         elected: Callable[[TopicPartition], None],
-        milestones: ElectionMilestones,
     ) -> None:
         """`elected` hears of each election that we have won."""
-        self._design = design
-        self._settings = settings
-        self._node_id = node_id
-        self._session = session
+        self._design = context.design
+        self._settings = context.settings
+        self._node_id = context.node_id
+        self._session = context.session
+        self._held = context.held
         self._procedures = procedures
-        self._held = held
         self._roles = roles
         self._elected = elected
-        self._milestones = milestones
-        self._nodes = PartitionNodes(design)
+        self._milestones = ElectionMilestones(context.node_id, context.outbox.emit)
+        self._nodes = PartitionNodes(context.design)
         self._due: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}  # until when
         self._now_ms = 0

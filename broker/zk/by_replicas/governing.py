@@ -15,34 +15,21 @@ first: while the leader's node goes, nobody commits.
 Source: seed 002; the removal of nodes and the order of it are reconstructed.
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 
 from broker.isr import Committed
-from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
-from broker.zk.by_replicas.held import Held, ReplicaSettings
+from broker.zk.by_replicas.held import Held, ReplicaContext
+from broker.zk.by_replicas.held_replicas import ReplicaRoles
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
-from broker.zk.by_replicas.roles import ReplicaRoles
 from broker.zk.by_replicas.state_queue import send_state_change
-from controller.metadata.znode_reading import decoded, partitions_under
-from quorum.zookeeper.zk_procedures import Procedure, Procedures, one, one_by_one
+from controller.zk.zk_metadata import decoded, partitions_under
+from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.designs import Design
-from wire.zk.replica_znodes import ReplicaList, StateChange, StateChangeKind
-from wire.zk.session import (
-    Data,
-    Delete,
-    Error,
-    Exists,
-    Failed,
-    Found,
-    GetData,
-    SetData,
-    Written,
-)
-from wire.zk.znodes import TopicAssignment
+from wire.zk.session import Data, Delete, Error, Exists, Failed, Found, GetData, SetData, Written
+from wire.zk.znodes import ReplicaList, StateChange, StateChangeKind, TopicAssignment
 
 __all__ = ["Governing"]
 
@@ -57,26 +44,20 @@ class Governing:
 
     def __init__(
         self,
+        context: ReplicaContext,
         *,
-        design: Design,
-        settings: ReplicaSettings,
-        node_id: int,
-        outbox: Outbox,
-        procedures: Procedures,
-        nodes: PartitionNodes,
-        held: MutableMapping[TopicPartition, Held],
         roles: ReplicaRoles,
         named: Callable[[TopicPartition, tuple[int, ...]], None],
         moved: Callable[[TopicPartition], None],
         look: Callable[[TopicPartition], None],
     ) -> None:
-        self._design = design
-        self._settings = settings
-        self._node_id = node_id
-        self._outbox = outbox
-        self._procedures = procedures
-        self._nodes = nodes
-        self._held = held
+        self._design = context.design
+        self._settings = context.settings
+        self._node_id = context.node_id
+        self._outbox = context.outbox
+        self._procedures = context.procedures
+        self._held = context.held
+        self._nodes = PartitionNodes(context.design)
         self._roles = roles
         self._named = named
         self._moved = moved

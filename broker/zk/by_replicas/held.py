@@ -1,18 +1,23 @@
-"""What a broker knows of each partition that it has a replica of, and how patient it is.
+"""What a broker knows of each partition that it has a replica of, and its intervals.
 
-Holds, and decides nothing. AR, RAR and ISR are the document's words for the replicas that are
-assigned, that shall be, and that are in sync.
+Holds, and decides nothing. AR, RAR and ISR are the document's words for the assigned replicas, the
+replicas after a reassignment, and the in-sync replicas.
 
 Source: seed 002.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from broker.outbox import Outbox
+from broker.zk.view import View
 from controller.metadata.partitions import NO_LEADER
+from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import NO_EPOCH
+from wire.zk.designs import Design
+from wire.zk.session import Session
+from wire.zk.znodes import NO_EPOCH
 
-__all__ = ["NO_NODE", "Held", "ReplicaSettings"]
+__all__ = ["NO_NODE", "Held", "ReplicaContext", "ReplicaSettings"]
 
 NO_NODE = -1  # the version of a node that is not there
 
@@ -76,3 +81,17 @@ class Held:
     def members(self) -> tuple[int, ...]:
         """The brokers that may have a replica: AR, RAR and ISR."""
         return tuple(dict.fromkeys((*self.replicas, *(self.target or ()), *self.isr)))
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplicaContext:
+    """What the parts of one broker share."""
+
+    design: Design
+    settings: ReplicaSettings
+    node_id: int
+    session: Session
+    outbox: Outbox
+    procedures: Procedures
+    view: View
+    held: dict[TopicPartition, Held] = field(default_factory=dict)

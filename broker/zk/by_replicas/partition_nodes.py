@@ -12,12 +12,11 @@ Source: seed 002, paths; docs/zookeeper-mode.md.
 from dataclasses import dataclass
 
 from broker.zk.by_replicas.held import NO_NODE, Held
-from controller.metadata.znode_reading import decoded
+from controller.zk.zk_metadata import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
 from wire.zk.session import (
     ANY_VERSION,
     Check,
@@ -37,7 +36,7 @@ from wire.zk.session import (
     Write,
     Written,
 )
-from wire.zk.znodes import TopicAssignment
+from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList, TopicAssignment
 
 __all__ = ["FoundIsr", "FoundLeader", "PartitionNodes"]
 

@@ -14,12 +14,12 @@ Source: seed 002, "State change communication". How many requests make a queue f
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from controller.metadata.znode_reading import children, decoded
+from controller.zk.zk_metadata import children, decoded
 from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.replica_znodes import StateChange, StateChangeKind
 from wire.zk.session import Create, Created, Delete, GetData
+from wire.zk.znodes import StateChange, StateChangeKind
 
 __all__ = ["FollowerStateChangeQueueFull", "drain", "ensure_queue", "retained", "send_state_change"]
 

@@ -11,7 +11,7 @@ from typing import Self
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from controller.metadata.znode_image import topic_id_of
+from controller.zk.zk_metadata import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.real.flows import Cut, Imposed

@@ -7,7 +7,7 @@ show can then be compared with it, and each change of a partition be judged when
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from controller.decisions.partitions import COLUMNS_FROM
+from controller.decisions.failover import COLUMNS_FROM
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import (
     CommittedBatch,

@@ -14,7 +14,7 @@ from controller import config as controller_config
 from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.metadata.image import METADATA_VERSION
+from controller.metadata.metadata_version import METADATA_VERSION
 from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft

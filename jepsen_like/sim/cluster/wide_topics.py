@@ -8,7 +8,7 @@ are asked, and a name is used once.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from controller.decisions.partitions import COLUMNS_FROM
+from controller.decisions.failover import COLUMNS_FROM
 from jepsen_like.sim.cluster.client import WIDE
 from jepsen_like.sim.cluster.one_at_a_time import UNCLEAR, Operator
 from wire.errors import ErrorCode

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from broker.partition import Partition
-from controller.metadata.znode_image import topic_id_of
+from controller.zk.zk_metadata import topic_id_of
 from jepsen_like.clients.topic_requests import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.schedules.production import Production

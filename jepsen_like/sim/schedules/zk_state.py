@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from functools import lru_cache
 
-from controller.metadata.znode_reading import state_path
+from controller.zk.zk_metadata import state_path
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.replica_znodes import NO_EPOCH, PartitionIsr, PartitionLeader
-from wire.zk.znodes import PartitionState, TopicAssignment
+from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, PartitionState, TopicAssignment
 
 __all__ = ["Read", "ZkPartition", "partition_state"]
 

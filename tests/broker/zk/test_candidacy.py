@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.zk.by_replicas.candidacy import Candidacy, Never, Stand, Wait, candidacy
+from broker.zk.by_replicas.elections import Candidacy, Never, Stand, Wait, candidacy
 from broker.zk.by_replicas.held import ReplicaSettings
 
 SETTINGS = ReplicaSettings(election_wait_ms=1000, head_start_ms=100)

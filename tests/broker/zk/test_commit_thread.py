@@ -9,7 +9,7 @@ from broker.isr import Committed, PendingExpand, PendingShrink
 from broker.local_log import LocalLog
 from broker.outbox import OWNER, Outbox
 from broker.partition import LeaderOf, Partition
-from broker.zk.by_replicas.commit_thread import CommitThread
+from broker.zk.by_replicas.leader_isr import CommitThread
 from controller.metadata.partitions import PartitionState
 from quorum.core.log_state import LogState
 from wire.errors import ErrorCode

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
 from broker.zk.by_replicas.elections import Elections
-from broker.zk.by_replicas.held import Held, ReplicaSettings
-from broker.zk.by_replicas.milestones import ElectionMilestones
+from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.partition_nodes import FoundIsr
+from broker.zk.view import View
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures
@@ -43,16 +45,26 @@ class Listener:
         self.outbox, self.roles, session = Outbox("broker"), Roles(), Session()
         for state in (SessionState.CONNECTING, SessionState.CONNECTED):
             session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
-        self.elections = Elections(
+        procedures = Procedures(self.outbox, session)
+        cluster = Cluster(BrokerConfig(node_id=1, cluster_id="c", listeners=(), log_dirs=()))
+        context = ReplicaContext(
             design=ZK_V2,
             settings=ReplicaSettings(),
             node_id=1,
             session=session,
-            procedures=Procedures(self.outbox, session),
+            outbox=self.outbox,
+            procedures=procedures,
+            view=View(
+                design=ZK_V2,
+                cluster=cluster,
+                procedures=procedures,
+                apart=procedures,
+                shown=lambda _delta: None,
+            ),
             held={T: Held(of=T)},
-            roles=self.roles,
-            elected=lambda _of: None,
-            milestones=ElectionMilestones(1, self.outbox.emit),
+        )
+        self.elections = Elections(
+            context, procedures=procedures, roles=self.roles, elected=lambda _of: None
         )
 
     def answer(self, before: Callable[[Operation], None] = lambda _asked: None) -> None:

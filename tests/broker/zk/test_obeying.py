@@ -9,8 +9,8 @@ from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.partition import FollowerOf, LeaderOf, Partition
 from broker.zk.lag_limits import Limits
-from broker.zk.membership import ZkMembership
 from broker.zk.obeying import Obeying
+from broker.zk.session_membership import ZkMembership
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate

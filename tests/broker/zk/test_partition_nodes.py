@@ -8,9 +8,8 @@ from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V1, ZK_V2, Design
-from wire.zk.replica_znodes import PartitionIsr
 from wire.zk.session import Create, Data, Delete, GetData
-from wire.zk.znodes import TopicAssignment
+from wire.zk.znodes import PartitionIsr, TopicAssignment
 
 T = TopicPartition("t", 0)
 BOTH = pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from broker.zk.by_replicas.state_queue import (
 from quorum.zookeeper.zk_procedures import Procedure
 from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
-from wire.zk.replica_znodes import StateChange, StateChangeKind
 from wire.zk.session import Create
+from wire.zk.znodes import StateChange, StateChangeKind
 
 START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
 

@@ -4,11 +4,11 @@ import pytest
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
+from controller.zk.commands import Commands
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Commands
-from controller.zk.stage import Stage
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.state_machines import StateMachines
 from controller.zk.store import StateStore
 from quorum.core.effects import Reply, Request, Send, Trace
 from quorum.core.outbox import Outbox
@@ -59,10 +59,6 @@ def context(session: Session | None = None) -> Context:
     )
 
 
-def nothing(_of: TopicPartition) -> bool:
-    return False
-
-
 @pytest.mark.parametrize(
     ("asked", "asker", "error"),
     [
@@ -86,7 +82,7 @@ def test_change_is_refused_for_the_reason_that_the_document_names(
 def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     session = Session()
     known = context(session)
-    changes = IsrChanges(known, Stage(known), is_deleted=nothing)
+    changes = IsrChanges(known, StateMachines(known))
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
     changes.asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
@@ -102,12 +98,12 @@ def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
 
 def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -> None:
     """The command that follows would begin its replicas anew."""
-    session, deleted = Session(), set[str]()
+    session = Session()
     known = context(session)
-    changes = IsrChanges(known, Stage(known), is_deleted=lambda of: of.topic in deleted)
+    changes = IsrChanges(known, StateMachines(known))
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
     changes.asked(Request(token=1, body=body))
-    deleted.add("t")
+    known.deleting["t"] = None
     for state in (SessionState.CONNECTING, SessionState.CONNECTED):
         session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
     known.procedures.session_changed()
@@ -124,6 +120,6 @@ def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -
 def test_leader_of_an_earlier_life_is_refused_as_a_whole() -> None:
     known = context()
     body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH + 1, partitions=(ASKED,))
-    IsrChanges(known, Stage(known), is_deleted=nothing).asked(Request(token=1, body=body))
+    IsrChanges(known, StateMachines(known)).asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
     assert answered == AlterIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 import pytest
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.asked_nodes import grown, write_over
+from controller.zk.admin_nodes import AdminNodes, grown, write_over
+from controller.zk.commands import Commands
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.moving import Moving
-from controller.zk.notify import Commands
-from controller.zk.preferring import Preferring
-from controller.zk.requests_kafka import KafkaWrites
-from controller.zk.stage import Stage
+from controller.zk.preferred_leaders import PreferredLeaders
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.state_machines import StateMachines
 from controller.zk.store import StateStore
+from controller.zk.zk_reassignment import Reassigner
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from tests.broker.zk.trees import ZooKeeper
@@ -106,10 +105,6 @@ def context() -> Context:
     )
 
 
-def not_deleted(_of: TopicPartition) -> bool:
-    return False
-
-
 Asked = Callable[[Context], Procedure[None]]
 PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
 
@@ -118,14 +113,14 @@ PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
     ("asked", "path", "before", "since"),
     [
         pytest.param(
-            lambda known: Preferring(known, Stage(known), is_deleted=not_deleted).asked(),
+            lambda known: PreferredLeaders(known, StateMachines(known)).asked(),
             PREFERRED,
             PartitionList(partitions=(("t", 0),)).encode(),
             PartitionList(partitions=(("u", 0),)).encode(),
             id="preferred",
         ),
         pytest.param(
-            lambda known: Moving(known, Stage(known), is_deleted=not_deleted).asked(),
+            lambda known: Reassigner(known, StateMachines(known)).asked(),
             MOVES,
             Reassignments(replicas=MOVED).encode(),
             Reassignments(replicas=ANOTHER).encode(),
@@ -146,7 +141,7 @@ def test_controller_takes_away_what_it_has_read_and_nothing_newer(
 
 def test_wish_of_a_client_is_added_to_what_another_has_just_written(zookeeper: ZooKeeper) -> None:
     another = Create(path=MOVES, data=Reassignments(replicas=ANOTHER).encode())
-    wanted = KafkaWrites().reassign({T: (1, 2)})
+    wanted = AdminNodes(ZK_REDESIGN.layout).reassign({T: (1, 2)})
     Meanwhile(zookeeper, MOVES, Create, another).run(wanted)
     data = data_of(zookeeper, MOVES)
     assert data is not None
@@ -182,7 +177,7 @@ def test_deletion_of_a_topic_that_the_controller_has_not_heard_of_yet_is_kept(
     zookeeper: ZooKeeper,
 ) -> None:
     known = context()
-    deletions = Deletions(known, Stage(known))
+    deletions = Deletions(known, StateMachines(known))
     for topic in ("u", "v"):
         zookeeper.do(Create(path=f"{paths.DELETE_TOPICS}/{topic}"))
     born = Create(path=paths.topic("u"), data=TopicAssignment(partitions={0: (1,)}).encode())

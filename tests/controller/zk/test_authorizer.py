@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.zk.authorizer import Authorizer
+from controller.zk.controller_context import Authorizer
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from controller.metadata.znode_image import topic_id_of
-from controller.zk.concerned import concerned
+from controller.zk.admin_requests import topics_of
+from controller.zk.zk_metadata import topic_id_of
 from wire.messages.configs import IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -60,4 +60,4 @@ NAMED = (TopicPartitions(topic="orders", partitions=(0,)),)
     ],
 )
 def test_names_the_topics_that_are_there_and_meant(body: object, names: list[str]) -> None:
-    assert concerned(body, KNOWN, MOVING) == names
+    assert topics_of(body, KNOWN, MOVING) == names

@@ -1,13 +1,13 @@
 """Deleting topics: what a replica's refusal leads to."""
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.commands import Commands
+from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Commands
-from controller.zk.notify import Request as Command
-from controller.zk.stage import Stage
+from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.state_machines import StateMachines
 from controller.zk.store import StateStore
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
@@ -83,7 +83,7 @@ class Stand:
             states={T: PartitionState(replicas=(2,), isr=(2,), leader=2)},
         )
         self.commands.brokers_are(self.context.live)
-        stage = Stage(self.context)
+        stage = StateMachines(self.context)
         stage.begin()
         self.deletions = Deletions(self.context, stage)
         self.error = ErrorCode.NONE

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from controller.zk.milestones import ProcedureMilestones
-from controller.zk.notify import Commands
+from controller.zk.commands import Commands
+from controller.zk.procedure_milestones import ProcedureMilestones
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
 from wire.zk.control_rpc import (

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.zk.placement import assign
+from controller.zk.admin_requests import assign
 
 
 def test_first_replica_goes_round_and_the_others_follow_it() -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from controller.zk.states import (
+from controller.zk.state_machines import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
     PartitionStage,
     ReplicaStage,
-    Stages,
+    StateMachine,
 )
 
 
@@ -40,7 +40,9 @@ def test_replica_transitions_are_those_of_the_document() -> None:
 
 
 def test_what_is_not_listed_does_not_exist_and_a_wrong_step_is_a_bug() -> None:
-    stages: Stages[str, PartitionStage] = Stages(PartitionStage.NON_EXISTENT, PARTITION_TRANSITIONS)
+    stages: StateMachine[str, PartitionStage] = StateMachine(
+        PartitionStage.NON_EXISTENT, PARTITION_TRANSITIONS
+    )
     assert stages.of("p") is PartitionStage.NON_EXISTENT
     stages.become("p", PartitionStage.NEW, PartitionStage.ONLINE)
     with pytest.raises(AssertionError):
@@ -48,7 +50,9 @@ def test_what_is_not_listed_does_not_exist_and_a_wrong_step_is_a_bug() -> None:
 
 
 def test_replica_that_is_deleted_is_forgotten() -> None:
-    stages: Stages[str, ReplicaStage] = Stages(ReplicaStage.NON_EXISTENT, REPLICA_TRANSITIONS)
+    stages: StateMachine[str, ReplicaStage] = StateMachine(
+        ReplicaStage.NON_EXISTENT, REPLICA_TRANSITIONS
+    )
     stages.begin("r", ReplicaStage.DELETION_SUCCESSFUL)
     stages.become("r", ReplicaStage.NON_EXISTENT)
     assert stages.among(["r"], ReplicaStage.NON_EXISTENT) == ["r"]

@@ -8,13 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.zk.replica_znodes import (
-    PartitionIsr,
-    PartitionLeader,
-    ReplicaList,
-    StateChange,
-    StateChangeKind,
-)
 from wire.zk.znodes import (
     BrokerRegistration,
     ClusterId,
@@ -22,10 +15,15 @@ from wire.zk.znodes import (
     ControllerOwner,
     EntityConfig,
     InvalidZnode,
+    PartitionIsr,
+    PartitionLeader,
     PartitionList,
     PartitionState,
     ProducerIdBlock,
     Reassignments,
+    ReplicaList,
+    StateChange,
+    StateChangeKind,
     TopicAssignment,
     decode_epoch,
     encode_epoch,

@@ -1,0 +1,240 @@
+"""Membership where there is no controller: the replicas of each partition elect its leader.
+
+Joins the parts; each decides for itself (see its module). Changes of leader have a queue of their
+own: they do not wait behind other notifications of ZooKeeper. Whatever a controller is asked for
+in other designs, an administrator in this process does (`controller.zk.administrator`).
+
+Source: seed 002; seed 004 for what `zk-v1` leaves out.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+from broker.config import BrokerConfig
+from broker.membership import BrokerParts, Handler
+from broker.zk.by_replicas.elections import Elections
+from broker.zk.by_replicas.governing import Governing
+from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
+from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
+from broker.zk.by_replicas.leader_isr import CommitThread, IsrNode
+from broker.zk.by_replicas.state_queue import ensure_queue
+from broker.zk.life import ZkLife
+from broker.zk.view import ReadClusterRequest, View, reading_apart, reading_first
+from controller.metadata.delta import MetadataDelta
+from quorum.core.effects import Event, earliest
+from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
+from quorum.zookeeper.zk_effects import ZkEvent
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.session import Session, SessionChanged, SessionState
+
+__all__ = ["OwnWhereabouts", "ReplicaMembership"]
+
+
+class OwnWhereabouts:
+    kraft_version = 0
+
+    def __init__(self) -> None:
+        self._endpoint: Endpoint | None = None
+
+    def are_of(self, config: BrokerConfig) -> None:
+        name = config.inter_broker_listener_name
+        found = next((each for each in config.listeners if each.name == name), None)
+        if found is not None:
+            self._endpoint = Endpoint(config.node_id, found.host, found.port)
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        known = None if self._endpoint is None else self._endpoint.node_id
+        return LeaderAndEpoch(known, NO_EPOCH)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return self._endpoint
+
+
+class ReplicaMembership:
+    lifecycle: ZkLife
+    metadata: View
+    isr_keeper: IsrNode
+    isr_rules: CommitThread
+    always_served: tuple[type, ...] = (ReadClusterRequest,)
+
+    def __init__(
+        self, *, design: Design, session: Session, random: Random, settings: ReplicaSettings
+    ) -> None:
+        self._design = design
+        self._session = session
+        self._random = random
+        self._settings = (
+            settings if design.has_leader_epochs else replace(settings, head_start_ms=0)
+        )
+        self.held: dict[TopicPartition, Held] = {}  # for those who look on, too
+        self._now_ms = 0
+        self._next_check_ms: int | None = None
+        self.whereabouts = OwnWhereabouts()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What seed 004 holds against the simplest scheme: see `elections`."""
+        return self.elections.counts
+
+    # --- joining ------------------------------------------------------------------------------
+
+    def join(self, broker: BrokerParts) -> None:
+        self._broker = broker
+        self.whereabouts.are_of(broker.config)
+        resumes = not self._design.hears_session_at_once
+        self._procedures = Procedures(broker.outbox, self._session, resumes=resumes)
+        self._leader_changes = Procedures(broker.outbox, self._session, resumes=resumes)
+        self.metadata = View(
+            design=self._design,
+            cluster=broker.cluster,
+            procedures=self._procedures,
+            apart=Procedures(broker.outbox, self._session),
+            shown=self._shown,
+        )
+        self.lifecycle = ZkLife(
+            design=self._design,
+            config=broker.config,
+            session=self._session,
+            controller=broker.controller,
+            outbox=broker.outbox,
+            procedures=self._procedures,
+            random=self._random,
+            entered=broker.entered,
+            recover=self._recover,
+            registered=self.metadata.read_soon,
+        )
+        self.isr_rules = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
+        self._join_replicas(
+            broker,
+            ReplicaContext(
+                design=self._design,
+                settings=self._settings,
+                node_id=broker.config.node_id,
+                session=self._session,
+                outbox=broker.outbox,
+                procedures=self._procedures,
+                view=self.metadata,
+                held=self.held,
+            ),
+        )
+
+    def _join_replicas(self, broker: BrokerParts, context: ReplicaContext) -> None:
+        self._roles = ReplicaRoles(
+            context, replicas=lambda: broker.replicas, gone=self._not_assigned
+        )
+        self.elections = Elections(
+            context, procedures=self._leader_changes, roles=self._roles, elected=self._elected
+        )
+        self._assigned = Assigned(
+            context, roles=self._roles, elections=self.elections, closed=self.isr_rules.forget
+        )
+        self._governing = Governing(
+            context,
+            roles=self._roles,
+            named=self._named,
+            moved=lambda of: self._assigned.let_go(of, self._procedures.now_ms),
+            look=self._look,
+        )
+        self.isr_keeper = IsrNode(
+            context,
+            settled=lambda partition: broker.leaders.settled(partition, self._procedures.now_ms),
+            failed=self._look,
+        )
+
+    def _recover(self) -> Procedure[None]:
+        """on_broker_startup(): what was queued for us, then what is assigned to us."""
+        if self._design.has_state_queues:
+            yield from ensure_queue(self._broker.config.node_id)
+        yield from self.metadata.read()
+        yield from self._assigned.begin()
+        yield from self._governing.on_partitions_reassigned()
+        self._next_check_ms = self._now_ms + self._settings.check_interval_ms
+
+    # --- between the parts --------------------------------------------------------------------
+
+    def _leaving(self, of: TopicPartition) -> tuple[int, ...]:
+        held = self.held.get(of)
+        return () if held is None else held.leaving
+
+    def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
+        """It shall move to `target`; who is to start there was told so, or finds out here."""
+        if self._broker.config.node_id in target:
+            self._assigned.hold(of)
+
+    def _elected(self, of: TopicPartition) -> None:
+        """The leader before us may not have ended what it was asked to do."""
+        self._procedures.submit(
+            f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
+        )
+
+    def _look(self, of: TopicPartition) -> None:
+        """What we know of the leader was wrong."""
+        held = self.held.get(of)
+        if held is not None:
+            held.leader_zxid = 0
+            self.elections.look_soon(of, self._procedures.now_ms)
+
+    def _not_assigned(self, of: TopicPartition, now_ms: int) -> None:
+        """A leader tells us to close; in `zk-v1` nobody does."""
+        if not self._design.has_state_queues:
+            self._assigned.let_go(of, now_ms)
+
+    def _shown(self, delta: MetadataDelta) -> None:
+        self._broker.show(delta, max(self._now_ms, self._procedures.now_ms))
+
+    # --- Membership ---------------------------------------------------------------------------
+
+    def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
+        fresh = reading_first(routes, self._session, self.metadata, lambda: self._procedures.now_ms)
+        return {**fresh, **reading_apart(self._session, self.metadata, self._broker.outbox)}
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        self._now_ms = now_ms
+        assert isinstance(event, ZkEvent), event
+        if isinstance(event.event, SessionChanged):
+            self._procedures.session_changed()
+            self._leader_changes.session_changed()
+            self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
+            self.lifecycle.session_changed(now_ms)
+        else:
+            self._watch_fired(event.event.path, now_ms)
+
+    def _watch_fired(self, path: str, now_ms: int) -> None:
+        named = paths.partition_of(path)
+        if path.startswith(paths.V2_PARTITIONS_REASSIGNED):
+            self._procedures.submit(
+                "on_partitions_reassigned", self._governing.on_partitions_reassigned
+            )
+        elif named is not None:
+            of = TopicPartition(*named)
+            if of in self.held:
+                self.elections.notified(of, now_ms)
+        elif path == paths.state_queue(self._broker.config.node_id):
+            self._procedures.submit("on_state_change", self._assigned.on_state_change)
+        elif path.startswith(paths.TOPICS):
+            self._assigned.topic_changed(paths.last_name(path))
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if not self._session.is_connected:
+            return
+        self.elections.tick(now_ms)
+        if self._next_check_ms is not None and now_ms >= self._next_check_ms:
+            self._next_check_ms = now_ms + self._settings.check_interval_ms
+            for leader in sorted({held.leader for held in self.held.values()}):
+                self.metadata.miss_broker(leader)  # who leads may register later than it stood
+            self._governing.begin_checks()
+            for of in [of for of in self.held if self._roles.leads(of)]:
+                self._procedures.submit(f"check {of}", partial(self._governing.check, of))
+
+    def deadline_ms(self) -> int | None:
+        if not self._session.is_connected:
+            return None
+        return earliest(self.elections.deadline_ms(), self._next_check_ms)

@@ -1,0 +1,232 @@
+"""Configs: change some values of a resource, or replace them all.
+
+Resources of a request fail or succeed by themselves.
+
+Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationControlManager.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from controller.config import ControllerConfig
+from controller.decisions import eligible_leaders
+from controller.decisions.decision import Decision, excess
+from controller.metadata import configs
+from controller.metadata.changes import Change
+from controller.metadata.config_keys import ConfigType
+from controller.metadata.configs import NO_ERROR, Refusal, check_config
+from controller.metadata.delta import ConfigResource
+from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from wire.errors import ErrorCode
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    LegacyResource,
+)
+from wire.metadata_records import ConfigRecord
+
+__all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
+
+_BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+Values = dict[str, str]
+_Resource = LegacyResource | AlterConfigsResource
+_Refine = Callable[[Any, Mapping[str, str]], Values | Refusal]  # a resource, its present values
+
+
+def decide_incremental_alter_configs(
+    image: MetadataImage, request: IncrementalAlterConfigsRequest, config: ControllerConfig
+) -> Decision[IncrementalAlterConfigsResponse]:
+    """Set, delete, append to or subtract from single values."""
+
+    def refine(item: AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
+        return _incremented(image, now, item, config)
+
+    results, changes = _alter(image, request.resources, refine, replaces=False)
+    response = IncrementalAlterConfigsResponse(responses=results)
+    kept = () if request.validate_only else changes
+    return Decision(response=response, changes=kept, is_atomic=False)
+
+
+def decide_alter_configs(
+    image: MetadataImage, request: AlterConfigsRequest
+) -> Decision[AlterConfigsResponse]:
+    """Replace all values of a resource: a key that is not named goes back to its default."""
+    results, changes = _alter(image, request.resources, _replaced, replaces=True)
+    kept = () if request.validate_only else changes
+    return Decision(response=AlterConfigsResponse(responses=results), changes=kept, is_atomic=False)
+
+
+def _alter(
+    image: MetadataImage, items: Sequence[_Resource], refine: _Refine, *, replaces: bool
+) -> tuple[tuple[AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
+    """The result for each resource, and what is to be recorded.
+
+    Without `replaces`, `refine` changes no other values than the item names.
+    """
+    named = Counter((item.resource_type, item.resource_name) for item in items)
+    changes: list[Change] = []
+    found: list[Refusal] = []
+    for item in items:
+        if named[item.resource_type, item.resource_name] > 1:
+            message = "Each resource must appear at most once."
+            found.append(Refusal(ErrorCode.INVALID_REQUEST, message))
+            continue
+        decided = _decide(image, item, refine, replaces=replaces)
+        found.append(decided if isinstance(decided, Refusal) else NO_ERROR)
+        changes += [] if isinstance(decided, Refusal) else decided
+    too_much = excess(changes)
+    if too_much is not None:
+        found, changes = [too_much if each is NO_ERROR else each for each in found], []
+    results = tuple(
+        AlterConfigsResourceResponse(
+            error_code=each.error_code,
+            error_message=each.message,
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+        )
+        for item, each in zip(items, found, strict=True)
+    )
+    return results, (*eligible_leaders.forgotten(image, changes), *changes)
+
+
+def _decide(
+    image: MetadataImage, item: _Resource, refine: _Refine, *, replaces: bool
+) -> list[ConfigRecord] | Refusal:
+    """The values that differ; for brokers also those set to the same: they read these again."""
+    resource = (item.resource_type, item.resource_name)
+    unknown = unknown_resource(image, resource)
+    if unknown is not None:
+        return unknown
+    now: Mapping[str, str] = image.configs.get(resource, {})
+    values = refine(item, now)
+    if isinstance(values, Refusal):
+        return values
+    wrong = check_config(resource, now, values) or eligible_leaders.check_min_isr(
+        image, resource, values
+    )
+    if wrong is not None:
+        return wrong
+    names: set[str] = {entry.name for entry in item.configs}
+    is_broker = item.resource_type == ResourceType.BROKER
+    return [
+        ConfigRecord(
+            resource_type=resource[0], resource_name=resource[1], name=key, value=values.get(key)
+        )
+        for key in sorted({*names, *now} if replaces else names)
+        if now.get(key) != values.get(key) or (is_broker and key in names)
+    ]
+
+
+def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
+    resource_type, name = resource
+    if resource_type == ResourceType.TOPIC:
+        if not name:
+            message = "Default topic resources are not allowed: set the brokers' default instead."
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        if image.topic(name) is not None:
+            return None
+        message = f"The topic '{name}' does not exist."
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if resource_type in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+        message = "Defaults of all of them are not allowed here: name one."
+        return None if name else Refusal(ErrorCode.INVALID_REQUEST, message)
+    if resource_type != ResourceType.BROKER:
+        message = f"Configs of resource type {resource_type} cannot be changed here."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    return None if name == CLUSTER_DEFAULT else _unknown_broker(image, name)
+
+
+def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
+    if not name.isdecimal() or len(name) > _BROKER_ID_DIGITS_MAX:
+        message = f"Unable to parse '{name}' as a broker id: it must be a number."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if int(name) not in image.brokers and int(name) not in image.controllers:
+        message = f"No broker with id {name} found."
+        return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    return None
+
+
+def _replaced(item: LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
+    values = {}
+    for key, value in {entry.name: entry.value for entry in item.configs}.items():
+        if value is None:
+            message = f"Null value not supported for : {key}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        values[key] = value
+    return values
+
+
+def _incremented(
+    image: MetadataImage,
+    now: Mapping[str, str],
+    item: AlterConfigsResource,
+    config: ControllerConfig,
+) -> Values | Refusal:
+    if len({entry.name for entry in item.configs}) < len(item.configs):
+        return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
+    values = dict(now)
+    for entry in item.configs:
+        if entry.config_operation == Operation.DELETE:
+            values.pop(entry.name, None)
+            continue
+        value = _operated(image, now, item, entry, config)
+        if isinstance(value, Refusal):
+            return value
+        values[entry.name] = value
+    return values
+
+
+def _operated(
+    image: MetadataImage,
+    now: Mapping[str, str],
+    item: AlterConfigsResource,
+    entry: AlterableConfig,
+    config: ControllerConfig,
+) -> str | Refusal:
+    """The new value of one key."""
+    if entry.value is None:
+        message = f"Null value not supported for : {entry.name}"
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if entry.config_operation == Operation.SET:
+        return entry.value
+    if entry.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+        message = f"Unknown operation {entry.config_operation} on {entry.name}."
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    is_topic = item.resource_type == ResourceType.TOPIC
+    key = (configs.keys_of(item.resource_type) or {}).get(entry.name)
+    if key is None or key.type is not ConfigType.LIST:
+        verb = Operation(entry.config_operation).name.lower()
+        message = f"Cannot {verb} to or from {entry.name}: its type is not LIST. Set it instead."
+        return Refusal(ErrorCode.INVALID_CONFIG, message)
+    base = now.get(entry.name)
+    if base is None:
+        static = config.static_configs
+        base = (
+            configs.topic_value(image, item.resource_name, entry.name, static=static)
+            if is_topic
+            else key.default or ""
+        )
+    given = _items(entry.value)
+    if entry.config_operation == Operation.APPEND:
+        return ",".join(dict.fromkeys([*_items(base), *given]))
+    return ",".join(value for value in _items(base) if value not in given)
+
+
+def _items(value: str) -> list[str]:
+    return [item.strip() for item in value.split(",") if item.strip()]

@@ -1,0 +1,275 @@
+"""Which operations a client may do, as the bit field that describing APIs can be asked for.
+
+Nothing is allowed or denied by access control entries yet, so that everybody may do whatever the
+kind of resource has. Bit n stands for the operation of code n.
+
+Source: KIP-430; Kafka's AclEntry.supportedOperations.
+
+Access control entries: which of them a filter means, and how they are described.
+
+They are kept and shown; nothing is allowed or denied by them yet.
+
+Source: KIP-11, KIP-290 (prefixed patterns); Kafka's ResourcePatternFilter and AclApis.
+
+SCRAM credentials: what is derived from a salted password, and who has one.
+
+They are kept and shown without their secrets; no listener asks for them yet.
+
+Source: RFC 5802; KIP-554 (administration), KIP-900 (records); Kafka's ScramImage.
+"""
+
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from controller.metadata.configs import Refusal
+from controller.metadata.image import MetadataImage
+from wire.errors import ErrorCode
+from wire.messages.acls import (
+    AclDescription,
+    DeleteAclsFilter,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from wire.messages.scram import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from wire.metadata_records import AccessControlEntryRecord
+
+__all__ = [
+    "ANY",
+    "AUTHORIZER",
+    "ON_CLUSTER",
+    "ON_GROUP",
+    "ON_TOPIC",
+    "OPERATIONS",
+    "PERMISSIONS",
+    "RESOURCE_TYPES",
+    "SECURITY_DISABLED",
+    "AclFilter",
+    "Mechanism",
+    "Pattern",
+    "describe_acls",
+    "describe_scram_credentials",
+    "mechanism_of",
+    "server_key",
+    "stored_key",
+]
+
+
+class _Operation(IntEnum):
+    """Codes of Kafka's AclOperation."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+def _bits(*operations: _Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+_CONFIGS = (_Operation.DESCRIBE_CONFIGS, _Operation.ALTER_CONFIGS)
+ON_TOPIC = _bits(
+    _Operation.READ,
+    _Operation.WRITE,
+    _Operation.CREATE,
+    _Operation.DELETE,
+    _Operation.ALTER,
+    _Operation.DESCRIBE,
+    *_CONFIGS,
+)
+ON_CLUSTER = _bits(
+    _Operation.CREATE,
+    _Operation.ALTER,
+    _Operation.DESCRIBE,
+    _Operation.CLUSTER_ACTION,
+    _Operation.IDEMPOTENT_WRITE,
+    *_CONFIGS,
+)
+ON_GROUP = _bits(_Operation.READ, _Operation.DELETE, _Operation.DESCRIBE, *_CONFIGS)
+
+
+AUTHORIZER = "authorizer.class.name"  # without this key there are no ACLs, as in Kafka
+SECURITY_DISABLED = Refusal(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+ANY = 1  # of every code below
+RESOURCE_TYPES = range(2, 8)  # topic to user
+OPERATIONS = range(2, 16)  # all to two-phase commit
+PERMISSIONS = range(2, 4)  # deny, allow
+_WILDCARD = "*"
+
+
+class Pattern(IntEnum):
+    MATCH = 2  # of a filter: whatever would apply to a resource of this name
+    LITERAL = 3
+    PREFIXED = 4
+
+
+_PATTERNS = frozenset(Pattern)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclFilter:
+    """None and ANY let everything through."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    @classmethod
+    def of(cls, asked: DescribeAclsRequest | DeleteAclsFilter) -> "AclFilter":
+        return cls(
+            resource_type=asked.resource_type_filter,
+            resource_name=asked.resource_name_filter,
+            pattern_type=asked.pattern_type_filter,
+            principal=asked.principal_filter,
+            host=asked.host_filter,
+            operation=asked.operation,
+            permission_type=asked.permission_type,
+        )
+
+    @property
+    def problem(self) -> str | None:
+        if not _may_be(self.resource_type, RESOURCE_TYPES):
+            return "Unknown patternFilter."
+        if not _may_be(self.pattern_type, _PATTERNS):
+            return "Unknown patternFilter."
+        if not _may_be(self.operation, OPERATIONS):
+            return "Unknown entryFilter."
+        if not _may_be(self.permission_type, PERMISSIONS):
+            return "Unknown entryFilter."
+        return None
+
+    def matches(self, acl: AccessControlEntryRecord) -> bool:
+        return (
+            self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (ANY, acl.operation)
+            and self.permission_type in (ANY, acl.permission_type)
+            and self.resource_type in (ANY, acl.resource_type)
+            and self._matches_pattern(acl)
+        )
+
+    def _matches_pattern(self, acl: AccessControlEntryRecord) -> bool:
+        if self.pattern_type not in (ANY, Pattern.MATCH, acl.pattern_type):
+            return False
+        if self.resource_name is None or self.resource_name == acl.resource_name:
+            return True
+        if self.pattern_type != Pattern.MATCH:
+            return False
+        if acl.pattern_type == Pattern.PREFIXED:
+            return self.resource_name.startswith(acl.resource_name)
+        return acl.resource_name == _WILDCARD
+
+    def found_in(self, image: MetadataImage) -> Iterator[AccessControlEntryRecord]:
+        return (acl for acl in image.acls.values() if self.matches(acl))
+
+
+def _may_be(code: int, known: Container[int]) -> bool:
+    return code == ANY or code in known
+
+
+def describe_acls(
+    image: MetadataImage, request: DescribeAclsRequest, *, has_authorizer: bool
+) -> DescribeAclsResponse:
+    """The entries that the filter means, by resource."""
+    wanted = AclFilter.of(request)
+    refusal = None if has_authorizer else SECURITY_DISABLED
+    if refusal is None and wanted.problem is not None:
+        refusal = Refusal(ErrorCode.INVALID_REQUEST, wanted.problem)
+    if refusal is not None:
+        return DescribeAclsResponse(error_code=refusal.error_code, error_message=refusal.message)
+    by_resource: dict[tuple[int, str, int], list[AclDescription]] = {}
+    for acl in wanted.found_in(image):
+        resource = acl.resource_type, acl.resource_name, acl.pattern_type
+        by_resource.setdefault(resource, []).append(
+            AclDescription(
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission_type,
+            )
+        )
+    return DescribeAclsResponse(
+        resources=tuple(
+            DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern, acls=tuple(acls)
+            )
+            for (kind, name, pattern), acls in by_resource.items()
+        )
+    )
+
+
+class Mechanism(IntEnum):
+    SHA_256 = 1
+    SHA_512 = 2
+
+    @property
+    def digest(self) -> str:
+        return "sha256" if self is Mechanism.SHA_256 else "sha512"
+
+
+def mechanism_of(number: int) -> Mechanism | None:
+    return Mechanism(number) if number in list(Mechanism) else None
+
+
+def stored_key(mechanism: Mechanism, salted_password: bytes) -> bytes:
+    """What proves that a client knows its key, without being the key."""
+    client_key = hmac.digest(salted_password, b"Client Key", mechanism.digest)
+    return hashlib.new(mechanism.digest, client_key).digest()
+
+
+def server_key(mechanism: Mechanism, salted_password: bytes) -> bytes:
+    return hmac.digest(salted_password, b"Server Key", mechanism.digest)
+
+
+def describe_scram_credentials(
+    image: MetadataImage, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """The mechanisms of each user asked for; of all users, if none is."""
+    infos: dict[str, list[CredentialInfo]] = {}
+    for (user, mechanism), credential in sorted(image.scram_credentials.items()):
+        info = CredentialInfo(mechanism=mechanism, iterations=credential.iterations)
+        infos.setdefault(user, []).append(info)
+    asked = Counter(user.name for user in request.users or ()) or Counter(infos.keys())
+    return DescribeUserScramCredentialsResponse(
+        results=tuple(
+            _credentials_of(user, infos.get(user, []), times) for user, times in asked.items()
+        )
+    )
+
+
+def _credentials_of(
+    user: str, infos: list[CredentialInfo], times: int
+) -> DescribeUserScramCredentialsResult:
+    if times > 1:
+        message = (
+            f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+        )
+        return DescribeUserScramCredentialsResult(
+            user=user, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=message
+        )
+    if not infos:
+        message = f"Attempt to describe a user credential that does not exist: {user}"
+        return DescribeUserScramCredentialsResult(
+            user=user, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=message
+        )
+    return DescribeUserScramCredentialsResult(user=user, credential_infos=tuple(infos))

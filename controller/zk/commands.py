@@ -1,0 +1,276 @@
+"""The controller's commands to brokers: collected, put into requests, and sent in order.
+
+A `Batch` collects the decisions of one event; a design turns it into one request for each broker,
+or into one for each partition. `Commands` has a queue for each live broker, with one request in
+flight. A request without an answer is sent again, or given up after the seed's time-out, so that
+the next request overtakes it (see `Design.retries_commands`).
+
+A broker that is gone loses its queue: when it is back it gets new commands, or reads for itself.
+
+Source: seed 000, A.4 and C; seed 001, ControllerChannelManager and ControllerBrokerRequestBatch.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from controller.metadata.partitions import PartitionState
+from controller.zk.procedure_milestones import ProcedureMilestones
+from quorum.core.effects import Event, Response, earliest
+from quorum.core.outbox import Outbox
+from quorum.core.types import Endpoint
+from wire.zk.control_rpc import (
+    NO_EPOCH,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    LiveBroker,
+    StopReplicaRequest,
+    TopicPartition,
+    UpdateMetadataRequest,
+)
+from wire.zk.designs import Design, Routing
+from wire.zk.session import Session
+
+__all__ = ["Batch", "Commands", "Request", "Sender"]
+
+Request = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+Obeyed = Callable[[int, Request, object], None]  # broker id, the request, its answer or None
+_CHANNEL = "controller"
+_WAITING_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """What a controller says of itself in its commands."""
+
+    controller_id: int
+    controller_epoch: int
+    ack_timeout_ms: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Commands of one event, by broker."""
+
+    leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = field(default_factory=dict)
+    stopped: dict[int, dict[TopicPartition, bool]] = field(default_factory=dict)
+    metadata: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    updated: set[int] = field(default_factory=set)  # brokers that hear of `metadata`
+    is_init: bool = False
+    is_full: bool = False  # `metadata` is all there is
+
+    def tell(self, broker_ids: Iterable[int], of: TopicPartition, state: PartitionState) -> None:
+        for broker_id in broker_ids:
+            self.leader_and_isr.setdefault(broker_id, {})[of] = state
+
+    def stop(self, broker_id: int, of: TopicPartition, *, delete: bool) -> None:
+        self.stopped.setdefault(broker_id, {})[of] = delete
+
+    def update(self, broker_ids: Iterable[int]) -> None:
+        self.updated |= set(broker_ids)
+
+    def requests(
+        self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]
+    ) -> Iterator[tuple[int, Request]]:
+        """For live brokers only, in the order in which a broker has to obey them.
+
+        Without batching there is a request for each partition, and all brokers get its metadata.
+        """
+
+        def common(broker_id: int) -> dict[str, Any]:
+            knows = design.checks_generation
+            return {
+                "client_id": sender.controller_id,
+                "ack_timeout_ms": sender.ack_timeout_ms,
+                "controller_epoch": sender.controller_epoch,
+                "broker_generation": live[broker_id].generation if knows else NO_EPOCH,
+            }
+
+        for broker_id in sorted(live.keys() & self.leader_and_isr.keys()):
+            states = self.leader_and_isr[broker_id]
+            for some in _parts(design, list(states), is_whole=self.is_init):
+                partitions = tuple(_leader_and_isr(design, of, states[of]) for of in some)
+                yield (
+                    broker_id,
+                    LeaderAndIsrRequest(
+                        is_init=self.is_init, partitions=partitions, **common(broker_id)
+                    ),
+                )
+        updated, metadata = self._news(design, live)
+        for broker_id in sorted(live.keys() & updated):
+            for some in _parts(design, list(metadata), is_whole=not metadata):
+                yield (
+                    broker_id,
+                    UpdateMetadataRequest(
+                        live_brokers=tuple(live[each] for each in sorted(live)),
+                        partitions=tuple(_leader_and_isr(design, of, metadata[of]) for of in some),
+                        is_full=self.is_full and len(some) == len(metadata),
+                        **common(broker_id),
+                    ),
+                )
+        for broker_id in sorted(live.keys() & self.stopped.keys()):
+            for delete in (False, True):
+                wanted = [of for of, each in self.stopped[broker_id].items() if each is delete]
+                for some in _parts(design, wanted):
+                    yield (
+                        broker_id,
+                        StopReplicaRequest(
+                            partitions=tuple(some), delete_partitions=delete, **common(broker_id)
+                        ),
+                    )
+
+    def _news(
+        self, design: Design, live: Mapping[int, LiveBroker]
+    ) -> tuple[set[int], dict[TopicPartition, PartitionState]]:
+        """The brokers that get metadata, and the metadata."""
+        if design.batches_commands or design.routing is not Routing.UPDATE_METADATA:
+            return self.updated, self.metadata
+        told = {of: state for each in self.leader_and_isr.values() for of, state in each.items()}
+        return (set(live) if told else self.updated), {**told, **self.metadata}
+
+
+def _parts(
+    design: Design, partitions: list[TopicPartition], *, is_whole: bool = False
+) -> Iterator[list[TopicPartition]]:
+    """One request for all of them, or one for each. INIT must name all: what it omits goes."""
+    if is_whole or (partitions and design.batches_commands):
+        yield partitions
+    else:
+        yield from ([of] for of in partitions)
+
+
+def _leader_and_isr(design: Design, of: TopicPartition, state: PartitionState) -> LeaderAndIsr:
+    is_told = design.routing is Routing.UPDATE_METADATA
+    return LeaderAndIsr(
+        topic=of.topic,
+        partition=of.partition,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        zk_version=state.partition_epoch,
+        replicas=state.replicas if is_told else (),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Line:
+    """What waits for one broker."""
+
+    endpoint: Endpoint
+    generation: int
+    waiting: deque[Request] = field(default_factory=deque)
+    in_flight: Request | None = None
+    next_send_ms: int = 0
+
+
+class Commands:
+    """Requests on their way to the live brokers."""
+
+    def __init__(
+        self,
+        *,
+        design: Design,
+        outbox: Outbox,
+        session: Session,
+        milestones: ProcedureMilestones,
+        listener: str,
+        retry_backoff_ms: int,
+        obeyed: Obeyed,
+    ) -> None:
+        """`obeyed` hears of each answer, or that there will be none."""
+        self._design = design
+        self._outbox = outbox
+        self._session = session
+        self._milestones = milestones
+        self._listener = listener
+        self._retry_backoff_ms = retry_backoff_ms
+        self._obeyed = obeyed
+        self._lines: dict[int, _Line] = {}
+        self.sent = 0  # requests, for those who compare designs
+
+    def brokers_are(self, live: Mapping[int, LiveBroker]) -> None:
+        """A design that knows generations sees that a broker has been away; another does not."""
+        for broker_id in [each for each in self._lines if each not in live]:
+            del self._lines[broker_id]
+        for broker_id, broker in live.items():
+            endpoint = _endpoint(broker, self._listener)
+            if endpoint is None:
+                self._lines.pop(broker_id, None)
+                continue
+            line = self._lines.get(broker_id)
+            is_another = self._design.checks_generation and (
+                line is not None and line.generation != broker.generation
+            )
+            if line is None or is_another:
+                self._lines[broker_id] = _Line(endpoint=endpoint, generation=broker.generation)
+            else:
+                line.endpoint = endpoint
+
+    def clear(self) -> None:
+        self._lines.clear()
+
+    def send(self, broker_id: int, request: Request, now_ms: int) -> None:
+        line = self._lines.get(broker_id)
+        if line is None or len(line.waiting) >= _WAITING_MAX:
+            self._outbox.trace("command-dropped", broker=broker_id, command=_name(request))
+            return
+        line.waiting.append(request)
+        self._advance(broker_id, line, now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        for broker_id, line in tuple(self._lines.items()):
+            self._advance(broker_id, line, now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return earliest(
+            *(
+                line.next_send_ms
+                for line in self._lines.values()
+                if line.waiting and line.in_flight is None
+            )
+        )
+
+    def _advance(self, broker_id: int, line: _Line, now_ms: int) -> None:
+        if line.in_flight is not None or not line.waiting or now_ms < line.next_send_ms:
+            return
+        if self._design.hears_session_at_once and not self._session.is_connected:
+            return  # another may have taken over
+        request = line.in_flight = line.waiting[0]
+        self.sent += 1
+        self._outbox.ask(
+            line.endpoint,
+            request,
+            channel=_CHANNEL,
+            timeout_ms=request.ack_timeout_ms,
+            answered=partial(self._answered, broker_id, line),
+        )
+        if request.partitions and not isinstance(request, StopReplicaRequest):
+            self._milestones.told(broker_id, _name(request), len(request.partitions))
+
+    def _answered(self, broker_id: int, line: _Line, event: Event, now_ms: int) -> None:
+        request, line.in_flight = line.in_flight, None
+        if self._lines.get(broker_id) is not line or request is None:
+            return
+        if isinstance(event, Response):
+            line.waiting.popleft()
+            self._obeyed(broker_id, request, event.body)
+        elif self._design.retries_commands:
+            line.next_send_ms = now_ms + self._retry_backoff_ms
+        else:
+            line.waiting.popleft()
+            self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))
+            self._obeyed(broker_id, request, None)
+        self._advance(broker_id, line, now_ms)
+
+
+def _endpoint(broker: LiveBroker, listener: str) -> Endpoint | None:
+    for each in broker.listeners:
+        if each.listener == listener:
+            return Endpoint(broker.id, each.host, each.port)
+    return None
+
+
+def _name(request: Request) -> str:
+    return type(request).__name__.removesuffix("Request")

@@ -1,0 +1,212 @@
+"""Reassignment in `zk-redesign`: the replica set expands, waits, and contracts.
+
+Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. When
+all new ones are in sync, which the controller sees by watching the partition's state, leadership
+goes to one of them if it must, the others are stopped, and the assignment is the new replicas.
+
+A node that is written anew while partitions move redirects them; to where they were, it cancels.
+Which replicas are new stands in the topic's node, as Apache Kafka writes it from 2.4 on, so that
+the next controller knows as well.
+
+Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
+the order of steps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.metadata.partitions import PartitionState
+from controller.zk import leader_selection
+from controller.zk.admin_nodes import readable, write_over
+from controller.zk.commands import Batch
+from controller.zk.controller_context import Context, Move
+from controller.zk.state_machines import ReplicaStage, StateMachines
+from controller.zk.zk_metadata import decoded, read_states, state_path
+from quorum.core.milestones import Cause, Occasion
+from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.session import Data, Delete, Exists, GetData, SetData, Written
+from wire.zk.znodes import Reassignments, TopicAssignment
+
+__all__ = ["Reassigner"]
+
+_NO_NODE = -2  # the version of none; -1 would be that of any
+
+
+class Reassigner:
+    def __init__(self, context: Context, stage: StateMachines) -> None:
+        self._context = context
+        self._stage = stage
+        # An event begins anew when the connection has gone meanwhile; how far it came is kept.
+        self._told: set[TopicPartition] = set()  # of those that move: their replicas know
+        self._is_node_old = False  # it lists what has ended
+        self._listed: Mapping[tuple[str, int], tuple[int, ...]] = {}
+        self._node_version = _NO_NODE
+
+    def asked(self) -> Procedure[None]:
+        """What the administrator's node says now."""
+        context = self._context
+        yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
+        found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
+        listed = decoded(found, Reassignments.decode)
+        if listed is None or not isinstance(found, Data):
+            self._node_version = _NO_NODE
+            return
+        self._listed, self._node_version = listed.replicas, found.stat.version
+        for topic, _ in list(listed.replicas)[:1]:
+            context.milestones.begin(
+                Cause(Occasion.REASSIGNMENT, topic), heard=paths.REASSIGN_PARTITIONS
+            )
+        for (topic, partition), target in listed.replicas.items():
+            of = TopicPartition(topic, partition)
+            if not target or not context.replicas(of) or context.is_deleting(of):
+                continue
+            if of in context.moves:
+                yield from self._redirect(of, target)
+            else:
+                original = yield from self._original(of)
+                if not target == original == context.replicas(of):
+                    yield from self._expand(of, Move(original=original, target=target))
+        yield from self.look()
+        yield from self._write_what_is_left()
+
+    def _original(self, of: TopicPartition) -> Procedure[tuple[int, ...]]:
+        """An earlier controller may have begun."""
+        found = yield from one(GetData(path=paths.topic(of.topic)))
+        assignment = decoded(found, TopicAssignment.decode)
+        adding = () if assignment is None else assignment.adding.get(of.partition, ())
+        return tuple(each for each in self._context.replicas(of) if each not in adding)
+
+    def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
+        """What was added for the earlier target, and has no place in this one, goes first; unless
+        it alone is in sync: then it goes with the old replicas."""
+        context, move = self._context, self._context.moves[of]
+        if target == move.target:
+            if of not in self._told:
+                yield from self._expand(of, move)
+            return
+        if set(target) == set(move.original) and (yield from self._contract(of, target)):
+            return
+        after = replace(move, target=target)
+        staying = tuple(
+            each for each in context.replicas(of) if each in target or each in move.original
+        )
+        if staying != context.replicas(of):
+            yield from self._contract(of, staying)
+        yield from self._expand(of, after)
+
+    def _expand(self, of: TopicPartition, move: Move) -> Procedure[None]:
+        known, stages = self._context.replicas(of), self._stage.replicas
+        new = [(of, each) for each in move.target if each not in known]
+        for replica in stages.among(new, ReplicaStage.NON_EXISTENT):  # none, if we begin anew
+            stages.become(replica, ReplicaStage.NEW)
+        self._context.moves[of] = move
+        self._told.discard(of)
+        yield from self._assign(of, tuple(dict.fromkeys((*move.target, *known))))
+        yield from self._stage.change([of], _told_anew)
+        self._told.add(of)
+
+    def look(self) -> Procedure[None]:
+        """Which of those that are being moved are in sync by now?"""
+        context = self._context
+        if not context.moves and not self._is_node_old:
+            return
+        asked = sorted(context.moves)
+        for of in asked[:1]:
+            context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
+        yield from all_at_once(
+            Exists(path=state_path(context.design, of), watch=True) for of in asked
+        )
+        states = yield from read_states(context.design, context.assignments, asked)
+        context.states |= states
+        done = [
+            of for of, state in states.items() if set(context.moves[of].target) <= set(state.isr)
+        ]
+        for of in done:
+            yield from self._contract(of, context.moves[of].target)
+        for of in asked:
+            if of.topic not in context.assignments:
+                context.moves.pop(of, None)
+        if done or self._is_node_old:
+            yield from self._write_what_is_left()
+
+    def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[bool]:
+        """The assignment is written last: until then the next controller does all of it again.
+
+        False: none of `target` is in sync.
+        """
+        context, stages = self._context, self._stage.replicas
+        old = [each for each in context.replicas(of) if each not in target]
+
+        def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+            if state is None or set(target).isdisjoint(state.isr):
+                return None
+            return leader_selection.reassigned(state, target, context.live)
+
+        if not (yield from self._stage.change([of], decide)):
+            return False
+        for broker_id in target:
+            if stages.of((of, broker_id)) is ReplicaStage.NEW:
+                stages.become((of, broker_id), ReplicaStage.ONLINE)
+        batch = Batch()
+        for broker_id in old:
+            batch.stop(broker_id, of, delete=True)
+        context.tell(batch)
+        self._is_node_old = True
+        yield from self._assign(of, target, ended=True)
+        context.moves.pop(of, None)
+        for broker_id in old:
+            stages.become(
+                (of, broker_id),
+                ReplicaStage.OFFLINE,
+                ReplicaStage.DELETION_STARTED,
+                ReplicaStage.DELETION_SUCCESSFUL,
+                ReplicaStage.NON_EXISTENT,
+            )
+        return True
+
+    def _assign(
+        self, of: TopicPartition, replicas: tuple[int, ...], *, ended: bool = False
+    ) -> Procedure[None]:
+        """Written, then known: an event that begins anew must find what it has not written yet."""
+        context = self._context
+        moves = {
+            each.partition: move
+            for each, move in context.moves.items()
+            if each.topic == of.topic and not (ended and each == of)
+        }
+        known: Mapping[int, tuple[int, ...]] = context.assignments[of.topic]
+
+        def after(data: bytes | None) -> bytes | None:
+            listed = readable(data, TopicAssignment.decode)  # it may have grown
+            if listed is None:
+                return None
+            assignment = TopicAssignment(
+                partitions={**listed.partitions, **known, of.partition: replicas},
+                version=2 if moves else 1,
+                adding={partition: move.adding for partition, move in moves.items()},
+                removing={partition: move.removing for partition, move in moves.items()},
+            )
+            return assignment.encode()
+
+        yield from write_over(paths.topic(of.topic), after)
+        context.assignments[of.topic] = {**known, of.partition: replicas}
+
+    def _write_what_is_left(self) -> Procedure[None]:
+        """At the version that was read: what somebody has written since is the next event."""
+        path, moves = paths.REASSIGN_PARTITIONS, self._context.moves
+        left = {(of.topic, of.partition): move.target for of, move in moves.items()}
+        if self._node_version != _NO_NODE and left != self._listed:
+            data = Reassignments(replicas=left).encode()
+            write = SetData(path=path, data=data, version=self._node_version)
+            delete = Delete(path=path, version=self._node_version)
+            result = yield from one(write if left else delete)
+            self._node_version = result.stat.version if isinstance(result, Written) else _NO_NODE
+            self._listed = left
+        self._is_node_old = False
+
+
+def _told_anew(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+    """The same leader and ISR in a new epoch: so all replicas, old and new, follow the command."""
+    return None if state is None else replace(state, leader_epoch=state.leader_epoch + 1)
