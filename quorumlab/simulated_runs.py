@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jepsen_like.advice import command
 from jepsen_like.checkers.verdict import as_json
-from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
+from jepsen_like.faults.validity import fault_outcome_as_json
 from jepsen_like.histories.history import (
     History,
     MalformedHistory,

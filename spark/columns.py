@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, Reads, Sends
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import numbered
-from jepsen_like.checkers.reporting import places
+from jepsen_like.checkers.verdict import places
 from jepsen_like.histories.history import Kind, Op, Value
 from spark.schema import BRINGING, NIL
 from spark.verdicts import named

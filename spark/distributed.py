@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jepsen_like.checkers.log_pieces import skips
+from jepsen_like.checkers.kafka_log import skips
 from jepsen_like.checkers.verdict import Verdict, compose
 from spark import pieces
 from spark.columns import log_columns

@@ -18,7 +18,7 @@ from jepsen_like.checkers.judges import JUDGED, Split, disbelieved, judge_log, s
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
-from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
+from jepsen_like.checkers.registers import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.checkers.zones import sound, sound_verdict

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, numbered, order_of
 from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
-from jepsen_like.checkers.reporting import places
+from jepsen_like.checkers.verdict import places
 from jepsen_like.checkers.zones import Accesses, RegisterColumns
 from jepsen_like.histories.history import Value
 from spark.columns import Values, kinds, numbers, objects, values

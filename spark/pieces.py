@@ -1,4 +1,4 @@
-"""What a worker does with a piece of a large log: see `jepsen_like.checkers.log_pieces`.
+"""What a worker does with a piece of a large log: see `jepsen_like.checkers.kafka_log`.
 
 Each is a function for `mapInArrow`; what it takes beside the rows (whole readings, what earlier
 pieces carry on) is small, and comes with the function.
@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers import log_pieces, log_sessions
+from jepsen_like.checkers import kafka_log, log_sessions
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
-from jepsen_like.checkers.log_records import shown
+from jepsen_like.checkers.log_records import bounds_of, shown
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
-from jepsen_like.checkers.partition_order import bounds_of
-from jepsen_like.checkers.reporting import lines
+from jepsen_like.checkers.verdict import lines
 from jepsen_like.checkers.visibility import Bounds
 from spark.batches import Batches, limit_memory
 from spark.columns import Values, log_columns, numbers, objects
@@ -35,7 +34,7 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
     def judge(rows: pa.Table) -> Iterator[pa.Table]:
         rows = rows.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
         log = log_columns(pa.concat_tables([rows, readings]))
-        yield verdict_row(log_pieces.judge_values(log, is_idempotent=is_idempotent))
+        yield verdict_row(kafka_log.judge_values(log, is_idempotent=is_idempotent))
         sends, reads = _of(rows, "send"), _of(rows, "read")
         yield tagged("unread", sends.take(pa.array(log.unread)))
         yield tagged("highest", reads.take(pa.array(np.sort(log.reached))))
@@ -51,7 +50,7 @@ def losses(guests: pa.Table, mb: int) -> Mapped:
     def judge(rows: pa.Table) -> Iterator[pa.Table]:
         both = pa.concat_tables([rows, guests])
         in_order = both.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
-        yield verdict_row(log_pieces.judge_losses(log_columns(in_order)))
+        yield verdict_row(kafka_log.judge_losses(log_columns(in_order)))
 
     return _whole(judge, mb)
 
@@ -65,8 +64,8 @@ def by_offset(carried: Mapping[int, pa.Table], mb: int) -> Mapped:
         if carry is not None:
             rows = pa.concat_tables([carry, rows])
         seen = log_columns(rows)
-        yield verdict_row(log_pieces.judge_offsets(seen, _bounds(rows)))
-        key, before, after = log_pieces.gaps(seen.reads.key, seen.reads.offset)
+        yield verdict_row(kafka_log.judge_offsets(seen, _bounds(rows)))
+        key, before, after = kafka_log.gaps(seen.reads.key, seen.reads.offset)
         columns = {"offset": before, "next": after}
         yield filled("gap", len(key), _names(seen.keys, key) | columns)
 
@@ -94,10 +93,10 @@ def walk(mb: int) -> Mapped:
 def walked(rows: pa.Table) -> Iterator[pa.Table]:
     """Judges rows that follow one another."""
     log = log_columns(rows)
-    verdict = log_pieces.judge_walk(log)
+    verdict = kafka_log.judge_walk(log)
     if verdict.findings:
         yield verdict_row(verdict)
-    before, after = log_pieces.jumps(log)
+    before, after = kafka_log.jumps(log)
     reads = log.reads
     if len(before):
         columns = {

@@ -23,12 +23,12 @@ from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceTy
 from wire.errors import ErrorCode
 
 __all__ = [
-    "ConfigSource",
-    "ConfigValue",
     "MIN_ISR",
     "NO_TOPIC",
-    "Refusal",
     "UNCLEAN_ELECTION",
+    "ConfigSource",
+    "ConfigValue",
+    "Refusal",
     "broker_levels",
     "broker_value",
     "in_topic_unit",

@@ -22,8 +22,7 @@ KIP-62 and KIP-429 for what generations promise.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.earlier import Earlier
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
+from jepsen_like.checkers.operations import NEVER, Earlier, Operation, lines_of
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Verdict, compose

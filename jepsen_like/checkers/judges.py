@@ -27,7 +27,6 @@ from enum import Enum
 
 from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
-from jepsen_like.checkers.keyed_search import check_as, check_keyed
 from jepsen_like.checkers.lint import lint
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
@@ -35,9 +34,8 @@ from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import OBSERVE, Operation, operations
 from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
-from jepsen_like.checkers.register_initial import initial_of
-from jepsen_like.checkers.registers import check_registers
-from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.registers import check_registers, initial_of
+from jepsen_like.checkers.search import Budget, check_as, check_keyed
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.transactions import check_transactions
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose

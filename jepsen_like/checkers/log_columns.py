@@ -16,11 +16,10 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, exact
 from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
-from jepsen_like.checkers.reporting import place
+from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
 
 __all__ = [

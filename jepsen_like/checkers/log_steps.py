@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.reporting import place
+from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]

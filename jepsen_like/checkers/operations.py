@@ -6,15 +6,35 @@ strictly between `call` and `ret`. No two positions are equal, which a clock can
 
 Whatever nobody knows the end of (`info`, or open when the history ends) may take effect at any
 time later: its `ret` is NEVER.
+
+Values told apart by what they are, and not only by what Python takes for equal.
+
+1, 1.0 and True are one key of a dict, and three values of a history. What is not a number (NaN)
+equals nothing in Python, and itself here.
+
+The greatest of all that had ended before a moment, for one moment after the other.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
 
 from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 
-__all__ = ["NEVER", "NO_LINE", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
+__all__ = [
+    "NEVER",
+    "NO_LINE",
+    "OBSERVE",
+    "Earlier",
+    "Operation",
+    "exact",
+    "lines_of",
+    "operations",
+    "paired",
+]
 
 NEVER = 1 << 60  # later than every position; small enough to add to
 NO_LINE = -1  # index of an operation that is no line of the history
@@ -93,3 +113,42 @@ def _unfinished(call: int, invoked: Op) -> Operation:
         index=invoked.index,
         extra=invoked.extra,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Something that equals numbers of other kinds, as it is written."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def exact(value: Value) -> Hashable:
+    """Hashable, and equal where the value is the same. Raises TypeError: a mapping cannot be."""
+    match value:
+        case bool() | float():
+            return _Told(repr(value))
+        case list() | tuple():
+            return tuple(map(exact, value))
+        case _:
+            hash(value)
+            told: Hashable = value
+            return told
+
+
+Item = TypeVar("Item")
+
+
+class Earlier(Generic[Item]):
+    def __init__(
+        self, items: Iterable[Item], *, ret: Callable[[Item], int], rank: Callable[[Item], int]
+    ) -> None:
+        ordered = sorted(items, key=ret)
+        self._rets = [ret(each) for each in ordered]
+        self._greatest: list[Item] = list(accumulate(ordered, partial(max, key=rank)))
+
+    def before(self, moment: int) -> Item | None:
+        at = bisect_left(self._rets, moment)
+        return self._greatest[at - 1] if at else None

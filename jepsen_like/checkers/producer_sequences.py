@@ -18,12 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
-from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.reporting import place
-from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.checkers.operations import Earlier, Operation, lines_of
+from jepsen_like.checkers.verdict import Finding, Verdict, place
 from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["check_sequences"]

@@ -13,10 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.register_accesses import Register, never_written, new_value
-from jepsen_like.checkers.register_chains import Chains, chains_of
-from jepsen_like.checkers.reporting import Told, report
-from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.checkers.register_accesses import (
+    Chains,
+    Register,
+    chains_of,
+    never_written,
+    new_value,
+)
+from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
 from jepsen_like.checkers.visibility import Bounds
 from jepsen_like.checkers.zones import Accesses, Clusters, clashes
 from jepsen_like.histories.history import Value

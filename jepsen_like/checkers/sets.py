@@ -28,11 +28,9 @@ Source: Jepsen's set-full checker for the questions.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.exactness import exact
-from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import ELEMENT
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
-from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.operations import NEVER, Operation, exact, lines_of
+from jepsen_like.checkers.search import Budget, check_by_search
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 

@@ -10,7 +10,7 @@ from random import Random
 from uuid import UUID
 
 from jepsen_like.clients.steps import Ask, Pause, Steps
-from jepsen_like.histories.keys import key_of
+from jepsen_like.histories.history import key_of
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 

@@ -10,20 +10,30 @@ processes (`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.s
 
 Source: the triggers that Kafka's developers proposed for fault injection (`once()`, `on_call(n)`,
 `times(n)`, `with_probability(p)`); reliability facts, section 4.3.
+
+Which messages a fault strikes: single requests and answers between nodes.
+
+    apis        names of APIs, each with a rule of its own; the backend has a default
+    direction   "request": what the targets ask; "response": what they are answered
+    trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
+
+What is held goes on when the fault heals. Clients are left alone: a network can double what a
+client sent only if the client sends it again, and then that client knows. Pure.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 from typing import Generic, TypeVar
 
-from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.faults.fault import CLIENTS, Fault
 from wire.api_table import APIS, api_by_key
 
 __all__ = [
     "ALWAYS",
+    "MESSAGE_KINDS",
     "Action",
     "Armed",
     "Frame",
@@ -34,10 +44,10 @@ __all__ = [
     "on_call",
     "once",
     "parse_trigger",
+    "rules_of",
     "times",
     "with_probability",
 ]
-
 
 Message = TypeVar("Message")
 GoOn = Callable[[], None]  # lets a message that was kept go on
@@ -245,3 +255,39 @@ class Rules(Generic[Message]):
         armed, self._armed = self._armed, []
         for each in armed:
             each.release()
+
+
+MESSAGE_KINDS: Mapping[str, Action] = {
+    "hold-rpc": Action.HOLD,
+    "drop-rpc": Action.DROP,
+    "duplicate-rpc": Action.DUPLICATE,
+    "reorder-rpc": Action.REORDER,
+}
+
+
+def rules_of(
+    fault: Fault,
+    targets: Sequence[int],
+    nodes: Iterable[int],
+    *,
+    apis: Iterable[str],
+    triggers: Mapping[str, str],
+) -> list[FrameRule]:
+    """`triggers`: what is the default of each kind. Raises ValueError for unknown names."""
+    wanted = fault.parameters
+    is_request = wanted.get("direction", "request") == "request"
+    trigger = parse_trigger(wanted.get("trigger", triggers[fault.kind]))
+    return [
+        FrameRule(
+            action=MESSAGE_KINDS[fault.kind],
+            source=target if is_request else other,
+            target=other if is_request else target,
+            api_key=api_key_of(name),
+            is_request=is_request,
+            trigger=trigger,
+        )
+        for target in targets
+        for other in nodes
+        if other != target
+        for name in apis
+    ]

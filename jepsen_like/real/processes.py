@@ -4,6 +4,8 @@ A pid alone is not enough to end a process: it may have been given to another on
 time that the kernel keeps tells them apart.
 
 A cluster directory is run by one `up` at a time; the claim of a dead one does not count.
+
+Commands of the system that a fault is made with.
 """
 
 import json
@@ -26,6 +28,7 @@ __all__ = [
     "end",
     "is_alive",
     "last_lines",
+    "run",
     "spawn",
     "started_at",
     "state_of",
@@ -192,3 +195,16 @@ class DirectoryLock:
     def __exit__(self, *_: object) -> None:
         if ProcessId.load(self._path) == self._me:
             self._path.unlink(missing_ok=True)
+
+
+_SECONDS = 20
+
+
+def run(arguments: Sequence[str], *, told: str = "") -> str:
+    """What it prints, `told` so much on its standard input. Raises ClusterError with its words."""
+    done = subprocess.run(
+        arguments, input=told, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"{' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jepsen_like.checkers.log_columns import OK
-from jepsen_like.report.bars import Bars
-from jepsen_like.report.clock import Column
+from jepsen_like.report.bars import Bars, Column
 
 __all__ = ["DRAWN", "Drawn", "drawn"]
 

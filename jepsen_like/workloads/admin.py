@@ -15,10 +15,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from jepsen_like.histories.history import Kind, Op
-from jepsen_like.workloads.generator import Turns, mixed
 from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.workload import NewTopic, Wish
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import NewTopic, Turns, Wish, WorkloadOptions, mixed
 
 __all__ = ["OPERATIONS", "Admin"]
 
@@ -39,7 +37,7 @@ class Admin:
     def __post_init__(self) -> None:
         replicas = min(3, max(1, len(self.options.brokers) - 1))
         self._log = Log(replace(self.options, replicas=replicas))
-        self._turns = Turns(seed=self.options.seed, mean_ms=_PAUSES * self.options.pause_ms)
+        self._turns = Turns.of(self.options, _PAUSES)
 
     @property
     def processes(self) -> int:

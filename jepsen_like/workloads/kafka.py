@@ -17,10 +17,15 @@ from dataclasses import dataclass, field
 from random import Random
 
 from jepsen_like.histories.history import Kind, Op
-from jepsen_like.workloads.generator import UNTIL_CAUGHT_UP, Turns, mixed
 from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.workload import NewTopic, Wish
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import (
+    UNTIL_CAUGHT_UP,
+    NewTopic,
+    Turns,
+    Wish,
+    WorkloadOptions,
+    mixed,
+)
 
 __all__ = ["Kafka"]
 
@@ -43,8 +48,7 @@ class Kafka:
 
     def __post_init__(self) -> None:
         self._log = Log(self.options)
-        seed, pause_ms = self.options.seed, self.options.pause_ms
-        self._turns = Turns(seed=seed, mean_ms=_PAUSES * pause_ms)
+        self._turns = Turns.of(self.options, _PAUSES)
 
     @property
     def processes(self) -> int:

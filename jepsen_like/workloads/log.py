@@ -10,14 +10,20 @@ are lost, values at two offsets, two values at an offset, order, and what was sk
 Source: Jepsen's kafka workload.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 
 from jepsen_like.histories.history import Kind, Op, Value
-from jepsen_like.workloads.generator import UNTIL_CAUGHT_UP, Turns, Unique, mixed
-from jepsen_like.workloads.workload import NewTopic, Wish
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import (
+    UNTIL_CAUGHT_UP,
+    NewTopic,
+    Turns,
+    Wish,
+    WorkloadOptions,
+    mixed,
+)
 
 __all__ = ["Log"]
 
@@ -33,12 +39,12 @@ _FROM_THE_BEGINNING = 8  # one of so many assignments: it costs a reading of the
 class Log:
     options: WorkloadOptions
     name: str = "log"
-    _values: Unique = field(default_factory=Unique)
+    _values: Iterator[int] = field(default_factory=lambda: count(1))
     _assigned: set[int] = field(default_factory=set)  # the processes that are
     _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._turns = Turns(seed=self.options.seed, mean_ms=self.options.pause_ms)
+        self._turns = Turns.of(self.options)
 
     @property
     def processes(self) -> int:
@@ -76,7 +82,7 @@ class Log:
 
     def send(self, random: Random, extra: Mapping[str, Value] = _NOTHING) -> Wish:
         key = random.choice(self.keys)
-        return Wish(f="send", value=[["send", key, self._values.next()]], extra=extra)
+        return Wish(f="send", value=[["send", key, next(self._values)]], extra=extra)
 
     def completed(self, op: Op) -> None:
         if op.f == "assign" and op.kind is Kind.OK and isinstance(op.process, int):

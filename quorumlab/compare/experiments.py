@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from quorum.core.milestones import Occasion
 from quorumlab.compare.subjects import Subject
 
-__all__ = ["DATA_MAX", "BROKERS", "CONTROLLERS", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
+__all__ = ["BROKERS", "CONTROLLERS", "DATA_MAX", "EXPERIMENTS", "QUICK", "Experiment", "placement"]
 
 BROKERS = 3
 DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes

@@ -6,10 +6,9 @@ from random import Random
 import pytest
 
 from jepsen_like.clients.admin_client import AdminClient, create_topic
-from jepsen_like.clients.grouped_client import KafkaClient
-from jepsen_like.clients.log_client import LogClient
+from jepsen_like.clients.log_client import KafkaClient, LogClient
 from jepsen_like.histories.history import Kind, Value
-from jepsen_like.real.clients.stepped import Sockets
+from jepsen_like.real.clients.client_choice import Sockets
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode

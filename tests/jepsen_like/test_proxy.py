@@ -11,8 +11,8 @@ import pytest
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, on_call, once
-from jepsen_like.real.flows import Bandwidth, Cut, Delay, Refuse, SlowClose
 from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.impairments import Bandwidth, Cut, Delay, Refuse, SlowClose
 from jepsen_like.real.links import Link
 from jepsen_like.real.proxy import ProxyMesh
 

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from jepsen_like.faults.fault import CLIENTS
 from jepsen_like.faults.message_rules import (
     ALWAYS,
     Action,
@@ -19,7 +20,6 @@ from jepsen_like.faults.message_rules import (
     times,
     with_probability,
 )
-from jepsen_like.faults.participants import CLIENTS
 
 ALTER_PARTITION = 56
 

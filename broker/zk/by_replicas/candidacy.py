@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from broker.zk.by_replicas.held import ReplicaSettings
 
-__all__ = ["Never", "Stand", "Candidacy", "Wait", "candidacy"]
+__all__ = ["Candidacy", "Never", "Stand", "Wait", "candidacy"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from jepsen_like.histories.history import Kind
-from jepsen_like.histories.keys import place_of
+from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent, ask
-from jepsen_like.real.clients.node_requests import Nodes
-from jepsen_like.real.clients.target import Target
+from jepsen_like.real.clients.target import Nodes, Target
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.workload import Done, Wish

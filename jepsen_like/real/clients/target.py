@@ -1,16 +1,36 @@
-"""Where a cluster is reached: brokers by Kafka's protocol, our own nodes by HTTP as well."""
+"""Where a cluster is reached: brokers by Kafka's protocol, our own nodes by HTTP as well.
+
+Requests of Kafka's protocol to nodes, one at a time, over connections that are kept.
+
+A request is sent once. What comes of it says whether it may have been carried out: a refusal that
+is definite, an answer, or a doubt.
+
+Offsets of acknowledged records, as libraries tell them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
+from jepsen_like.histories.history import Kind
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.links import advertised_port
+from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
 
-__all__ = ["Address", "Target", "Voter", "target_of_layout", "target_of_servers"]
+__all__ = [
+    "Address",
+    "Nodes",
+    "Target",
+    "Voter",
+    "kind_of",
+    "known_offset",
+    "target_of_layout",
+    "target_of_servers",
+]
 
 Address = tuple[str, int]
 
@@ -66,3 +86,74 @@ def target_of_servers(servers: list[Address]) -> Target:
     if not answer.brokers:
         raise ClusterError("the cluster names no broker")
     return Target(brokers={each.node_id: (each.host, each.port) for each in answer.brokers})
+
+
+Answer = TypeVar("Answer")
+
+# Said before anything is decided. Whatever else a cluster says may come after the deed: the node
+# that decided can lose its leadership before it knows what becomes of that (NOT_CONTROLLER), and a
+# broker that passes a request on may have passed it on twice (TOPIC_ALREADY_EXISTS).
+_DEFINITE = (
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.ELECTION_NOT_NEEDED,
+    ErrorCode.INVALID_CONFIG,
+    ErrorCode.INVALID_PARTITIONS,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.POLICY_VIOLATION,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
+)
+
+
+def kind_of(code: ErrorCode) -> Kind:
+    """How a change has ended that was answered so."""
+    if code is ErrorCode.NONE:
+        return Kind.OK
+    return Kind.FAIL if code in _DEFINITE else Kind.INFO
+
+
+class Nodes:
+    """Raises NotConnected if nothing was sent, NoAnswer or another ClusterError if it was."""
+
+    def __init__(self, addresses: Mapping[int, Address], timeout_seconds: float) -> None:
+        self._addresses = addresses
+        self._timeout_seconds = timeout_seconds
+        self._open: dict[int | None, Client] = {}
+
+    def ask(
+        self,
+        request: object,
+        expected: type[Answer],
+        *,
+        node: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer:
+        """Ask one node; or any one, always the same while it answers."""
+        client = self._open.get(node)
+        if client is None:
+            addresses = list(self._addresses.values()) if node is None else [self._addresses[node]]
+            client = Client(addresses, self._timeout_seconds)
+            client.__enter__()
+            self._open[node] = client
+        try:
+            return client.ask(
+                request, expected, timeout_seconds=timeout_seconds or self._timeout_seconds
+            )
+        except ClusterError:
+            self._forget(node)
+            raise
+
+    def close(self) -> None:
+        for node in list(self._open):
+            self._forget(node)
+
+    def _forget(self, node: int | None) -> None:
+        self._open.pop(node).__exit__(None, None, None)
+
+
+def known_offset(told: int | None) -> int | None:
+    """A repeated record may be acknowledged without its offset: then it is a number below zero."""
+    return told if told is not None and told >= 0 else None

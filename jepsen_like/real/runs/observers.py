@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jepsen_like.histories.history import Value
-from jepsen_like.histories.keys import key_of
+from jepsen_like.histories.history import Value, key_of
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.runs.worker_threads import Recording
-from jepsen_like.workloads.entries import comparable, observation
+from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
 __all__ = ["Observers"]
