@@ -28,7 +28,7 @@ from spark.verdicts import decoded, of_run, summed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["UnreadableTable", "check", "read_table", "reason_of"]
+__all__ = ["UnreadableTable", "check", "reason_of"]
 
 
 class UnreadableTable(Exception):

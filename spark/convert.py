@@ -25,7 +25,7 @@ from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
 
-__all__ = ["GROUP_ROWS", "Sizes", "convert", "is_current", "made_of"]
+__all__ = ["Sizes", "convert", "is_current", "made_of"]
 
 GROUP_ROWS = 1_000_000
 _SOURCE_KEY = b"quorumlab.source"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from jepsen_like.checkers.pairing import Column
 
 __all__ = ["Graph"]
 
-Column = NDArray[np.int64]
 _PASSES = 50  # of cutting off; a long chain is left to the search
 
 

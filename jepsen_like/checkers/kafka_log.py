@@ -1,11 +1,11 @@
-"""The verdict on sends and polls: every rule of the log workload.
+"""The verdict on sends and polls: which rules of the log workload look at what.
 
     history -> operations -> columns -> records, losses, sessions, order -> verdict
 
-Keys are judged together, in passes over columns; a finding names its key. Not here: transactions'
-cycles (G0, G1c), which need edges between transactions.
+Keys are judged together, in passes over columns; a finding names its key. Cycles of transactions
+(G0, G1c) need edges between transactions: see `transactions`.
 
-A log that is too large for one place, judged in pieces: which rules look at what.
+A log that is too large for one place is judged in pieces:
 
     by value     all sends and reads of some values, and every whole reading: was each of them
                  sent, is it at one offset, did it stay
@@ -20,18 +20,14 @@ offset that anybody saw, the last row of a session. That a poll skipped nothing 
 jumped over offsets (by session), and nobody saw one of them (by offset).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from jepsen_like.checkers import log_losses, log_records, log_sessions
 from jepsen_like.checkers.log_columns import Column, LogColumns
-from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.checkers.visibility import Bounds
 
 __all__ = [
-    "check_log",
     "check_log_columns",
     "gaps",
     "judge_losses",
@@ -39,13 +35,8 @@ __all__ = [
     "judge_values",
     "judge_walk",
     "jumps",
-    "linearizability",
     "skips",
 ]
-
-
-def check_log(operations: Sequence[Operation], *, is_idempotent: bool = True) -> Verdict:
-    return check_log_columns(LogColumns.of(operations), is_idempotent=is_idempotent)
 
 
 def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict:
@@ -72,27 +63,6 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
     if not is_idempotent:
         counts["duplicates, allowed"] = log_records.count_duplicates(log)
     return Verdict.of(findings, counts, objects=log.keys, doubts=log_losses.doubts(log))
-
-
-def linearizability(log: LogColumns, *, dense: bool = False) -> Verdict:
-    """Only whether each key is a linearizable append-only log; `dense`: one without holes.
-
-    Exact, but where an acknowledgement does not tell its offset and holes must be filled.
-    """
-    findings: list[Finding] = [
-        *log_records.inconsistent_offsets(log),
-        *log_records.duplicates(log),
-        *log_records.acknowledged_elsewhere(log),
-        *log_records.aborted_reads(log),
-        *log_records.phantoms(log),
-        *log_records.out_of_order(log),
-    ]
-    if not dense:
-        return Verdict.of(findings, objects=log.keys)
-    unlocated = log_records.unlocated_acknowledged(log)
-    findings += log_records.unfilled_holes(log)
-    doubts = dict.fromkeys(sorted(unlocated), "an acknowledgement did not tell its offset")
-    return Verdict.of(findings, objects=log.keys, doubts=doubts)
 
 
 def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:

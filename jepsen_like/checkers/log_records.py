@@ -1,34 +1,27 @@
-"""One value at one offset, and only values that were sent: what records of a log must be.
+"""What records of a log must be: one value at one offset, each of them sent, and in order.
 
 The names are Jepsen's where it has one. `acknowledged-elsewhere` is ours: the acknowledgement names
 an offset, and readers find the value at another one only.
 
 A producer that is not idempotent may write a value twice, when it sends again what it was not
 answered. Then `duplicate` is no violation, nor is `acknowledged-elsewhere`: nobody may have read so
-far yet. All the rest is.
-Source: Jepsen's kafka workload.
+far yet. All other rules hold. Source: Jepsen's kafka workload.
 
-Is each partition linearizable? An append-only log with offsets, exactly, in one pass.
-
-Offsets become visible in their order (`visibility`). The moment of offset k is bounded from below
-by the call of the append at k, and by the call of every read that saw the log end at k; from above
-by the return of that append, of every read of k, and of every read that saw the log end at k + 1.
-The log is linearizable if and only if such moments exist.
-
-Offsets that nobody saw written are holes. Kafka's logs have legal ones (markers of transactions,
-compaction). Where there can be none (`dense`), an append whose end nobody knows must have filled
-each of them: the i-th such append to begin must begin before the i-th deadline of a hole.
-
-That offset -> value and value -> offset are functions, and that every value was sent, is checked
-elsewhere: `log_records`. Source: Gibbons and Korach, "Testing shared memories", for the method.
+`not-linearizable`: is each partition a linearizable append-only log with offsets? Exactly, in one
+pass. Offsets become visible in their order (`visibility`). The moment of offset k is bounded from
+below by the call of the append at k, and by the call of every read that saw the log end at k; from
+above by the return of that append, of every read of k, and of every read that saw the log end at
+k + 1. With offset -> value and value -> offset functions, and every value sent, the log is
+linearizable if and only if such moments exist. Offsets that nobody saw written are holes, which
+Kafka's logs may have (markers of transactions, compaction).
+Source: Gibbons and Korach, "Testing shared memories", for the method.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import FAIL, INFO, OK, UNKNOWN, Column, LogColumns, Mask
-from jepsen_like.checkers.operations import NEVER
+from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
 from jepsen_like.checkers.verdict import Finding, Told, evidence, invocation, report
 from jepsen_like.checkers.visibility import Bounds, Rows
@@ -45,8 +38,6 @@ __all__ = [
     "precommitted_reads",
     "shown",
     "too_late",
-    "unfilled_holes",
-    "unlocated_acknowledged",
 ]
 
 
@@ -224,44 +215,6 @@ def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
         return detail, evidence(ops)
 
     return report("not-linearizable", range(len(late)), lambda at: keys[bounds.key[late[at]]], tell)
-
-
-def unfilled_holes(log: LogColumns) -> list[Finding]:
-    """Only for logs that cannot have holes, and where every acknowledgement told its offset."""
-    bounds = bounds_of(log)
-    return [finding for key in range(len(log.keys)) for finding in _unfilled(log, bounds, key)]
-
-
-def unlocated_acknowledged(log: LogColumns) -> set[str]:
-    """Keys with an acknowledged value whose offset nobody ever told."""
-    located = set(zip(log.reads.key.tolist(), log.reads.value.tolist(), strict=True))
-    sends = log.sends
-    rows = np.flatnonzero((sends.kind == OK) & (sends.offset == UNKNOWN))
-    pairs = ((int(sends.key[row]), int(sends.value[row])) for row in rows)
-    return {log.keys[key] for key, value in pairs if (key, value) not in located}
-
-
-def _unfilled(log: LogColumns, bounds: Bounds, key: int) -> Iterator[Finding]:
-    mine = bounds.key == key
-    offsets, uppers = bounds.place[mine], bounds.upper[mine]
-    needed = offsets[uppers < NEVER]
-    if not needed.size:
-        return
-    sends, reads = log.sends, log.reads
-    filled = np.concatenate([reads.offset[reads.key == key], sends.offset[sends.key == key]])
-    holes = np.setdiff1d(np.arange(needed.max() + 1), filled)
-    deadlines = np.minimum.accumulate(uppers[::-1])[::-1][np.searchsorted(offsets, holes)]
-    seen = np.isin(sends.value, reads.value[reads.key == key])
-    free = (sends.key == key) & (sends.kind == INFO) & ~seen
-    calls = np.sort(sends.call[free])[: holes.size]
-    late = np.flatnonzero(calls >= np.sort(deadlines)[: calls.size])
-    if late.size or calls.size < holes.size:
-        which = int(late[0]) if late.size else calls.size
-        yield Finding(
-            rule="unfilled-hole",
-            object=log.keys[key],
-            detail=f"nothing that was sent in time can be at offset {holes[which]}",
-        )
 
 
 def bounds_of(log: LogColumns) -> Bounds:

@@ -1,12 +1,10 @@
-"""Operations on queues as columns, and what happened to each value: who brought it, who took it.
+"""Operations on queues as columns, and what first in, first out demands of them.
 
     enqueue [key, v]      v is never None
     dequeue [key, None]   ok [key, v]; ok [key, None] if the queue was found empty
 
-What failed did nothing. An enqueue of unknown end counts if its value was dequeued; if it was not,
-it need not have happened. A dequeue of unknown end may have taken any value, once.
-
-First in, first out: in which order values may leave, and when a queue can be empty.
+An operation that failed did nothing. An enqueue of unknown end counts if its value was dequeued; if
+it was not, it need not have happened. A dequeue of unknown end may have taken any value, once.
 
 Let x come before y if the enqueue of x ended before that of y began. Then:
 
@@ -28,30 +26,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jepsen_like.checkers.operations import NEVER, Operation, exact
+from jepsen_like.checkers.log_columns import CODES, FAIL, INFO, OK
+from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
+from jepsen_like.checkers.pairing import Column, Mask, filled, first_rows
 from jepsen_like.checkers.verdict import place
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, Value
 
-__all__ = [
-    "FAIL",
-    "INFO",
-    "NOTHING",
-    "OK",
-    "Column",
-    "Covered",
-    "Ends",
-    "QueueColumns",
-    "QueueOrder",
-    "Spans",
-    "Taken",
-]
+__all__ = ["NOTHING", "Covered", "Ends", "QueueColumns", "QueueOrder"]
 
-Column = NDArray[np.int64]
-Rows = list[tuple[int, ...]]
-OK, INFO, FAIL = 0, 1, 2
-_CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 
 
@@ -59,20 +42,12 @@ NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 class Ends:
     """One end of the queues: their enqueues, or their dequeues. In the order of their calls."""
 
-    operation: Column  # where in the history: see `reporting`
+    operation: Column  # where in the history: a place, see `verdict`
     key: Column
     value: Column  # equal values of two keys have two numbers
     call: Column
     ret: Column
     kind: Column
-
-    @classmethod
-    def of(cls, rows: Rows) -> "Ends":
-        matrix = np.array(rows, dtype=np.int64).reshape(len(rows), 6)
-        operation, key, value, call, ret, kind = (
-            np.ascontiguousarray(matrix[:, at]) for at in range(6)
-        )
-        return cls(operation=operation, key=key, value=value, call=call, ret=ret, kind=kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,22 +78,22 @@ class QueueColumns:
     def of(cls, operations: Sequence[Operation]) -> "QueueColumns":
         keys: dict[str, int] = {}
         values: dict[tuple[int, Value], int] = {}
-        tables: dict[str, Rows] = {"enqueue": [], "dequeue": []}
+        tables: dict[str, list[tuple[int, ...]]] = {"enqueue": [], "dequeue": []}
         for each in operations:
             if each.f not in tables:
-                raise MalformedHistory(f"operation {each.index}: a queue has no {each.f!r}")
+                raise not_of(each, "a queue")
             key, value = _told(each)
             number = keys.setdefault(key, len(keys))
             code = NOTHING
             if value is not None:
                 code = values.setdefault((number, exact(value)), len(values))
-            kind = _CODES[each.kind]
+            kind = CODES[each.kind]
             tables[each.f].append((place(each), number, code, each.call, each.ret, kind))
         return cls(
             keys=list(keys),
             values=[value for _, value in values],
-            enqueues=Ends.of(tables["enqueue"]),
-            dequeues=Ends.of(tables["dequeue"]),
+            enqueues=filled(Ends, tables["enqueue"]),
+            dequeues=filled(Ends, tables["dequeue"]),
         )
 
     @cached_property
@@ -126,8 +101,8 @@ class QueueColumns:
         enqueues, dequeues, size = self.enqueues, self.dequeues, len(self.values)
         able = np.flatnonzero(enqueues.kind != FAIL)
         took = np.flatnonzero((dequeues.kind == OK) & (dequeues.value != NOTHING))
-        enqueue = _first(able, enqueues.value[able], size)
-        dequeue = _first(took, dequeues.value[took], size)
+        enqueue = _rows(able, first_rows(enqueues.value[able], size))
+        dequeue = _rows(took, first_rows(dequeues.value[took], size))
         key = np.zeros(size, dtype=np.int64)
         key[enqueues.value], key[dequeues.value[took]] = enqueues.key, dequeues.key[took]
         return Taken(
@@ -141,7 +116,7 @@ class QueueColumns:
         )
 
     @cached_property
-    def is_repeated(self) -> NDArray[np.bool_]:
+    def is_repeated(self) -> Mask:
         """For each key: was one of its values enqueued twice?"""
         able = self.enqueues.kind != FAIL
         counts = np.bincount(self.enqueues.value[able], minlength=len(self.values))
@@ -150,10 +125,8 @@ class QueueColumns:
         return repeated
 
 
-def _first(rows: Column, values: Column, size: int) -> Column:
-    first = np.full(size, NOTHING, dtype=np.int64)
-    first[values[::-1]] = rows[::-1]  # of several writes to one place the last one stays
-    return first
+def _rows(rows: Column, at: Column) -> Column:
+    return np.where(at >= 0, rows[at], NOTHING) if len(rows) else at
 
 
 def _at(moments: Column, rows: Column) -> Column:
@@ -172,10 +145,7 @@ def _told(operation: Operation) -> tuple[str, Value]:
             raise ValueError(value)
         exact(value)
     except (IndexError, TypeError, ValueError) as error:
-        raise MalformedHistory(
-            f"operation {operation.index}: not what an {operation.f} looks like: "
-            f"{operation.argument!r:.100} -> {operation.result!r:.100}"
-        ) from error
+        raise malformed(operation, f"an {operation.f}") from error
     return str(key), value
 
 
@@ -199,7 +169,7 @@ class Spans:
         lasts = latest[np.cumsum(sizes) - 1] if len(begin) else latest
         return cls(value=value[order], begin=begin, end=end, group_end=np.repeat(lasts, sizes))
 
-    def cover(self, call: Column, ret: Column) -> NDArray[np.bool_]:
+    def cover(self, call: Column, ret: Column) -> Mask:
         """Which of these intervals have no moment without a value."""
         if not len(self.begin):
             return np.zeros(len(call), dtype=bool)

@@ -16,17 +16,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from jepsen_like.checkers.log_columns import FAIL, OK
 from jepsen_like.checkers.models import QUEUE
 from jepsen_like.checkers.operations import Operation, exact
-from jepsen_like.checkers.queue_columns import (
-    FAIL,
-    NOTHING,
-    OK,
-    Column,
-    Covered,
-    QueueColumns,
-    QueueOrder,
-)
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.checkers.queue_columns import NOTHING, Covered, QueueColumns, QueueOrder
 from jepsen_like.checkers.search import Budget, check_keyed
 from jepsen_like.checkers.verdict import Finding, Outcome, Told, Verdict, compose, evidence, report
 

@@ -1,31 +1,25 @@
-"""Reads and writes of registers, each key by itself, without what proves nothing.
+"""Reads and writes of registers, each key by itself, and the chains that compare-and-sets make.
 
 Left out: reads that were not answered, and writes that failed (they are kept apart, since nobody
 may read what they would have written). A compare-and-set that failed and tells what it saw is a
-read. A stale read (`read-stale`) saw what was once there: its call is moved before all else.
+read. A stale read (`read-stale`) saw what was once there: its call is moved before all else. A
+value that comes without a key is of the register "".
 
-A value that comes without a key is of the register "".
-
-Which values of a register follow one another with nothing between: chains of compare-and-sets.
-
-Where every value is written once, a compare-and-set of a to b happened while a was there, and a
-never comes back: so b came right after a. Each write begins a chain, and so does the initial value.
-Two compare-and-sets of one value cannot both have happened; and one of a value that no chain
-reaches cannot have happened at all.
-
-An unknown change happened if what it made was seen, or replaced by another change that happened;
-otherwise it need not have. Source: checking facts, c2.
+A chain: where every value is written once, a compare-and-set of a to b happened while a was there,
+and a never comes back: so b came right after a. Each write begins a chain, and so does the initial
+value. Two compare-and-sets of one value cannot both have happened; and one of a value that no chain
+reaches cannot have happened at all. An unknown change happened if what it made was seen, or
+replaced by another change that happened; otherwise it need not have. Source: checking facts, c2.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.operations import NEVER, Operation, exact, lines_of
+from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = [
-    "STALE",
     "Chains",
     "Register",
     "chains_of",
@@ -135,19 +129,14 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
     found: dict[str, Register] = {}
     for operation in operations:
         if operation.f not in _KNOWN:
-            raise MalformedHistory(
-                f"operation {operation.index}: a register has no {operation.f!r}"
-            )
+            raise not_of(operation, "a register")
         _check_extra(operation)
         try:
             key, argument, result = _split(operation)
             register = found.setdefault(key, Register(key))
             _add(register, replace(operation, argument=argument, result=result))
         except (IndexError, TypeError, ValueError) as error:
-            raise MalformedHistory(
-                f"operation {operation.index}: not what a {operation.f} of a register looks like: "
-                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
-            ) from error
+            raise malformed(operation, f"a {operation.f} of a register") from error
     for register in found.values():
         register.accesses.sort(key=lambda each: each.call)
     return list(found.values())
@@ -243,7 +232,7 @@ def _forks(key: str, following: dict[Value, list[Operation]]) -> Iterator[Findin
         if others:
             made = f"{new_value(first)!r}, and by {new_value(others[0])!r}"
             detail = f"{value!r} was replaced by {made}, and it was there once"
-            yield _finding(key, detail, first, others[0])
+            yield Finding.of("not-linearizable", key, detail, first, others[0])
 
 
 def _rootless(register: Register, roots: Mapping[Value, Value]) -> Iterator[Finding]:
@@ -253,10 +242,5 @@ def _rootless(register: Register, roots: Mapping[Value, Value]) -> Iterator[Find
         if made not in roots:
             detail = f"{change.argument[0]!r} was replaced by {made!r}, and cannot have been there"
             seen = [each for each in register.reads if each.result == made]
-            yield _finding(register.key, detail, change, *seen[:1])
+            yield Finding.of("not-linearizable", register.key, detail, change, *seen[:1])
             return
-
-
-def _finding(key: str, detail: str, *operations: Operation) -> Finding:
-    ops = lines_of(operations)
-    return Finding(rule="not-linearizable", object=key, detail=detail, ops=ops)

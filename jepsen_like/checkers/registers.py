@@ -1,10 +1,4 @@
-"""What registers hold before anybody writes: nil, a value that is told, or nobody knows.
-
-A told value is a write before all operations, one for each key. It is no line of the history, and
-no evidence. Sources: Knossos' registers begin with nil unless they are told a value, and
-Porcupine's models tell theirs; histories themselves do not say it.
-
-The verdict on registers, each by the fastest algorithm that is exact for it.
+"""The verdict on registers, each by the fastest algorithm that is exact for it.
 
     every change is to a value of its own               zones, all such keys in one pass
     the same, all writes, and each tells a version      versions, in one pass
@@ -15,8 +9,11 @@ The verdict on registers, each by the fastest algorithm that is exact for it.
 that nobody wrote, or whose write failed. `nonmonotonic-read`: stale reads of one process at one
 node went back. For the latter what the registers themselves force is the order of the values.
 
-Where nobody says what registers begin with, one that nil does not explain and another value does is
-undecided: see `register_initial`.
+Before anybody writes, a register holds nil, or a value that is told; or nobody knows what. A told
+value is a write before all operations, one for each key. It is no line of the history, and no
+evidence. Where nobody knows, a register that nil does not explain and another value does is
+undecided. Sources: Knossos' registers begin with nil unless they are told a value, and Porcupine's
+models tell theirs; histories themselves do not say it.
 """
 
 import json
@@ -41,15 +38,7 @@ from jepsen_like.checkers.search import Budget, check_by_search
 from jepsen_like.checkers.verdict import Outcome, Verdict, compose
 from jepsen_like.histories.history import INITIAL, Kind, MalformedHistory, Value
 
-__all__ = [
-    "Initial",
-    "beginning_with",
-    "check_registers",
-    "initial_of",
-    "may_begin_with_nil",
-    "supposed",
-    "why_doubted",
-]
+__all__ = ["check_registers", "initial_of", "may_begin_with_nil"]
 
 Initial = Sequence[Value]
 _BEFORE = 2  # positions: the write's call and return

@@ -1,24 +1,20 @@
 """Is there an order of the operations that their intervals and the model allow? By search.
 
-For objects that carry no witness of their order. Searches take turns, since each is fast where the
-others are slow: depth first finds an order soon if there is one, and the frontier proves soon that
-there is none; with many unknown operations, it does so sooner if it allows more than is true.
-Whichever decides first has decided; if none does within the budget, the answer is undecided. The
-budget is looked at inside the loops.
+This is for objects that carry no witness of their order. Searches take turns, since each is fast
+where the others are slow: depth first finds an order soon if there is one, and the frontier proves
+soon that there is none; with many unknown operations, it does so sooner if it allows more than is
+true. The first search that decides has decided; if none does within the budget, the answer is
+undecided. The budget is looked at inside the loops.
 
 Exponential in the number of operations open at a time, at worst; so is the problem.
 Source: Wing and Gong 1993; Lowe 2017; Porcupine and Knossos for what is worth remembering.
 
-The fewest operations that still show a violation.
-
-A part of a history proves something about the whole only if leaving the rest out can make nothing
-worse. Reads may be left out. What changes the state may not: without a write, what read it would be
-wrong. So it is made unknown instead: it may happen at any time after its call, or never. The
-operations that must stay as they are, so that there still is no order, are the evidence.
-
-Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input" (ddmin).
-
-The verdict of a search on one object after the other, with the fewest operations as evidence.
+The evidence of a violation is the fewest operations that still show it. A part of a history proves
+something about the whole only if leaving the rest out can make nothing worse. Reads may be left
+out. What changes the state may not: without a write, a read of it would be wrong. So a change is
+made unknown instead: it may happen at any time after its call, or never. The operations that must
+stay as they are, so that there still is no order, are the evidence. Source: Zeller and Hildebrandt,
+"Simplifying and isolating failure-inducing input" (ddmin).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,16 +24,15 @@ from itertools import count, islice
 from typing import TypeVar
 
 from jepsen_like.checkers.models import Model
-from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation, lines_of
+from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, depth_first
 from jepsen_like.checkers.search_frontier import frontier, refuting
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, MalformedHistory
 
 __all__ = [
     "Answer",
     "Budget",
-    "blamed",
     "check_as",
     "check_by_search",
     "check_keyed",
@@ -155,21 +150,15 @@ def blamed(
     for past in ([each for each in operations if each.call < blocked.ret], list(operations)):
         ended = [each for each in past if each.ret <= blocked.ret or len(past) == len(operations)]
         relaxed = _Relaxed.of(past, model, repeats=repeats)
-        found = _blamed(relaxed, [each for each in ended if each.ret != NEVER], violates)
+        ended = [each for each in ended if each.ret != NEVER]
+
+        def still(hard: Sequence[Operation], relaxed: _Relaxed = relaxed) -> bool:
+            return violates(relaxed.but(hard))
+
+        found = smallest(_tail(ended, still), still)
         if found:
             return found
     return []
-
-
-def _blamed(
-    relaxed: "_Relaxed",
-    ended: Sequence[Operation],
-    violates: Callable[[Sequence[Operation]], bool],
-) -> list[Operation]:
-    def still(hard: Sequence[Operation]) -> bool:
-        return violates(relaxed.but(hard))
-
-    return smallest(_tail(ended, still), still)
 
 
 def _tail(
@@ -232,19 +221,10 @@ def check_as(operations: Sequence[Operation], model: Model, budget: Budget | Non
 
 
 def _has_names(operation: Operation) -> bool:
-    told = [operation.argument]
-    if operation.kind is Kind.OK and operation.result is not None:
-        told.append(operation.result)
-    match told:
-        case [[str(name), _], *results]:
-            return all(_is_of(name, each) for each in results)
-        case _:
-            return False
-
-
-def _is_of(name: str, result: Value) -> bool:
-    match result:
-        case [other, _]:
+    match operation.argument, operation.result if operation.kind is Kind.OK else None:
+        case [str(), _], None:
+            return True
+        case [str(name), _], [other, _]:
             return bool(other == name)
         case _:
             return False
@@ -304,12 +284,7 @@ def _finding(
     detail = f"no order of these fits, whatever else happened: {told}"
     if not blame:
         detail = f"no order of all operations has a place for {_told_with_line(blocked)}"
-    return Finding(
-        rule="not-linearizable",
-        object=key,
-        detail=detail,
-        ops=lines_of(blame or [blocked]),
-    )
+    return Finding.of("not-linearizable", key, detail, *(blame or [blocked]))
 
 
 @dataclass(slots=True)

@@ -1,10 +1,8 @@
-"""How a search works in turns, and what it says at the end.
+"""Depth first: take an operation that may be next, and go back where none is left.
 
-Depth first: take an operation that may be next, and go back where none is left.
-
-What has been tried is remembered, as the set of operations taken and the state reached. Nearly all
-of that set is the same everywhere: every operation before the first one that is not taken. So it
-is kept as that place and a few bits behind it, and the memory does not grow with the history.
+The search remembers what it has tried, as the set of operations taken and the state reached. Nearly
+all of that set is the same everywhere: every operation before the first one that is not taken. So
+it is kept as that place and a few bits behind it, and the memory does not grow with the history.
 
 Two prunings keep all answers: a read that is right in the present state is taken at once, since it
 changes nothing and only gets later; and of unknown operations that ask for the same, the earlier

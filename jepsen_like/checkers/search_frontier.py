@@ -8,17 +8,14 @@ Four prunings keep all answers: a read that is right in the present state is tak
 unknown operations that ask for the same, the earlier one is taken first; one of them is taken only
 right before an operation that it makes possible, since it can always be later, or never; and of two
 configurations that differ only in the unknown operations they have used up, one that used fewer can
-do all that the other can.
-Source: Lowe 2017; Knossos' linear.
+do all that the other can. Source: Lowe 2017; Knossos' linear.
 
-A frontier where an unknown operation may happen again and again: it proves violations, soon.
-
-That is more than is true, so that it never proves that there is an order. But nothing is used up,
-and there is far less to remember. And what is open can often be taken at once: where unknown
-operations lead to a state in which it is possible, and from the state after it back again, nothing
-is lost by taking it now, if an unknown one that asks for the same can stand in for it later.
-
-Where repetition leads to ever new states (appends, sums), it gives up.
+`refuting` lets an unknown operation happen again and again. That is more than is true, so that it
+never proves that there is an order; but nothing is used up, there is far less to remember, and it
+proves violations soon. An open operation can often be taken at once there. Let unknown operations
+lead to a state in which it is possible, and from the state after it back again: then nothing is
+lost by taking it now, if an unknown one that asks for the same can stand in for it later. Where
+repetition leads to ever new states (appends, sums), it gives up.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -30,7 +27,7 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, same_before
 from jepsen_like.checkers.verdict import Outcome
 
-__all__ = ["Frontier", "events_of", "frontier", "refuting"]
+__all__ = ["frontier", "refuting"]
 
 _UNKNOWN_A_LOOK = 8  # trying so many takes as long as looking at a configuration
 _COMPARED_MAX = 4_000  # configurations: to hold more against each other takes longer than a turn

@@ -1,27 +1,26 @@
-"""Which operation on logs depends on which: the edges in which cycles are sought.
+"""Transactions on logs: no cycle of dependencies between operations.
+
+    G1c    a cycle of operations, at least one of which read what another one wrote
+    G0     a cycle of writes alone
+    -process, -realtime: the cycle needs the order within a process, or that of real time
+
+The edges in which cycles are sought:
 
     ww        one wrote a record, the other the next one of the same key
     wr        one wrote what the other read
     process   one came before the other in the same process
     realtime  one had ended before the other began
 
-Writers are those that are known to have written: acknowledged, or read by somebody. Real time is a
-chain of moments, one at the end of each operation: so there are few edges, not one for each pair.
-Source: Adya's dependencies as in Elle and Jepsen's kafka workload, where offsets order versions.
-
-Transactions on logs: no cycle of dependencies between operations.
-
-    G1c    a cycle of operations, at least one of which read what another one wrote
-    G0     a cycle of writes alone
-    -process, -realtime: the cycle needs the order within a process, or that of real time
+A writer is an operation that is known to have written: acknowledged, or read by somebody. Real time
+is a chain of moments, one at the end of each operation: so there are few edges, not one a pair.
 
 Kafka does not isolate the writes of transactions from each other: their records may be mixed. So
 cycles through the order of writes (ww) are counted and allowed, unless the run's option
 `isolated_writes` says that they are not. `int-send-skip` is counted, too: within one transaction a
 key's sends do not lie next to each other, which nothing promises.
 
-One cycle is told of each component, the shortest of those that were looked at.
-Source: Jepsen's kafka workload; Elle.
+Of each component one cycle is reported, the shortest of those that were looked at.
+Source: Adya's dependencies as in Jepsen's kafka workload, where offsets order versions; Elle.
 """
 
 from collections import Counter
@@ -39,7 +38,7 @@ from jepsen_like.checkers.pairing import first_rows
 from jepsen_like.checkers.verdict import Finding, Verdict, place
 from jepsen_like.histories.history import Value
 
-__all__ = ["Dependencies", "Kind", "check_transactions"]
+__all__ = ["check_transactions"]
 
 
 class Kind(IntEnum):

@@ -3,9 +3,8 @@
 A verdict is never a guess: what could not be decided says why. Verdicts of several objects, or of
 several checkers, compose: one violation outweighs everything, and doubt outweighs validity.
 
-From rows that break a rule to findings that a person can read: the first of each object.
-
-A broken log breaks a rule a million times. The first few say what is wrong; the rest is a number.
+A broken log breaks a rule a million times. `report` makes findings of the first few rows of each
+object that break a rule; the rest is a number.
 
 A *place* says in one number where in a history an operation has its invocation and its completion.
 Rows carry it instead of the operation, so that what was found far from the history (in columns, in
@@ -13,18 +12,17 @@ another process, on another machine) still names the lines that show it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers.operations import Operation, lines_of
+from jepsen_like.checkers.pairing import Column
 from jepsen_like.histories.history import MalformedHistory, Value
 
 __all__ = [
-    "SHOWN",
     "Finding",
     "Outcome",
     "Told",
@@ -62,6 +60,11 @@ class Finding:
     object: str  # "orders-0"
     detail: str  # in plain words, with values and offsets
     ops: tuple[int, ...] = ()  # indexes into the history
+
+    @classmethod
+    def of(cls, rule: str, name: str, detail: str, *operations: Operation) -> "Finding":
+        """On the object of this name, with all lines of the operations as evidence."""
+        return cls(rule=rule, object=name, detail=detail, ops=lines_of(operations))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +132,7 @@ def as_json(verdict: Verdict) -> dict[str, Value]:
         "reason": verdict.reason,
         "counts": dict(verdict.counts),
         "objects": {name: outcome.value for name, outcome in verdict.objects.items()},
-        "findings": [
-            {
-                "rule": finding.rule,
-                "object": finding.object,
-                "detail": finding.detail,
-                "ops": list(finding.ops),
-            }
-            for finding in verdict.findings
-        ],
+        "findings": [{**asdict(each), "ops": list(each.ops)} for each in verdict.findings],
     }
 
 
@@ -145,15 +140,7 @@ def from_json(told: Mapping[str, Value]) -> Verdict:
     """What `as_json` made of a verdict."""
     return Verdict(
         outcome=Outcome(told["outcome"]),
-        findings=tuple(
-            Finding(
-                rule=each["rule"],
-                object=each["object"],
-                detail=each["detail"],
-                ops=tuple(each["ops"]),
-            )
-            for each in told["findings"]
-        ),
+        findings=tuple(Finding(**{**each, "ops": tuple(each["ops"])}) for each in told["findings"]),
         reason=told["reason"],
         counts=told["counts"],
         objects={name: Outcome(outcome) for name, outcome in told["objects"].items()},
@@ -169,7 +156,6 @@ SHOWN = 3  # findings of one rule on one object
 Told = tuple[str, tuple[int, ...]]  # the detail, and the evidence
 
 
-Column = NDArray[np.int64]
 _BITS = 31  # histories of up to 2^31 lines
 _MASK = (1 << _BITS) - 1
 
@@ -185,17 +171,12 @@ def report(
         of_object[of] += 1
         if of_object[of] <= SHOWN:
             shown.setdefault(of, []).append(tell(row))
-    return [
-        finding for of, told in shown.items() for finding in _findings(rule, of, told, of_object)
-    ]
-
-
-def _findings(rule: str, of: str, told: Sequence[Told], counted: Counter[str]) -> list[Finding]:
-    more = counted[of] - len(told)
     findings = []
-    for place, (detail, evidence) in enumerate(told, 1):
-        tail = f" (and {more} more like this)" if more and place == len(told) else ""
-        findings.append(Finding(rule=rule, object=of, detail=detail + tail, ops=evidence))
+    for of, told in shown.items():
+        for number, (detail, lines) in enumerate(told, 1):
+            more = of_object[of] - len(told) if number == len(told) else 0
+            tail = f" (and {more} more like this)" if more else ""
+            findings.append(Finding(rule=rule, object=of, detail=detail + tail, ops=lines))
     return findings
 
 

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.pairing import Pairing, is_close
+from jepsen_like.checkers.pairing import Column, Pairing, is_close, running_maximum
 
 __all__ = ["Bounds", "Rows"]
 
-Column = NDArray[np.int64]
 Rows = tuple[Column, Column, Column, Column]  # key, place, moment, the operation that says so
 _NOBODY = -1
 
@@ -58,12 +56,8 @@ class Bounds:
 
     def broken(self) -> tuple[Column, Column]:
         """Places without a moment, and for each the earlier place whose lower bound forbids it."""
-        # Every key is lifted above the one before it, so that one pass starts afresh at each.
-        lift = self.key * (int(self.lower.max(initial=0)) + 2)
-        lifted = self.lower + lift
-        running = np.maximum.accumulate(lifted)
-        places = np.maximum.accumulate(np.where(lifted == running, np.arange(len(lifted)), 0))
-        late = np.flatnonzero(running - lift >= self.upper)
+        running, places = running_maximum(self.lower, self.key)
+        late = np.flatnonzero(running >= self.upper)
         return late, places[late]
 
 

@@ -6,8 +6,8 @@ call), nothing else can hold meanwhile; where it is backwards, one moment within
 register is linearizable if and only if no read returned before its write was called, no two forward
 zones meet, and no backward zone lies inside a forward one.
 
-Values that compare-and-sets made one of another are one cluster: see `register_chains`. The initial
-value is a write before all else. Source: Gibbons and Korach, "Testing shared memories".
+Values that compare-and-sets made one of another are one cluster: see `register_accesses`. The
+initial value is a write before all else. Source: Gibbons and Korach, "Testing shared memories".
 
 `sound` sees in one pass which of many registers are surely right: those with reads and writes only,
 each value written once. The others are left to `registers`, which tells what is wrong, and by what.
@@ -17,19 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.pairing import Pairing, numbered, order_of
+from jepsen_like.checkers.pairing import Column, Mask, Pairing, numbered, order_of, running_maximum
 from jepsen_like.checkers.verdict import Verdict
 
 __all__ = ["Accesses", "Clusters", "RegisterColumns", "clashes", "sound", "sound_verdict"]
 
-Column = NDArray[np.int64]
 _BEFORE_ALL = -2
-
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,11 +117,8 @@ def _backward(clusters: Clusters, order: Column) -> tuple[Column, Column]:
 
 def _running_ends(clusters: Clusters, order: Column) -> tuple[Column, Column]:
     """For each zone: the last end among those of its key up to it, and whose it is."""
-    lift = clusters.key[order] * _lift(clusters)
-    lifted = clusters.last[order] + lift
-    running = np.maximum.accumulate(lifted)
-    at = np.maximum.accumulate(np.where(lifted == running, np.arange(len(order)), 0))
-    return running - lift, order[at]
+    running, at = running_maximum(clusters.last[order], clusters.key[order])
+    return running, order[at]
 
 
 def _lift(clusters: Clusters) -> int:

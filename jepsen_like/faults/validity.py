@@ -27,7 +27,6 @@ from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 from jepsen_like.workloads.workload import Entry, deed
 
 __all__ = [
-    "FLOOR",
     "FaultOutcome",
     "Figures",
     "Strike",

@@ -45,18 +45,7 @@ from jepsen_like.histories.history import (
     read_history,
 )
 
-__all__ = [
-    "READERS",
-    "REGISTERS",
-    "console_lines",
-    "edn_lines",
-    "guessed_workload",
-    "history_of",
-    "is_exported",
-    "jsonl_lines",
-    "op_of",
-    "read_as",
-]
+__all__ = ["READERS", "REGISTERS", "edn_lines", "is_exported", "jsonl_lines", "read_as"]
 
 OF_AN_OP = ("index", "time", "type", "process", "f", "value", "error", "key")
 REGISTERS = ("cas-register", "partition-epoch", "register")  # workloads

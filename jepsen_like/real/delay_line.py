@@ -23,7 +23,7 @@ from pathlib import Path
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.processes import ProcessId, end, is_alive, spawn
 
-__all__ = ["HOST", "DelayLine", "DelayPlan", "serve"]
+__all__ = ["DelayLine", "serve"]
 
 HOST = "127.0.0.1"
 _RELAY = "jepsen_like.real.delay_line"

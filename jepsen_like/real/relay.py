@@ -16,7 +16,7 @@ from jepsen_like.real.links import Link
 from jepsen_like.real.server_thread import Streams
 from wire.framing import FRAME_BYTES_MAX
 
-__all__ = ["LENGTH", "FrameQueue", "NoFrame", "Relay", "read_frame", "reset"]
+__all__ = ["LENGTH", "NoFrame", "Relay", "read_frame", "reset"]
 
 LENGTH = Struct(">i")
 _FRAMES_MAX = 1000  # that wait in one direction of one connection; then it is not read

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Self, TypeVar
 
-__all__ = ["STREAM_BYTES_MAX", "Accept", "ServerThread", "Streams"]
+__all__ = ["STREAM_BYTES_MAX", "ServerThread", "Streams"]
 
 Result = TypeVar("Result")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -31,16 +31,7 @@ from jepsen_like.report.bars import NONE, Bars, Clock, Column
 from jepsen_like.report.sampling import DRAWN, drawn
 from jepsen_like.report.series import QUANTILES, Series, Unseen, series_of, unseen_of
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Edge",
-    "Told",
-    "Witness",
-    "document",
-    "rows_of_lines",
-    "witness_of",
-]
+__all__ = ["Told", "document"]
 
 _DRAWN = 16  # operations of a finding
 

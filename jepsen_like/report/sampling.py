@@ -14,7 +14,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import OK
 from jepsen_like.report.bars import Bars, Column
 
-__all__ = ["DRAWN", "Drawn", "drawn"]
+__all__ = ["DRAWN", "drawn"]
 
 DRAWN = 20_000
 _CONTEXT = 400  # operations before and after a piece of evidence

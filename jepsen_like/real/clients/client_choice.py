@@ -20,7 +20,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.admin import OPERATIONS
 from jepsen_like.workloads.workload import Client, Done, Wish
 
-__all__ = ["IMPLEMENTATIONS", "OpenClient", "Sockets", "client_opener", "require_client", "stepped"]
+__all__ = ["IMPLEMENTATIONS", "OpenClient", "Sockets", "client_opener", "require_client"]
 
 _CONNECT_SECONDS = 1.0
 Result = TypeVar("Result")

@@ -25,7 +25,6 @@ __all__ = [
     "Address",
     "Nodes",
     "Target",
-    "Voter",
     "kind_of",
     "known_offset",
     "target_of_layout",

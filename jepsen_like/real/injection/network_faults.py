@@ -43,7 +43,7 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["BETWEEN_NODES", "NO_LINKS", "on_flows", "on_packets", "strike_messages"]
+__all__ = ["NO_LINKS", "on_flows", "on_packets", "strike_messages"]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100

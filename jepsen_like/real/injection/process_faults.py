@@ -25,7 +25,6 @@ __all__ = [
     "NodeLog",
     "down",
     "exhaust",
-    "is_stopped",
     "kill",
     "pause",
     "restart_all",
