@@ -10,7 +10,6 @@ DIR/report.html       all of it as a page
 import json
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.checkers.verdict import as_json
 from jepsen_like.faults.validity import fault_outcome_as_json
 from jepsen_like.histories.history import (
@@ -21,6 +20,7 @@ from jepsen_like.histories.history import (
     read_history,
 )
 from jepsen_like.histories.timeline import around, timeline
+from jepsen_like.installation import command
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json

@@ -1,10 +1,17 @@
-"""What a worker does with a piece of a large log: see `jepsen_like.checkers.kafka_log`.
+"""What is done with a piece of a large log, and at the border of two.
 
-Each is a function for `mapInArrow`; what it takes beside the rows (whole readings, what earlier
-pieces carry on) is small, and comes with the function.
+See `jepsen_like.checkers.kafka_log` for the pieces. What a worker does is a function for
+`mapInArrow`; what it takes beside the rows (whole readings, what earlier pieces carry on) is small,
+and comes with the function.
+
+Pieces are numbered in their order. Of each, Spark tells the rows at its two ends; a finding that
+takes rows of two pieces is made from these (`at_borders`), or by the later piece of what it is
+handed (`carried_on`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +23,23 @@ from jepsen_like.checkers.log_records import bounds_of, shown
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
 from jepsen_like.checkers.verdict import lines
-from jepsen_like.checkers.visibility import Bounds
-from spark.batches import Batches, limit_memory
+from jepsen_like.checkers.zones import Bounds
 from spark.columns import Values, log_columns, numbers, objects
-from spark.piece_rows import COLUMNS, HANDED_ON, filled, tagged, verdict_row
+from spark.judging import Batches, limit_memory
+from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, filled, tagged, verdict_row
 from spark.verdicts import run_and_name
 
-__all__ = ["by_offset", "by_value", "losses", "walk", "walked"]
+__all__ = [
+    "at_borders",
+    "by_offset",
+    "by_value",
+    "carried_on",
+    "jumps_in",
+    "losses",
+    "verdicts_in",
+    "walk",
+    "walked",
+]
 
 Mapped = Callable[[Batches], Iterator[pa.RecordBatch]]
 _NO_BOUND = -1
@@ -206,3 +223,57 @@ def _names(keys: Sequence[str], key: Column) -> dict[str, pa.Array]:
         "run": pa.array([run for run, _ in apart], pa.string()).take(of),
         "object": pa.array([name for _, name in apart], pa.string()).take(of),
     }
+
+
+Ends = Mapping[str, Any]
+_Log = tuple[str, str]
+
+
+def at_borders(ends: Iterable[Ends]) -> list[pa.Table]:
+    """What is found where one piece of sessions ends (`last`) and the next begins (`first`)."""
+    ordered = sorted(ends, key=lambda each: int(each["piece"]))
+    return [
+        table
+        for before, after in pairwise(ordered)
+        if _is_one_stretch(before["last"], after["first"])
+        for table in walked(pa.Table.from_pylist([before["last"], after["first"]], INPUT))
+    ]
+
+
+def _is_one_stretch(before: Ends, after: Ends) -> bool:
+    by = "session" if before["what"] == "read" else "process"
+    return all(before[name] == after[name] for name in ("what", "run", "object", by))
+
+
+def verdicts_in(tables: Iterable[pa.Table]) -> Iterator[str]:
+    for rows in tables:
+        yield from (text for text in rows.column("verdict").to_pylist() if text is not None)
+
+
+def jumps_in(tables: Iterable[pa.Table]) -> list[tuple[Any, ...]]:
+    """Rows of jumps."""
+    return [
+        tuple(row.values()) for rows in tables for row in rows.to_pylist() if row["tag"] == "jump"
+    ]
+
+
+def carried_on(ends: Iterable[Ends]) -> dict[int, pa.Table]:
+    """For each piece of offsets what earlier ones carry on to it.
+
+    Of each log of a piece, `latest` is the row with its latest lower bound, and `last` the read of
+    its last offset; None: there is none.
+    """
+    latest: dict[_Log, Ends] = {}
+    last: dict[_Log, Ends] = {}
+    carried: dict[int, list[Ends]] = {}
+    for each in sorted(ends, key=lambda each: int(each["piece"])):
+        log = each["run"], each["object"]
+        rows = [part[log] for part in (latest, last) if log in part]
+        carried.setdefault(each["piece"], []).extend(rows)
+        bound: Ends | None = each["latest"]
+        end: Ends | None = each["last"]
+        if bound is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
+            latest[log] = {**bound, "what": "bound", "upper": None}
+        if end is not None:
+            last[log] = {**end, "lower": None, "upper": None}
+    return {piece: pa.Table.from_pylist(rows, HANDED_ON) for piece, rows in carried.items() if rows}

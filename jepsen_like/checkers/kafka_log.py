@@ -25,7 +25,7 @@ import numpy as np
 from jepsen_like.checkers import log_losses, log_records, log_sessions
 from jepsen_like.checkers.log_columns import Column, LogColumns
 from jepsen_like.checkers.verdict import Finding, Verdict
-from jepsen_like.checkers.visibility import Bounds
+from jepsen_like.checkers.zones import Bounds
 
 __all__ = [
     "check_log_columns",

@@ -24,7 +24,7 @@ import numpy as np
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
 from jepsen_like.checkers.verdict import Finding, Told, evidence, invocation, report
-from jepsen_like.checkers.visibility import Bounds, Rows
+from jepsen_like.checkers.zones import Bounds, Rows
 
 __all__ = [
     "aborted_reads",

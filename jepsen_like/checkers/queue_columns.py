@@ -33,13 +33,13 @@ from jepsen_like.checkers.pairing import Column, Mask, filled, first_rows
 from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["NOTHING", "Covered", "Ends", "QueueColumns", "QueueOrder"]
+__all__ = ["NOTHING", "Covered", "QueueColumns", "QueueEnds", "QueueOrder"]
 
 NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ends:
+class QueueEnds:
     """One end of the queues: their enqueues, or their dequeues. In the order of their calls."""
 
     operation: Column  # where in the history: a place, see `verdict`
@@ -71,8 +71,8 @@ class Taken:
 class QueueColumns:
     keys: Sequence[str]
     values: Sequence[Value]
-    enqueues: Ends
-    dequeues: Ends
+    enqueues: QueueEnds
+    dequeues: QueueEnds
 
     @classmethod
     def of(cls, operations: Sequence[Operation]) -> "QueueColumns":
@@ -92,8 +92,8 @@ class QueueColumns:
         return cls(
             keys=list(keys),
             values=[value for _, value in values],
-            enqueues=filled(Ends, tables["enqueue"]),
-            dequeues=filled(Ends, tables["dequeue"]),
+            enqueues=filled(QueueEnds, tables["enqueue"]),
+            dequeues=filled(QueueEnds, tables["dequeue"]),
         )
 
     @cached_property

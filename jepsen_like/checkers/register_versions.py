@@ -16,7 +16,7 @@ import numpy as np
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written
 from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
-from jepsen_like.checkers.visibility import Bounds, Rows
+from jepsen_like.checkers.zones import Bounds, Rows
 from jepsen_like.histories.history import Value
 
 __all__ = ["check_versions"]

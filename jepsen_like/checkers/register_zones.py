@@ -21,8 +21,7 @@ from jepsen_like.checkers.register_accesses import (
     new_value,
 )
 from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
-from jepsen_like.checkers.visibility import Bounds
-from jepsen_like.checkers.zones import Accesses, Clusters, clashes
+from jepsen_like.checkers.zones import Accesses, Bounds, Clusters, clashes
 from jepsen_like.histories.history import Value
 
 __all__ = ["check_zones"]

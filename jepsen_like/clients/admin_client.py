@@ -1,15 +1,13 @@
-"""What clients ask about topics and their configs, and what they read in the answers.
-
-Built and read here once; who sends it, and what a missing answer means, is each client's business.
-
-Topics and configs: created, deleted, written, listed, described.
+"""Clients of what the quorum keeps: topics, configs, the plain register.
 
 A topic is created and deleted through any broker. A config is written at the active controller
 itself, once: a broker passes a request on again when it is in doubt, so that a write might happen
 twice, with another one between, and no register does that. A read goes to the node that it names,
 or to the active controller, which confirms first that it is that.
 
-The client of the plain register on the quorum: it asks whoever leads.
+The requests about topics and configs are built here, and their answers read, for the clients on
+sockets as well (`jepsen_like.real.clients.kafka_admin`); who sends a request, and what a missing
+answer means, is decided by each client.
 """
 
 from collections.abc import Generator, Sequence

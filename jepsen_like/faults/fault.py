@@ -1,15 +1,11 @@
-"""Ids beside those of Kafka's nodes, where senders and receivers of messages are named by id.
-
-Faults as values: what is done to whom, from when to when, and how it is known to have bitten.
+"""Faults as values: what is done to whom, from when to when, and how it is known to have bitten.
 
 A schedule of faults is drawn from a seed, and runs unchanged on real processes and in the
-simulator: whom a role means is found out at the moment of injection. Its injector
-(`jepsen_like.faults.fault`) returns what heals it and says whether it bit. A fault that never
-bit proves nothing: a run that has too few of them is void (`jepsen_like.faults.validity`).
+simulator: the nodes that have a role are found at the moment of injection. The injector of a kind
+returns a fault in force, which heals it and says whether it bit. A fault that never bit proves
+nothing: a run that has too few of them is void (`jepsen_like.faults.validity`).
 
 Pure. Source: jepsen.nemesis.combined.
-
-Who injects a kind of fault, and a fault in force. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

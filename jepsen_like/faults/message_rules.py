@@ -5,20 +5,19 @@ trigger says which of those that match it strikes. A response goes from the node
 the one that asked, so that `source` is always the sender. The first rule in force that takes a
 message has it; what no rule takes goes on by itself.
 
-Pure. What a rule does to the bytes is the business of whoever carries them: the proxy of real
-processes (`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
-
-Source: the triggers that Kafka's developers proposed for fault injection (`once()`, `on_call(n)`,
-`times(n)`, `with_probability(p)`); reliability facts, section 4.3.
-
-Which messages a fault strikes: single requests and answers between nodes.
+A fault of messages is made of rules (`rules_of`), by these parameters:
 
     apis        names of APIs, each with a rule of its own; the backend has a default
     direction   "request": what the targets ask; "response": what they are answered
     trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
 
-What is held goes on when the fault heals. Clients are left alone: a network can double what a
-client sent only if the client sends it again, and then that client knows. Pure.
+A held message goes on when the fault heals. Clients are left alone: a network can double what a
+client sent only if the client sends it again, and then that client knows.
+
+Pure. What a rule does to the bytes is left to what carries them: the proxy of real processes
+(`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
+
+Source: the triggers that Kafka's developers proposed for fault injection; reliability facts, 4.3.
 """
 
 import re
@@ -41,12 +40,8 @@ __all__ = [
     "Rules",
     "Trigger",
     "api_key_of",
-    "on_call",
-    "once",
     "parse_trigger",
     "rules_of",
-    "times",
-    "with_probability",
 ]
 
 Message = TypeVar("Message")
@@ -92,40 +87,23 @@ class Trigger:
 ALWAYS = Trigger()
 
 
-def once() -> Trigger:
-    """The first one."""
-    return Trigger(count=1)
-
-
-def on_call(number: int) -> Trigger:
-    """The one with this number, and no other."""
-    return Trigger(first=number, count=1)
-
-
-def times(count: int) -> Trigger:
-    """So many, from the first on."""
-    return Trigger(count=count)
-
-
-def with_probability(probability: float) -> Trigger:
-    return Trigger(probability=probability)
-
-
 _TRIGGER = re.compile(r"(\w+)\(([\d.]*)\)")
 
 
 def parse_trigger(text: str) -> Trigger:
     """`str(trigger)` back. Raises ValueError."""
-    match = _TRIGGER.fullmatch(text.strip())
-    name, argument = match.groups() if match else ("", "")
-    if name in ("always", "once") and not argument:
-        return ALWAYS if name == "always" else once()
-    if name == "on_call":
-        return on_call(int(argument))
-    if name == "times":
-        return times(int(argument))
-    if name == "with_probability":
-        return with_probability(float(argument))
+    found = _TRIGGER.fullmatch(text.strip())
+    match found.groups() if found else ():
+        case "always", "":
+            return ALWAYS
+        case "once", "":
+            return Trigger(count=1)
+        case "on_call", number:
+            return Trigger(first=int(number), count=1)
+        case "times", number:
+            return Trigger(count=int(number))
+        case "with_probability", number:
+            return Trigger(probability=float(number))
     raise ValueError(
         f"{text!r} is no trigger: always(), once(), on_call(n), times(n), with_probability(p)"
     )

@@ -1,16 +1,16 @@
-"""Whom a role means at the moment when a fault strikes.
+"""Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
 
-Who leads is asked of whoever watches the cluster; which one, where any would do, is drawn. Pure.
+A kind that leaves its nodes in use is tried again when it was not injected or did not bite; one
+that takes them away is not, since the schedule saw to it that enough nodes are left. For the same
+reason a node that is late to return puts off the next one that goes. A storm spares nobody, so that
+none of this holds there.
 
-Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
+The nodes that have a role (`Roles`) are found at the moment when a fault strikes: the leaders are
+asked of what watches the cluster; which node, where any would do, is drawn.
 
-Says it in the words of `jepsen_like.faults.validity`. A kind that leaves its nodes in use is
-tried again when it was not injected or did not bite; one that takes them away is not, since the
-schedule saw to it that enough nodes are left. For the same reason a node that is late to return
-puts off the next one that goes. A storm spares nobody, so that none of this holds there.
-
-Has no clock, no thread and no timer: `play` does what is due, and says when it wants to be called
-again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.nemesis_timer` call it.
+The nemesis has no clock, no thread and no timer: `play` does what is due, and says when it wants to
+be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.nemesis_timer`
+do. Its words in the history are those of `jepsen_like.faults.validity`. Pure.
 """
 
 import heapq

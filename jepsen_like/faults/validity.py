@@ -5,17 +5,13 @@ before the first run: one proven fault every ten seconds, every wanted kind at l
 operations under way during each fault, an election wherever the active controller was away for
 long enough, and a quarter of the throughput that there was without faults.
 
+The process "nemesis" enters in the history what came of each fault: `inject` and `heal`, with the
+fault's number, kind, role, nodes and parameters; `heal` has what shows whether it bit. A fault that
+cannot be injected (nobody has the role, or the node is down by an earlier fault) is `not-injected`,
+with the reason: it never counts.
+
 Pure. Source: the validity rules of etcd's robustness tests (a floor of requests a second) and
 section 4 of the reliability facts.
-
-What came of a schedule of faults: whom each struck, from when to when, and whether it bit.
-
-In the history, by the process "nemesis": `inject` and `heal`, each with the fault's number, kind,
-role, nodes and parameters; `heal` has what shows whether it bit. What cannot be injected (nobody
-has the role, or the node is down by an earlier fault) is `not-injected`, with the reason: it never
-counts.
-
-Pure: whoever plays a schedule, on processes or on virtual time, says it in these words.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,9 +37,7 @@ __all__ = [
 
 FLOOR = 0.25
 _FAULT_EVERY_SECONDS = 10
-_ELECTION_MS = (
-    2_500  # a leader that was away so long has been replaced: the time-outs add up to less
-)
+_ELECTION_MS = 2_500  # the time-outs add up to less: a leader away so long has been replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

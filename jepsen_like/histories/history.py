@@ -12,9 +12,9 @@ so that a crash of the run loses at most the frame it was writing. They hold msg
 
 Version 1 had the values without their frames, and does not notice damage; it is still read.
 
-Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
+A key of a history names a partition: "orders-east-3" is partition 3 of orders-east.
 
-Keys of histories and places in a cluster: "orders-east-3" is partition 3 of orders-east.
+Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

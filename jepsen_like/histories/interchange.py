@@ -1,18 +1,4 @@
-"""Histories that others wrote, made ours: what is missing is filled in, and values get their keys.
-
-A line of a history is a mapping with Jepsen's names (`type`, `process`, `f`, `value`), wherever it
-came from. Index and time may be missing: then the lines stand in their order. What is not known is
-an extra. Four habits of others are translated:
-
-- a register without a key (`:read 3`, `:cas [1 2]`) is the register "", and nobody says what it
-  begins with;
-- a key beside the value (`:key "x"`, as Porcupine's tests have it) goes into the value;
-- an assignment of Jepsen's that says `:seek-to-beginning? true` has the extra `seek`;
-- an etcd log says `:fail :cas` when the value was another than expected: extra `mismatch`.
-
-Source: Jepsen's history.edn and console output; Porcupine's test data.
-
-Histories to and from what other checkers read: EDN, JSON lines, console logs.
+"""Histories to and from what other checkers read: EDN, JSON lines, console logs.
 
     .msgpack   our own frames (`jepsen_like.histories.history`)
     .edn .txt  a map an operation, plain or tagged `#jepsen.history.Op`
@@ -22,6 +8,18 @@ Histories to and from what other checkers read: EDN, JSON lines, console logs.
 What we write begins with our header: a comment in EDN, an object of its own in JSON lines. So a
 history that went out comes back as it was. In EDN kinds, fs and the names of extras are keywords;
 in values only the names of steps are (`[:send "orders-0" [3 17]]`), as Jepsen's checkers want them.
+
+A line of a history that others wrote is a mapping with Jepsen's names (`type`, `process`, `f`,
+`value`). Index and time may be missing: then the lines stand in their order. A name that we do not
+know is an extra. Four habits of others are translated:
+
+- a register without a key (`:read 3`, `:cas [1 2]`) is the register "", and nobody says what it
+  begins with;
+- a key beside the value (`:key "x"`, as Porcupine's tests have it) goes into the value;
+- an assignment of Jepsen's that says `:seek-to-beginning? true` has the extra `seek`;
+- an etcd log says `:fail :cas` when the value was another than expected: extra `mismatch`.
+
+Source: Jepsen's history.edn and console output; Porcupine's test data.
 """
 
 import json

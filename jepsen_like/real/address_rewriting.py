@@ -14,8 +14,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Self
 
-from jepsen_like.real.relay import LENGTH, read_frame
-from jepsen_like.real.server_thread import ServerThread, Streams
+from jepsen_like.real.relay import LENGTH, ServerThread, Streams, read_frame
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.message import replace

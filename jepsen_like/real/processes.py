@@ -1,11 +1,9 @@
-"""Node processes: started by argument vector, known by pid and start time, ended by signal.
+"""Processes: started by argument vector, known by pid and start time, ended by signal.
 
 A pid alone is not enough to end a process: it may have been given to another one since. The start
 time that the kernel keeps tells them apart.
 
 A cluster directory is run by one `up` at a time; the claim of a dead one does not count.
-
-Commands of the system that a fault is made with.
 """
 
 import json
@@ -19,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 
 __all__ = [

@@ -32,8 +32,16 @@ from jepsen_like.faults.cut_links import Way
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
 from jepsen_like.real.links import Link
-from jepsen_like.real.relay import LENGTH, NoFrame, Relay, read_frame, reset
-from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
+from jepsen_like.real.relay import (
+    LENGTH,
+    STREAM_BYTES_MAX,
+    NoFrame,
+    Relay,
+    ServerThread,
+    Streams,
+    read_frame,
+    reset,
+)
 
 __all__ = ["ProxyMesh"]
 

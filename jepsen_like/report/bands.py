@@ -1,13 +1,10 @@
-"""Faults as bands of time, and whatever else the nemesis did as marks.
+"""Faults as bands of time, other deeds of the nemesis as marks, and the recovery after each heal.
 
-A fault is what the nemesis injects and heals (`jepsen_like.faults.nemesis`), or what
-Jepsen's starts and stops (`start-partition`, `stop-partition`). One that is never healed lasts to
-the end.
+A fault is what the nemesis injects and heals (`jepsen_like.faults.nemesis`), or what Jepsen's
+starts and stops (`start-partition`, `stop-partition`). One that is never healed lasts to the end.
 
-How long it took after each heal until clients were served again.
-
-Twice: until the first operation was ok, and until a second had half as many as the median of the
-seconds without a fault. Other faults may be in force meanwhile; then that is what clients had.
+The recovery is measured twice: until the first operation was ok, and until a second had half as
+many as the median of the seconds without a fault. Other faults may be in force meanwhile.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,13 +1,13 @@
-"""The operations that show a broken rule, and the order among them.
+"""All that a page shows, as plain values: what the script in it reads.
+
+Times are microseconds since the start of the run. The page is bounded, whatever the history: drawn
+operations (`bars`), series (`series`), findings and objects of which the rest is counted.
+
+The operations that show a broken rule have edges between them:
 
 `before`    the first ended before the other began: whatever happened, it happened in this order
 `broken`    what was seen needs the first to come before the other, which `before` forbids
 `against`   the two contradict each other, whichever came first
-
-All that a page shows, as plain values: what the script in it reads.
-
-Times are microseconds since the start of the run. Bounded, whatever the history: drawn
-operations (`sampling`), series (`series`), findings and objects of which the rest is counted.
 """
 
 from collections import Counter
@@ -27,8 +27,7 @@ from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
 from jepsen_like.histories.history import History, MalformedHistory, Op
 from jepsen_like.histories.timeline import described
 from jepsen_like.report.bands import bands_and_marks, recoveries
-from jepsen_like.report.bars import NONE, Bars, Clock, Column
-from jepsen_like.report.sampling import DRAWN, drawn
+from jepsen_like.report.bars import DRAWN, NONE, Bars, Clock, Column, drawn
 from jepsen_like.report.series import QUANTILES, Series, Unseen, series_of, unseen_of
 
 __all__ = ["Told", "document"]

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from jepsen_like.workloads.admin import Admin
-from jepsen_like.workloads.kafka import Kafka
-from jepsen_like.workloads.log import Log
+from jepsen_like.workloads.log_workloads import Admin, Kafka, Log
 from jepsen_like.workloads.metadata_workloads import (
     cas_register,
     partition_epoch,

@@ -7,7 +7,7 @@ Pure.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from quorumlab.inspection.facts import Finding, Level
 from quorumlab.status import has_controller, is_healthy
 from wire.zk.designs import DESIGNS

@@ -8,7 +8,7 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts
 from quorumlab.output import number_of
 

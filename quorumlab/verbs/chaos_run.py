@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
+from jepsen_like.installation import command
 from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
 from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.directory import RunDirectory

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.checkers.anomalies import anomaly_of
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
 from jepsen_like.histories.history import Op
+from jepsen_like.installation import command
 from quorumlab.output import one_line, print_rows, say
 
 __all__ = ["Evidence", "exit_code", "tell", "tell_how_to_look_closer"]

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.interrupts import Interrupt, interrupts

@@ -15,7 +15,7 @@ from jepsen_like.checkers.log_columns import INFO, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_records import bounds_of
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
-from jepsen_like.checkers.visibility import Bounds
+from jepsen_like.checkers.zones import Bounds
 
 __all__ = ["dense_linearizability", "linearizability"]
 

@@ -1,8 +1,8 @@
-"""The simulator's clients on sockets: their steps are carried out one after the other.
+"""Which client a process gets: by workload, and by the implementation that was asked for.
 
-Connections are kept. A request is sent once; one that gets no answer may have been carried out.
-
-Which client a process gets: by workload, and by the implementation that was asked for.
+The simulator's clients run on sockets here: their steps are carried out one after the other, over
+connections that are kept. A request is sent once; one that gets no answer may have been carried
+out.
 """
 
 import time
@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from jepsen_like.clients.log_client import KafkaClient
+from jepsen_like.clients.log_client import LogClient
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.kafka_admin import AdminClient, OperatorClient
 from jepsen_like.real.clients.leader import LeaderClient
 from jepsen_like.real.clients.target import Address, Nodes, Target
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.workloads.admin import OPERATIONS
+from jepsen_like.workloads.log_workloads import OPERATIONS
 from jepsen_like.workloads.workload import Client, Done, Wish
 
 __all__ = ["IMPLEMENTATIONS", "OpenClient", "Sockets", "client_opener", "require_client"]
@@ -132,7 +132,7 @@ def client_opener(
             return lambda: Agent(target, timeout_seconds=timeout_seconds)
         case "kafka":
             return lambda: stepped(
-                target, KafkaClient, idempotent=idempotent, timeout_seconds=timeout_seconds
+                target, LogClient, idempotent=idempotent, timeout_seconds=timeout_seconds
             )
     client = _implementation(implementation)
 

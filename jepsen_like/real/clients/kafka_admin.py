@@ -1,12 +1,11 @@
-"""Topics and configs: created, deleted, written, listed, described. In Kafka's own protocol.
+"""Topics, configs, and an operator's changes, in Kafka's own protocol.
 
 A topic is created and deleted through any broker. A config is written at the active controller
 itself: a broker passes a request on again when it is in doubt, so that a write might happen twice,
 with another one between, and no register does that. A read goes to the node that it names.
 
-An operator's changes: reassignments, preferred elections, voters. Judged by none of them.
-
-Whether they succeed is for the history's readers; what they may not do is harm the others.
+An operator reassigns partitions, elects preferred leaders, adds and removes voters. No checker
+judges whether that succeeds; what it may not do is harm the others.
 """
 
 from collections.abc import Sequence
@@ -23,9 +22,7 @@ from jepsen_like.clients.admin_client import (
 )
 from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
-from jepsen_like.real.clients.target import Nodes, Target, kind_of
-from jepsen_like.real.kafka_client import NotConnected
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.clients.target import Nodes, Target, carried_out, kind_of
 from jepsen_like.workloads.metadata_workloads import PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
@@ -63,13 +60,7 @@ class AdminClient:
         self._of_brokers = target.brokers
 
     def invoke(self, wish: Wish) -> Done:
-        try:
-            return self._invoke(wish)
-        except NotConnected:
-            return Done(kind=Kind.FAIL, error="not connected")
-        except ClusterError as error:
-            reads = wish.f.startswith("read")
-            return Done(kind=Kind.FAIL if reads else Kind.INFO, error=str(error))
+        return carried_out(lambda: self._invoke(wish), reads=wish.f.startswith("read"))
 
     def close(self) -> None:
         self._brokers.close()
@@ -137,14 +128,12 @@ class OperatorClient:
         self._voters = target.voters
 
     def invoke(self, wish: Wish) -> Done:
-        try:
-            code = self._ask(wish)
-        except NotConnected:
-            return Done(kind=Kind.FAIL, error="not connected")
-        except ClusterError as error:
-            return Done(kind=Kind.INFO, error=str(error))
-        error_name = None if code is ErrorCode.NONE else code.name
-        return Done(kind=kind_of(code), value=wish.value, error=error_name)
+        return carried_out(lambda: self._invoke(wish))
+
+    def _invoke(self, wish: Wish) -> Done:
+        code = self._ask(wish)
+        error = None if code is ErrorCode.NONE else code.name
+        return Done(kind=kind_of(code), value=wish.value, error=error)
 
     def close(self) -> None:
         self._brokers.close()

@@ -1,22 +1,20 @@
-"""Where a cluster is reached: brokers by Kafka's protocol, our own nodes by HTTP as well.
+"""Where a cluster is reached, and requests of Kafka's protocol to its nodes.
 
-Requests of Kafka's protocol to nodes, one at a time, over connections that are kept.
-
-A request is sent once. What comes of it says whether it may have been carried out: a refusal that
-is definite, an answer, or a doubt.
-
-Offsets of acknowledged records, as libraries tell them.
+Requests are sent one at a time, over connections that are kept, and each of them once. What comes
+of a request says whether it may have been carried out: a refusal that is definite, an answer, or a
+doubt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
 from jepsen_like.histories.history import Kind
-from jepsen_like.real.kafka_client import Client
+from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.links import advertised_port
+from jepsen_like.workloads.workload import Done
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
@@ -25,6 +23,7 @@ __all__ = [
     "Address",
     "Nodes",
     "Target",
+    "carried_out",
     "kind_of",
     "known_offset",
     "target_of_layout",
@@ -112,6 +111,16 @@ def kind_of(code: ErrorCode) -> Kind:
     if code is ErrorCode.NONE:
         return Kind.OK
     return Kind.FAIL if code in _DEFINITE else Kind.INFO
+
+
+def carried_out(request: Callable[[], Done], *, reads: bool = False) -> Done:
+    """How a request ended. One that was not sent did nothing; a read never does anything."""
+    try:
+        return request()
+    except NotConnected:
+        return Done(kind=Kind.FAIL, error="not connected")
+    except ClusterError as error:
+        return Done(kind=Kind.FAIL if reads else Kind.INFO, error=str(error))
 
 
 class Nodes:

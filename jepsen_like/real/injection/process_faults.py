@@ -1,6 +1,4 @@
-"""What a node has said in its log since some moment.
-
-Faults of whole processes: killed, stopped, paused, restarted, or out of file descriptors.
+"""Faults of whole processes: killed, stopped, paused, restarted, or out of file descriptors.
 
 The proof is what the operating system says: that process is gone and another one runs, or it was
 seen stopped. A node without free descriptors keeps the connections that it has, and can open

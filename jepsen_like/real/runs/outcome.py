@@ -1,12 +1,11 @@
-"""What documents admit: which rules a run of a design, or of an engine, may break, and why.
+"""What a run measured and what came of it, as `verdict.json` and `--format json` tell it.
 
-A violation is a violation. That its design's document says so itself is told beside it, so that
-nobody looks for a mistake in the code where the paper has it. A partition that stays stuck is
-admitted by none: whether a lost command or a mistake did that, only the logs of the nodes tell.
+A violation is a violation. Some designs, and engines, have documents that admit that a rule may be
+broken (`ADMITTED`): that is told beside the violation, so that nobody looks for a mistake in the
+code where the paper has it. No document admits a partition that stays stuck: only the logs of the
+nodes tell whether a lost command or a mistake did that.
 
 Source: the seeds, as docs/zookeeper-mode.md names them; for raftos, docs/engines.md.
-
-What a run measured and what came of it, as `verdict.json` and `--format json` tell it.
 """
 
 from collections import Counter

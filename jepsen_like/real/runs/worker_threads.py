@@ -1,13 +1,12 @@
-"""The processes of a workload: a thread each, which asks what to do, does it, and tells the end.
+"""The threads of a run: one for each process of the workload, and one for the nemesis.
 
-A client whose operation ended as `info` is thrown away: what it sent may still be on its way. Its
-thread goes on with another one, under a process number that was never used.
+A worker asks the workload what to do, does it, and tells how it ended. A client whose operation
+ended as `info` is dropped: what it sent may still be on its way. Its thread goes on with another
+one, under a process number that was never used.
 
 The history is written while the run goes on. An invocation is written before its request leaves,
 and a completion after its answer came, each in its turn: so the order of lines is an order of
 events, and what a checker concludes from it is true.
-
-Plays faults on real processes: a thread that waits until the next one is due.
 """
 
 import threading

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from jepsen_like.clients.admin_client import AdminClient, RegisterClient
-from jepsen_like.clients.log_client import KafkaClient, LogClient
+from jepsen_like.clients.log_client import LogClient
 from jepsen_like.clients.steps import Clock
 from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import Plan
@@ -16,9 +16,9 @@ from jepsen_like.workloads.workload import Workload, WorkloadOptions
 __all__ = ["client_opener", "stage_of", "workload_of"]
 
 _QUORUM_WORKLOADS = ("cas-register",)
-_LOG_CLIENTS: Mapping[str, type[LogClient] | type[KafkaClient]] = {
+_LOG_CLIENTS: Mapping[str, type[LogClient]] = {
     **dict.fromkeys(("log", "admin", "observe"), LogClient),
-    "kafka": KafkaClient,
+    "kafka": LogClient,
 }
 
 
