@@ -27,12 +27,11 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
 from jepsen_like.sim.quorum.simulation import run
 from spark.checks import check
-from spark.columns import log_columns
+from spark.columns import log_columns, queue_columns, register_columns
 from spark.judging import Bounds, judged
-from spark.keyed_columns import queue_columns, register_columns
-from spark.row_groups import NAMES
 from spark.session import Settings, session
 from spark.sweeps import sweep_seeds
+from spark.table_files import NAMES
 
 KEYS = {"log": 1, "queue": 1, "register": 100}
 CLIENTS = (10, 50)

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from spark.checksums import seal
 from spark.schema import NIL, SCHEMA
+from spark.table_files import seal
 
 __all__ = ["Shape", "write"]
 

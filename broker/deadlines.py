@@ -7,7 +7,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-__all__ = ["Deadlines", "Parked", "WAIT_MAX_MS", "is_worth_compacting"]
+__all__ = ["WAIT_MAX_MS", "Deadlines", "Parked", "is_worth_compacting"]
 
 WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from wire.messages.topics import CreatableTopic, CreatableTopicConfig
 from wire.primitives import INT32_MAX
 
-__all__ = ["GroupConfig", "INTERNAL_TOPICS", "OFFSETS_TOPIC", "offsets_topic", "partition_of"]
+__all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "GroupConfig", "offsets_topic", "partition_of"]
 
 _DAY_MS = 24 * 3_600_000
 

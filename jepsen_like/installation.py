@@ -1,8 +1,9 @@
-"""How this copy of quorumlab was installed: as a clone, or from a wheel."""
+"""How this copy of quorumlab was installed, and the command lines that messages advise."""
 
+import shlex
 from pathlib import Path
 
-__all__ = ["ROOT", "has_history", "install_command"]
+__all__ = ["ROOT", "command", "has_history", "install_command"]
 
 ROOT = Path(__file__).resolve().parent.parent  # the folder that holds our packages
 
@@ -17,3 +18,8 @@ def install_command(extra: str) -> str:
 def has_history() -> bool:
     """Is git's answer here about us? A wheel may be installed inside a repository of the user's."""
     return (ROOT / ".git").exists()
+
+
+def command(*words: object) -> str:
+    """A command line that can be pasted into a shell: a directory in it may have spaces."""
+    return shlex.join(["quorumlab", *map(str, words)])

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jepsen_like.histories.foreign import REGISTERS
 from jepsen_like.histories.history import (
     INITIAL,
     Header,
@@ -26,15 +25,15 @@ from jepsen_like.histories.history import (
     Value,
     stream_history,
 )
-from jepsen_like.histories.interchange import READERS, read_as
+from jepsen_like.histories.interchange import READERS, REGISTERS, read_as
 from quorumlab.arguments import Failed, UsageError
 
 __all__ = [
     "Asked",
     "Found",
     "TABLE",
-    "Table",
     "VERDICT",
+    "Table",
     "find_history",
     "histories_in",
     "operations_of",

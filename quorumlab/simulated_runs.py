@@ -10,11 +10,11 @@ DIR/report.html       all of it as a page
 import json
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.checkers.verdict import as_json
-from jepsen_like.faults.fault_outcomes import fault_outcome_as_json
+from jepsen_like.faults.validity import fault_outcome_as_json
 from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.histories.timeline import around, timeline
+from jepsen_like.installation import command
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json

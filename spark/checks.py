@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING
 from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import MalformedHistory
-from spark.batches import Judging
-from spark.checksums import SummedUp, damaged, is_intact, summed_up
 from spark.distributed import Pieces, judged_in_pieces
-from spark.judging import Bounds
+from spark.judging import Bounds, Judging
 from spark.plan import Plan, Thresholds, plan
-from spark.row_groups import Stretch, read, stretches
 from spark.schema import SCHEMA, struct_of
 from spark.session import NotInTime, Settings, bounded, how_it_ended
+from spark.table_files import Stretch, SummedUp, damaged, is_intact, read, stretches, summed_up
 from spark.verdicts import decoded, of_run, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["UnreadableTable", "check", "read_table", "reason_of"]
+__all__ = ["UnreadableTable", "check", "reason_of"]
 
 
 class UnreadableTable(Exception):

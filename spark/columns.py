@@ -1,23 +1,26 @@
-"""Rows of the table as what the pure checkers take: columns of a log, operations, lines.
+"""Rows of the table as what the pure checkers take: columns of objects, operations, lines.
 
 Rows of several runs may be mixed: an object is then named by its run and its own name, so that all
-are judged in one pass as if they were the objects of one history.
+are judged in one pass as if they were the objects of one history. Rows of registers and queues
+become columns if each of their operations is one plain access.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 import msgpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.log_columns import CODES, UNKNOWN, Ends, LogColumns, Reads, Sends
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.pairing import numbered
-from jepsen_like.checkers.reporting import places
+from jepsen_like.checkers.pairing import Column, Pairing, numbered, order_of
+from jepsen_like.checkers.queue_columns import NOTHING, QueueColumns, QueueEnds
+from jepsen_like.checkers.verdict import places
+from jepsen_like.checkers.zones import Accesses, RegisterColumns
 from jepsen_like.histories.history import Kind, Op, Value
 from spark.schema import BRINGING, NIL
 from spark.verdicts import named
@@ -30,10 +33,11 @@ __all__ = [
     "numbers",
     "objects",
     "operations",
+    "plain",
+    "queue_columns",
+    "register_columns",
     "values",
 ]
-
-Column = NDArray[np.int64]
 
 
 def log_columns(rows: pa.Table) -> LogColumns:
@@ -203,3 +207,87 @@ def numbers(rows: pa.Table, name: str, missing: int = UNKNOWN) -> Column:
 
 def _unpacked(packed: bytes | None) -> Value:
     return None if packed is None else msgpack.unpackb(packed, strict_map_key=False)
+
+
+_NEVER_WRITTEN = -1
+
+
+def plain(rows: pa.Table, *fs: str) -> tuple[pa.Table, pa.Table]:
+    """The rows of objects that have only accesses of these kinds, and those of the others."""
+    is_access = pc.equal(rows.column("what"), "access")
+    fits = pc.and_(is_access, pc.is_in(rows.column("f").cast(pa.string()), pa.array(fs)))
+    if pc.all(fits).as_py():
+        return rows, rows.slice(0, 0)
+    names, key = objects(rows)
+    is_mixed = np.zeros(len(names), dtype=bool)
+    is_mixed[key[~np.asarray(fits)]] = True
+    mixed = pa.array(is_mixed[key])
+    return rows.filter(pc.invert(mixed)), rows.filter(mixed)
+
+
+def register_columns(rows: pa.Table) -> RegisterColumns:
+    """Takes rows of reads and writes."""
+    is_write = np.asarray(pc.equal(rows.column("f"), "write"))
+    is_ok = np.asarray(pc.equal(rows.column("kind"), "ok"))
+    has_failed = np.asarray(pc.equal(rows.column("kind"), "fail"))
+    says = np.where(is_write, ~has_failed, is_ok)
+    names, key = objects(rows)
+    found, value = values(rows)
+    accesses = Accesses(
+        key=key[says],
+        value=np.where(value == found.nil, _NEVER_WRITTEN, value)[says],
+        call=numbers(rows, "call")[says],
+        ret=numbers(rows, "ret", missing=NEVER)[says],
+    )
+    return RegisterColumns(keys=names, accesses=accesses, is_write=is_write[says])
+
+
+def queue_columns(rows: pa.Table) -> QueueColumns:
+    """Takes rows of enqueues and dequeues."""
+    names, key = objects(rows)
+    found, value = values(rows)
+    value = np.where(value == found.nil, NOTHING, value)
+    pairing = Pairing.of(key, value)
+    pairs, number = numbered(pairing.pairs(key, value), pairing.size)
+    of_pair = pairing.second(pairs)
+    is_value = of_pair != NOTHING
+    order = order_of(numbers(rows, "call"))
+    columns = {
+        "operation": places(numbers(rows, "invoked"), numbers(rows, "completed")),
+        "key": key,
+        "value": np.where(is_value, np.cumsum(is_value) - 1, NOTHING)[number],
+        "call": numbers(rows, "call"),
+        "ret": numbers(rows, "ret", missing=NEVER),
+        "kind": kinds(rows),
+    }
+    is_enqueue = np.asarray(pc.equal(rows.column("f"), "enqueue"))[order]
+
+    def ends(mine: Column) -> QueueEnds:
+        return QueueEnds(**{name: column[mine] for name, column in columns.items()})
+
+    return QueueColumns(
+        keys=names,
+        values=_Chosen(found, of_pair[is_value]),
+        enqueues=ends(order[is_enqueue]),
+        dequeues=ends(order[~is_enqueue]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen(Sequence[Value]):
+    """Some of the values, again and in an order of their own."""
+
+    values: Values
+    codes: Column
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, at: int) -> Value: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Value]: ...
+    def __getitem__(self, at: int | slice) -> Value:
+        if isinstance(at, slice):
+            return _Chosen(self.values, self.codes[at])
+        return self.values[int(self.codes[at])]

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jepsen_like.histories.history import Header, MalformedHistory, Op
-from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
+from spark.table_files import seal
 
-__all__ = ["GROUP_ROWS", "Sizes", "convert", "is_current", "made_of"]
+__all__ = ["Sizes", "convert", "is_current", "made_of"]
 
 GROUP_ROWS = 1_000_000
 _SOURCE_KEY = b"quorumlab.source"

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jepsen_like.checkers.log_pieces import skips
+from jepsen_like.checkers.kafka_log import skips
 from jepsen_like.checkers.verdict import Verdict, compose
 from spark import pieces
 from spark.columns import log_columns
-from spark.piece_borders import at_borders, carried_on, jumps_in, verdicts_in
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
+from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.schema import struct_of
 from spark.verdicts import decoded
 

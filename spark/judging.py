@@ -2,13 +2,19 @@
 
 No rule is here: the pure checkers judge, and this only brings rows to them and bounds what they
 take. Names of objects carry their run, until the driver has all verdicts.
+
+Spark cuts its batches anywhere. Here they are put together until they hold enough rows, and cut
+where one object ends and the next begins. Rows of an object must follow one another.
 """
 
 import json
+import resource
+import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +24,24 @@ from jepsen_like.checkers.judges import JUDGED, Split, disbelieved, judge_log, s
 from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.queues import check_queue_columns, with_search
-from jepsen_like.checkers.register_initial import initial_of, may_begin_with_nil
+from jepsen_like.checkers.registers import initial_of, may_begin_with_nil
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.checkers.zones import sound, sound_verdict
-from jepsen_like.histories.history import Header
-from spark.columns import lines, log_columns, objects, operations
-from spark.keyed_columns import plain, queue_columns, register_columns
+from jepsen_like.histories.history import Header, MalformedHistory
+from spark.columns import (
+    lines,
+    log_columns,
+    objects,
+    operations,
+    plain,
+    queue_columns,
+    register_columns,
+)
 from spark.rows import STEPS, WHOLE
-from spark.verdicts import named, of_run
+from spark.verdicts import encoded, named, of_run
 
-__all__ = ["Bounds", "judged"]
+__all__ = ["Batches", "Bounds", "Judging", "judged", "limit_memory", "whole_objects"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,3 +185,69 @@ def _parts(rows: pa.Table, *columns: str) -> Iterator[tuple[tuple[str, ...], pa.
         is_stretch = int(mine[-1] - mine[0]) + 1 == len(mine)
         part = rows.slice(int(mine[0]), len(mine)) if is_stretch else rows.take(pa.array(mine))
         yield tuple(part.column(column)[0].as_py() for column in columns), part
+
+
+Batches = Iterable[pa.RecordBatch]
+_OBJECT = ("run", "object")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """Goes to the workers as it is."""
+
+    bounds: Bounds
+    rows: int  # judged in one pass, or so
+    with_names: bool  # of objects that are valid
+
+    def of(self, batches: Batches) -> Iterator[tuple[str | None, str | None]]:
+        """A verdict as JSON, or why the history makes no sense."""
+        limit_memory(self.bounds.mb)
+        for table in whole_objects(batches, self.rows):
+            try:
+                yield encoded(judged(table, self.bounds), with_names=self.with_names), None
+            except MalformedHistory as error:
+                yield None, str(error)
+
+
+def whole_objects(batches: Batches, rows: int) -> Iterator[pa.Table]:
+    """Tables of whole objects, of at least `rows` rows each but the last."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    last = None
+    for batch in filter(len, batches):
+        border = _last_border(batch)
+        is_border = border > 0 or _object_at(batch, 0) != last
+        if is_border and held + border >= rows:
+            yield pa.Table.from_batches([*waiting, batch.slice(0, border)])
+            waiting, held, batch = [], 0, batch.slice(border)
+        waiting.append(batch)
+        held += len(batch)
+        last = _object_at(batch, -1)
+    if held:
+        yield pa.Table.from_batches(waiting)
+
+
+def _last_border(batch: pa.RecordBatch) -> int:
+    """Where the last object begins."""
+    is_last = np.ones(len(batch), dtype=bool)
+    for column in _OBJECT:
+        encoded = batch.column(column).dictionary_encode().indices.to_numpy()
+        is_last &= encoded == encoded[-1]
+    others = np.flatnonzero(~is_last)
+    return int(others[-1]) + 1 if len(others) else 0
+
+
+def _object_at(batch: pa.RecordBatch, row: int) -> tuple[str, ...]:
+    return tuple(batch.column(column)[row].as_py() for column in _OBJECT)
+
+
+def limit_memory(mb: int) -> None:
+    """Limits this worker from now on: what would take more raises MemoryError at once."""
+    if not sys.platform.startswith("linux"):
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + (mb << 20)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))

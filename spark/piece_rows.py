@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from jepsen_like.checkers.log_columns import Column
-from jepsen_like.checkers.reporting import lines
-from jepsen_like.checkers.verdict import Verdict
+from jepsen_like.checkers.verdict import Verdict, lines
 from spark.schema import SCHEMA
 from spark.verdicts import encoded
 

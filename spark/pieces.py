@@ -1,29 +1,45 @@
-"""What a worker does with a piece of a large log: see `jepsen_like.checkers.log_pieces`.
+"""What is done with a piece of a large log, and at the border of two.
 
-Each is a function for `mapInArrow`; what it takes beside the rows (whole readings, what earlier
-pieces carry on) is small, and comes with the function.
+See `jepsen_like.checkers.kafka_log` for the pieces. What a worker does is a function for
+`mapInArrow`; what it takes beside the rows (whole readings, what earlier pieces carry on) is small,
+and comes with the function.
+
+Pieces are numbered in their order. Of each, Spark tells the rows at its two ends; a finding that
+takes rows of two pieces is made from these (`at_borders`), or by the later piece of what it is
+handed (`carried_on`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers import log_pieces, log_sessions
+from jepsen_like.checkers import kafka_log, log_sessions
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns
-from jepsen_like.checkers.log_records import shown
+from jepsen_like.checkers.log_records import bounds_of, shown
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Pairing, positions
-from jepsen_like.checkers.partition_order import bounds_of
-from jepsen_like.checkers.reporting import lines
-from jepsen_like.checkers.visibility import Bounds
-from spark.batches import Batches, limit_memory
+from jepsen_like.checkers.verdict import lines
+from jepsen_like.checkers.zones import Bounds
 from spark.columns import Values, log_columns, numbers, objects
-from spark.piece_rows import COLUMNS, HANDED_ON, filled, tagged, verdict_row
+from spark.judging import Batches, limit_memory
+from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, filled, tagged, verdict_row
 from spark.verdicts import run_and_name
 
-__all__ = ["by_offset", "by_value", "losses", "walk", "walked"]
+__all__ = [
+    "at_borders",
+    "by_offset",
+    "by_value",
+    "carried_on",
+    "jumps_in",
+    "losses",
+    "verdicts_in",
+    "walk",
+    "walked",
+]
 
 Mapped = Callable[[Batches], Iterator[pa.RecordBatch]]
 _NO_BOUND = -1
@@ -35,7 +51,7 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
     def judge(rows: pa.Table) -> Iterator[pa.Table]:
         rows = rows.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
         log = log_columns(pa.concat_tables([rows, readings]))
-        yield verdict_row(log_pieces.judge_values(log, is_idempotent=is_idempotent))
+        yield verdict_row(kafka_log.judge_values(log, is_idempotent=is_idempotent))
         sends, reads = _of(rows, "send"), _of(rows, "read")
         yield tagged("unread", sends.take(pa.array(log.unread)))
         yield tagged("highest", reads.take(pa.array(np.sort(log.reached))))
@@ -51,7 +67,7 @@ def losses(guests: pa.Table, mb: int) -> Mapped:
     def judge(rows: pa.Table) -> Iterator[pa.Table]:
         both = pa.concat_tables([rows, guests])
         in_order = both.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
-        yield verdict_row(log_pieces.judge_losses(log_columns(in_order)))
+        yield verdict_row(kafka_log.judge_losses(log_columns(in_order)))
 
     return _whole(judge, mb)
 
@@ -65,8 +81,8 @@ def by_offset(carried: Mapping[int, pa.Table], mb: int) -> Mapped:
         if carry is not None:
             rows = pa.concat_tables([carry, rows])
         seen = log_columns(rows)
-        yield verdict_row(log_pieces.judge_offsets(seen, _bounds(rows)))
-        key, before, after = log_pieces.gaps(seen.reads.key, seen.reads.offset)
+        yield verdict_row(kafka_log.judge_offsets(seen, _bounds(rows)))
+        key, before, after = kafka_log.gaps(seen.reads.key, seen.reads.offset)
         columns = {"offset": before, "next": after}
         yield filled("gap", len(key), _names(seen.keys, key) | columns)
 
@@ -94,10 +110,10 @@ def walk(mb: int) -> Mapped:
 def walked(rows: pa.Table) -> Iterator[pa.Table]:
     """Judges rows that follow one another."""
     log = log_columns(rows)
-    verdict = log_pieces.judge_walk(log)
+    verdict = kafka_log.judge_walk(log)
     if verdict.findings:
         yield verdict_row(verdict)
-    before, after = log_pieces.jumps(log)
+    before, after = kafka_log.jumps(log)
     reads = log.reads
     if len(before):
         columns = {
@@ -207,3 +223,57 @@ def _names(keys: Sequence[str], key: Column) -> dict[str, pa.Array]:
         "run": pa.array([run for run, _ in apart], pa.string()).take(of),
         "object": pa.array([name for _, name in apart], pa.string()).take(of),
     }
+
+
+Ends = Mapping[str, Any]
+_Log = tuple[str, str]
+
+
+def at_borders(ends: Iterable[Ends]) -> list[pa.Table]:
+    """What is found where one piece of sessions ends (`last`) and the next begins (`first`)."""
+    ordered = sorted(ends, key=lambda each: int(each["piece"]))
+    return [
+        table
+        for before, after in pairwise(ordered)
+        if _is_one_stretch(before["last"], after["first"])
+        for table in walked(pa.Table.from_pylist([before["last"], after["first"]], INPUT))
+    ]
+
+
+def _is_one_stretch(before: Ends, after: Ends) -> bool:
+    by = "session" if before["what"] == "read" else "process"
+    return all(before[name] == after[name] for name in ("what", "run", "object", by))
+
+
+def verdicts_in(tables: Iterable[pa.Table]) -> Iterator[str]:
+    for rows in tables:
+        yield from (text for text in rows.column("verdict").to_pylist() if text is not None)
+
+
+def jumps_in(tables: Iterable[pa.Table]) -> list[tuple[Any, ...]]:
+    """Rows of jumps."""
+    return [
+        tuple(row.values()) for rows in tables for row in rows.to_pylist() if row["tag"] == "jump"
+    ]
+
+
+def carried_on(ends: Iterable[Ends]) -> dict[int, pa.Table]:
+    """For each piece of offsets what earlier ones carry on to it.
+
+    Of each log of a piece, `latest` is the row with its latest lower bound, and `last` the read of
+    its last offset; None: there is none.
+    """
+    latest: dict[_Log, Ends] = {}
+    last: dict[_Log, Ends] = {}
+    carried: dict[int, list[Ends]] = {}
+    for each in sorted(ends, key=lambda each: int(each["piece"])):
+        log = each["run"], each["object"]
+        rows = [part[log] for part in (latest, last) if log in part]
+        carried.setdefault(each["piece"], []).extend(rows)
+        bound: Ends | None = each["latest"]
+        end: Ends | None = each["last"]
+        if bound is not None and bound["lower"] >= latest.get(log, bound)["lower"]:
+            latest[log] = {**bound, "what": "bound", "upper": None}
+        if end is not None:
+            last[log] = {**end, "lower": None, "upper": None}
+    return {piece: pa.Table.from_pylist(rows, HANDED_ON) for piece, rows in carried.items() if rows}

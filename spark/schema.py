@@ -66,7 +66,7 @@ class Row(NamedTuple):
     # Of an end the call of the assignment from the beginning that was read from; of a read the
     # first offset of its session, if that sought another place.
     start: int | None = None
-    assigned: int | None = None  # its place: see `jepsen_like.checkers.reporting`
+    assigned: int | None = None  # its place: see `jepsen_like.checkers.verdict`
     argument: bytes | None = None
     result: bytes | None = None
     error: str | None = None

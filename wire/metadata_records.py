@@ -87,8 +87,8 @@ __all__ = [
     "ZkMigrationStateRecord",
     "decode_record",
     "encode_record",
-    "read_frame",
     "expressed",
+    "read_frame",
     "record_frame",
     "record_version",
 ]

@@ -8,7 +8,6 @@ from random import Random
 from uuid import UUID
 
 __all__ = [
-    "OPERATIONS_OMITTED",
     "DIRECTORY_LOST",
     "DIRECTORY_MIGRATING",
     "DIRECTORY_UNASSIGNED",
@@ -16,6 +15,7 @@ __all__ = [
     "INT64_MAX",
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
+    "OPERATIONS_OMITTED",
     "ZERO_UUID",
     "parse_uuid",
     "random_uuid",

@@ -17,7 +17,7 @@ from wire.zk import paths
 from wire.zk.session import Create, Created, Data, Exists, Found, GetData, Session, SetData, Written
 from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
 
-__all__ = ["NO_CONTROLLER", "Lost", "Controllership", "Race", "run_for_controller"]
+__all__ = ["NO_CONTROLLER", "Controllership", "Lost", "Race", "run_for_controller"]
 
 NO_CONTROLLER = -1
 _ROUNDS_MAX = 100

@@ -9,7 +9,7 @@ of docs/checking.md is made from the one below:
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["ANOMALIES", "Anomaly", "anomaly_of", "markdown"]
+__all__ = ["ANOMALIES", "anomaly_of", "markdown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,6 @@ _SAID: Mapping[str, Mapping[str, str]] = {
         "nonmonotonic-send": "A process's later send lands before its earlier one.",
         "int-nonmonotonic-send": "Within one transaction, a later send lands before an earlier "
         "one.",
-        "unfilled-hole": "An offset is passed over, and nothing that was sent can be at it.",
     },
     "register": {
         "inconsistent-version": "One version names two values, or one value has two.",

@@ -1,11 +1,11 @@
-"""What consumer groups commit: it stays, it goes forward, and whoever resumes begins there.
+"""What consumer groups commit: it stays, it goes forward, and a reader resumes there.
 
     commit     {key: offset}; extras group=name, generation=n if it is known
     committed  [key, ...], ok {key: offset, or None}; extra group=name
     assign     extras group=name, seek="committed": the reading begins at what is committed
 
-`committed-stale`, for either of the last two, may be old: a coordinator that was cut off tells what
-it knows, for as long as it does not know better. It may not be wrong: what it tells was committed.
+`committed-stale`, for either of the last two, may be old: a coordinator that was cut off answers
+with what it knows, until it knows better. It may not be wrong: the offset was committed once.
 
 The offset of a group and key is a register that `commit` writes and `committed` reads: it must be
 linearizable, by whatever is exact for it. And within a generation:
@@ -22,12 +22,11 @@ KIP-62 and KIP-429 for what generations promise.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.earlier import Earlier
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
+from jepsen_like.checkers.operations import NEVER, Earlier, Operation, malformed
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, Value
 
 __all__ = ["check_commits"]
 
@@ -124,24 +123,21 @@ def check_commits(operations: Sequence[Operation], budget: Budget | None = None)
         try:
             groups.add(operation)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MalformedHistory(
-                f"operation {operation.index}: not what a {operation.f} of a group looks like: "
-                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
-            ) from error
+            raise malformed(operation, f"a {operation.f} of a group") from error
     findings: list[Finding] = []
     for place, commits in groups.commits.items():
-        findings += _went_back(place, commits)
-        findings += _stale(place, commits)
+        findings += _went_back(" ".join(place), commits)
+        findings += _stale(" ".join(place), commits)
     for place, resumed in groups.resumed.items():
         commits = groups.commits.get(place, [])
-        findings += _elsewhere(place, resumed, commits, groups.offsets[place[1]])
+        findings += _elsewhere(" ".join(place), resumed, commits, groups.offsets[place[1]])
     counts = {"commits": sum(map(len, groups.commits.values()))}
-    objects = [_name(place) for place in {**groups.commits, **groups.resumed}]
+    objects = [" ".join(place) for place in {**groups.commits, **groups.resumed}]
     linearizable = replace(check_registers(groups.registers, budget), counts={})
     return compose([Verdict.of(findings, counts, objects=objects), linearizable])
 
 
-def _went_back(place: _Place, commits: Sequence[_Commit]) -> Iterator[Finding]:
+def _went_back(name: str, commits: Sequence[_Commit]) -> Iterator[Finding]:
     of_generation: dict[int, list[_Commit]] = {}
     for commit in _in_generations(commits):
         of_generation.setdefault(commit.generation, []).append(commit)
@@ -151,10 +147,10 @@ def _went_back(place: _Place, commits: Sequence[_Commit]) -> Iterator[Finding]:
             before = earlier.before(commit.operation.call)
             if before is not None and commit.offset < before.offset:
                 told = f"{commit.offset} was committed after {before.offset} in {generation}"
-                yield _finding("commit-backwards", place, told, before.operation, commit.operation)
+                yield Finding.of("commit-backwards", name, told, before.operation, commit.operation)
 
 
-def _stale(place: _Place, commits: Sequence[_Commit]) -> Iterator[Finding]:
+def _stale(name: str, commits: Sequence[_Commit]) -> Iterator[Finding]:
     known = _in_generations(commits)
     earlier = Earlier(known, ret=_ret, rank=lambda each: each.generation)
     for commit in known:
@@ -164,7 +160,7 @@ def _stale(place: _Place, commits: Sequence[_Commit]) -> Iterator[Finding]:
                 f"generation {commit.generation} committed {commit.offset} "
                 f"after generation {before.generation} had committed"
             )
-            yield _finding("stale-commit", place, told, before.operation, commit.operation)
+            yield Finding.of("stale-commit", name, told, before.operation, commit.operation)
 
 
 def _in_generations(commits: Sequence[_Commit]) -> list[_Commit]:
@@ -177,7 +173,7 @@ def _ret(commit: _Commit) -> int:
 
 
 def _elsewhere(
-    place: _Place, resumed: Sequence[_Resumed], commits: Sequence[_Commit], offsets: set[int]
+    name: str, resumed: Sequence[_Resumed], commits: Sequence[_Commit], offsets: set[int]
 ) -> Iterator[Finding]:
     for each in resumed:
         able = _able(each, commits)
@@ -190,7 +186,7 @@ def _elsewhere(
         told = " or ".join(str(offset) for offset in sorted({commit.offset for commit in able}))
         detail = f"a reading began at offset {each.offset}, and {told} was committed"
         ops = (commit.operation for commit in able)
-        yield _finding("resumed-elsewhere", place, detail, each.assigned, each.poll, *ops)
+        yield Finding.of("resumed-elsewhere", name, detail, each.assigned, each.poll, *ops)
 
 
 def _able(resumed: _Resumed, commits: Sequence[_Commit]) -> list[_Commit]:
@@ -209,11 +205,3 @@ def _able(resumed: _Resumed, commits: Sequence[_Commit]) -> list[_Commit]:
 
 def _acknowledged_before(resumed: _Resumed, commit: _Commit) -> bool:
     return commit.operation.ret < resumed.assigned.call
-
-
-def _name(place: _Place) -> str:
-    return " ".join(place)
-
-
-def _finding(rule: str, place: _Place, detail: str, *operations: Operation) -> Finding:
-    return Finding(rule=rule, object=_name(place), detail=detail, ops=lines_of(operations))

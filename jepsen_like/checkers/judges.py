@@ -27,7 +27,6 @@ from enum import Enum
 
 from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
-from jepsen_like.checkers.keyed_search import check_as, check_keyed
 from jepsen_like.checkers.lint import lint
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
@@ -35,9 +34,8 @@ from jepsen_like.checkers.observations import check_observations
 from jepsen_like.checkers.operations import OBSERVE, Operation, operations
 from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
-from jepsen_like.checkers.register_initial import initial_of
-from jepsen_like.checkers.registers import check_registers
-from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.registers import check_registers, initial_of
+from jepsen_like.checkers.search import Budget, check_as, check_keyed
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.transactions import check_transactions
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
@@ -78,7 +76,11 @@ def judge(history: History, budget: Budget | None = None, *, model: Model | None
 
     `model` is one of somebody's own: then what the history says it is does not matter.
     """
-    check = JUDGED.get(history.header.workload) if model is None else _judge_as(model)
+    check = (
+        JUDGED.get(history.header.workload)
+        if model is None
+        else (lambda paired, _, budget: check_as(paired, model, budget))
+    )
     if check is None:
         known = ", ".join(sorted(JUDGED))
         return Verdict.undecided(f"{unknown(history.header.workload)}: known are {known}")
@@ -138,31 +140,12 @@ def _believed(verdict: Verdict, history: History, workload: str) -> Verdict:
     return replace(compose([doubt, verdict]), outcome=doubt.outcome, reason=doubt.reason)
 
 
-def _judge_as(model: Model) -> Judge:
-    def judge_as(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
-        return check_as(paired, model, budget)
-
-    return judge_as
-
-
 def _judge_log(paired: Sequence[Operation], header: Header, _: Budget | None) -> Verdict:
     return judge_log(LogColumns.of(paired), header)
 
 
-def _judge_queues(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
-    return check_queues(paired, budget)
-
-
 def _judge_registers(paired: Sequence[Operation], header: Header, budget: Budget | None) -> Verdict:
     return check_registers(paired, budget, initial=initial_of(header.options))
-
-
-def _judge_set(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
-    return check_set(paired, budget)
-
-
-def _judge_strings(paired: Sequence[Operation], _: Header, budget: Budget | None) -> Verdict:
-    return check_keyed(paired, STRINGS, budget)
 
 
 def _judge_clients(paired: Sequence[Operation], header: Header, budget: Budget | None) -> Verdict:
@@ -178,22 +161,17 @@ def _judge_clients(paired: Sequence[Operation], header: Header, budget: Budget |
     )
 
 
-def _judge_nothing(paired: Sequence[Operation], _: Header, __: Budget | None) -> Verdict:
-    """Only what nodes were seen to say."""
-    return Verdict.of([])
-
-
 JUDGED: Mapping[str, Judge] = {
     "admin": _judge_log,
     "cas-register": _judge_registers,
     "kafka": _judge_clients,
-    "kv": _judge_strings,
+    "kv": lambda paired, _, budget: check_keyed(paired, STRINGS, budget),
     "log": _judge_log,
-    "observe": _judge_nothing,
+    "observe": lambda *_: Verdict.of([]),
     "partition-epoch": _judge_registers,
-    "queue": _judge_queues,
+    "queue": lambda paired, _, budget: check_queues(paired, budget),
     "register": _judge_registers,
-    "set": _judge_set,
+    "set": lambda paired, _, budget: check_set(paired, budget),
 }
 
 

@@ -1,23 +1,42 @@
-"""The verdict on sends and polls: every rule of the log workload.
+"""The verdict on sends and polls: which rules of the log workload look at what.
 
     history -> operations -> columns -> records, losses, sessions, order -> verdict
 
-Keys are judged together, in passes over columns; a finding names its key. Not here: transactions'
-cycles (G0, G1c), which need edges between transactions.
+Keys are judged together, in passes over columns; a finding names its key. Cycles of transactions
+(G0, G1c) need edges between transactions: see `transactions`.
+
+A log that is too large for one place is judged in pieces:
+
+    by value     all sends and reads of some values, and every whole reading: was each of them
+                 sent, is it at one offset, did it stay
+    losses       the sends that nobody read, with the highest read of each key: is one lost
+    by offset    what was seen at some offsets that follow one another, and the bounds of their
+                 moments, with what earlier pieces carry on: one value each, and in order
+    by session   reads and sends of one process after the other: did it go back, did it skip
+
+A piece is all that a rule looks at, so that the same rules judge it that judge a whole log. What
+reaches over the border of two pieces is small, and is carried on: the latest lower bound, the last
+offset that anybody saw, the last row of a session. That a poll skipped nothing takes two pieces: it
+jumped over offsets (by session), and nobody saw one of them (by offset).
 """
 
-from collections.abc import Sequence
+import numpy as np
 
-from jepsen_like.checkers import log_losses, log_records, log_sessions, partition_order
-from jepsen_like.checkers.log_columns import LogColumns
-from jepsen_like.checkers.operations import Operation
+from jepsen_like.checkers import log_losses, log_records, log_sessions
+from jepsen_like.checkers.log_columns import Column, LogColumns
 from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.checkers.zones import Bounds
 
-__all__ = ["check_log", "check_log_columns", "linearizability"]
-
-
-def check_log(operations: Sequence[Operation], *, is_idempotent: bool = True) -> Verdict:
-    return check_log_columns(LogColumns.of(operations), is_idempotent=is_idempotent)
+__all__ = [
+    "check_log_columns",
+    "gaps",
+    "judge_losses",
+    "judge_offsets",
+    "judge_values",
+    "judge_walk",
+    "jumps",
+    "skips",
+]
 
 
 def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict:
@@ -34,7 +53,7 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
         *log_records.precommitted_reads(log),
         *log_sessions.polls_out_of_order(log),
         *log_sessions.sends_out_of_order(log),
-        *partition_order.out_of_order(log),
+        *log_records.out_of_order(log),
     ]
     counts = {
         "sends": len(log.sends.key),
@@ -46,22 +65,61 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
     return Verdict.of(findings, counts, objects=log.keys, doubts=log_losses.doubts(log))
 
 
-def linearizability(log: LogColumns, *, dense: bool = False) -> Verdict:
-    """Only whether each key is a linearizable append-only log; `dense`: one without holes.
-
-    Exact, but where an acknowledgement does not tell its offset and holes must be filled.
-    """
-    findings: list[Finding] = [
-        *log_records.inconsistent_offsets(log),
-        *log_records.duplicates(log),
-        *log_records.acknowledged_elsewhere(log),
+def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
+    """All sends and reads of some values; of `ends` the whole readings of these keys."""
+    findings = [
+        *log_losses.vanished(log),
+        *(log_records.duplicates(log) if is_idempotent else ()),
+        *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
-        *partition_order.out_of_order(log),
+        *log_records.precommitted_reads(log),
     ]
-    if not dense:
-        return Verdict.of(findings, objects=log.keys)
-    unlocated = partition_order.unlocated_acknowledged(log)
-    findings += partition_order.unfilled_holes(log)
-    doubts = dict.fromkeys(sorted(unlocated), "an acknowledgement did not tell its offset")
-    return Verdict.of(findings, objects=log.keys, doubts=doubts)
+    counts = {"sends": len(log.sends.key), "records polled": len(log.reads.key)}
+    if not is_idempotent:
+        counts["duplicates, allowed"] = log_records.count_duplicates(log)
+    return Verdict.of(findings, counts)
+
+
+def judge_losses(log: LogColumns) -> Verdict:
+    """Sends that nobody read; of `reads` the highest of each key, of `ends` the whole readings."""
+    findings = [*log_losses.lost_writes(log), *log_losses.unseen(log)]
+    return Verdict.of(findings, doubts=log_losses.doubts(log))
+
+
+def judge_offsets(seen: LogColumns, bounds: Bounds) -> Verdict:
+    """`seen` has as reads what was at these offsets; `bounds` begins with what is carried on."""
+    findings = [
+        *log_records.inconsistent_offsets(seen),
+        *log_records.too_late(bounds, seen.keys),
+    ]
+    return Verdict.of(findings)
+
+
+def judge_walk(log: LogColumns) -> Verdict:
+    """Reads and located sends that follow one another; whether a jump skipped is not known yet."""
+    findings = [*log_sessions.polls_out_of_order(log), *log_sessions.sends_out_of_order(log)]
+    return Verdict.of(each for each in findings if not each.rule.endswith("poll-skip"))
+
+
+def gaps(key: Column, offset: Column) -> tuple[Column, Column, Column]:
+    """Keys with two offsets that somebody saw, and nobody one between them."""
+    order = np.lexsort((offset, key))
+    key, offset = key[order], offset[order]
+    before = np.flatnonzero((np.diff(key) == 0) & (np.diff(offset) > 1))
+    return key[before], offset[before], offset[before + 1]
+
+
+def jumps(log: LogColumns) -> tuple[Column, Column]:
+    """Rows of reads, one after the other in a session, that leave offsets out between them."""
+    reads, order = log.reads, log.in_sessions
+    before, after = order[:-1], order[1:]
+    is_jump = (reads.session[before] == reads.session[after]) & (
+        reads.offset[after] > reads.offset[before] + 1
+    )
+    return before[is_jump], after[is_jump]
+
+
+def skips(log: LogColumns) -> list[Finding]:
+    """`log` has as reads jumps over offsets that somebody saw, each a session of two reads."""
+    return log_sessions.polls_out_of_order(log, has_holes=False)

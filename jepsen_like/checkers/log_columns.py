@@ -14,13 +14,20 @@ from functools import cached_property
 from typing import assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jepsen_like.checkers.exactness import exact
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
-from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.pairing import Pairing, first_rows, is_close, order_of
-from jepsen_like.checkers.reporting import place
+from jepsen_like.checkers.operations import NEVER, Operation, exact
+from jepsen_like.checkers.pairing import (
+    Column,
+    Mask,
+    Pairing,
+    filled,
+    first_rows,
+    is_close,
+    order_of,
+    running_maximum,
+)
+from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
 
 __all__ = [
@@ -29,7 +36,6 @@ __all__ = [
     "INFO",
     "OK",
     "UNKNOWN",
-    "Codes",
     "Column",
     "Ends",
     "LogColumns",
@@ -38,15 +44,13 @@ __all__ = [
     "Sends",
 ]
 
-Column = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 OK, INFO, FAIL = 0, 1, 2
 CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sends:
-    operation: Column  # where in the history: see `reporting`
+    operation: Column  # where in the history: a place, see `verdict`
     key: Column
     process: Column
     call: Column
@@ -152,9 +156,9 @@ class LogColumns:
         return cls(
             keys=[str(key) for key in loading.keys],
             values=list(loading.values),
-            sends=Sends(**_columns(loading.sends, Sends)),
-            reads=Reads(**_columns(loading.reads, Reads)),
-            ends=Ends(**_columns(loading.ends, Ends)),
+            sends=filled(Sends, loading.sends),
+            reads=filled(Reads, loading.reads),
+            ends=filled(Ends, loading.ends),
         )
 
     @cached_property
@@ -191,11 +195,7 @@ class LogColumns:
             return passing
         key, offset = sends.key[self.unread], sends.offset[self.unread]
         begins = Pairing.of(reads.key[reached], reads.since[reached], key, offset)
-        # Every key is lifted above the one before it, so that one pass starts afresh at each.
-        lift = int(reads.offset[reached].max()) + 1
-        lifted = reads.offset[reached] + reads.key[reached] * lift
-        furthest = np.maximum.accumulate(lifted)
-        at = np.maximum.accumulate(np.where(lifted == furthest, np.arange(len(reached)), 0))
+        _, at = running_maximum(reads.offset[reached], reads.key[reached])
         place = np.searchsorted(
             begins.pairs(reads.key[reached], reads.since[reached]),
             begins.pairs(key, offset),
@@ -213,12 +213,6 @@ class LogColumns:
         followed = np.flatnonzero(self.reads.session != UNKNOWN)
         # Sessions are of one key each; rows stand in the order of the polls, and within them.
         return followed[order_of(self.reads.session[followed])]
-
-
-def _columns(rows: "array[int]", table: type) -> dict[str, Column]:
-    names = table.__dataclass_fields__  # type: ignore[attr-defined] # each table is a dataclass
-    matrix = np.array(rows, dtype=np.int64).reshape(-1, len(names))
-    return {name: np.ascontiguousarray(matrix[:, at]) for at, name in enumerate(names)}
 
 
 def _no_rows() -> "array[int]":

@@ -14,8 +14,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.checkers.verdict import Finding
+from jepsen_like.checkers.verdict import Finding, Told, evidence, report
 
 __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
 

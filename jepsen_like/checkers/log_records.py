@@ -1,30 +1,43 @@
-"""One value at one offset, and only values that were sent: what records of a log must be.
+"""What records of a log must be: one value at one offset, each of them sent, and in order.
 
 The names are Jepsen's where it has one. `acknowledged-elsewhere` is ours: the acknowledgement names
 an offset, and readers find the value at another one only.
 
 A producer that is not idempotent may write a value twice, when it sends again what it was not
 answered. Then `duplicate` is no violation, nor is `acknowledged-elsewhere`: nobody may have read so
-far yet. All the rest is.
-Source: Jepsen's kafka workload.
+far yet. All other rules hold. Source: Jepsen's kafka workload.
+
+`not-linearizable`: is each partition a linearizable append-only log with offsets? Exactly, in one
+pass. Offsets become visible in their order (`visibility`). The moment of offset k is bounded from
+below by the call of the append at k, and by the call of every read that saw the log end at k; from
+above by the return of that append, of every read of k, and of every read that saw the log end at
+k + 1. With offset -> value and value -> offset functions, and every value sent, the log is
+linearizable if and only if such moments exist. Offsets that nobody saw written are holes, which
+Kafka's logs may have (markers of transactions, compaction).
+Source: Gibbons and Korach, "Testing shared memories", for the method.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import FAIL, OK, Column, LogColumns, Mask
+from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
-from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.checkers.verdict import Finding
+from jepsen_like.checkers.verdict import Finding, Told, evidence, invocation, report
+from jepsen_like.checkers.zones import Bounds, Rows
 
 __all__ = [
     "aborted_reads",
     "acknowledged_elsewhere",
+    "bounds_of",
     "count_duplicates",
     "duplicates",
     "inconsistent_offsets",
+    "out_of_order",
     "phantoms",
     "precommitted_reads",
     "shown",
+    "too_late",
 ]
 
 
@@ -182,3 +195,54 @@ def _firsts(log: LogColumns, rows: Column) -> tuple[Column, Column]:
     """The first of these reads of each value, and where in `rows` it is."""
     _, first = np.unique(log.by_value.reads[rows], return_index=True)
     return rows[first], first
+
+
+def out_of_order(log: LogColumns) -> list[Finding]:
+    return too_late(bounds_of(log), log.keys)
+
+
+def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
+    late, forbidden_by = bounds.broken()
+
+    def tell(at: int) -> Told:
+        lower, upper = int(forbidden_by[at]), int(late[at])
+        ops = (int(bounds.lower_by[lower]), int(bounds.upper_by[upper]))
+        detail = (
+            f"offset {bounds.place[upper]} was there when operation "
+            f"{invocation(ops[1])} ended, and offset {bounds.place[lower]} came only "
+            f"after operation {invocation(ops[0])} had begun, which was later"
+        )
+        return detail, evidence(ops)
+
+    return report("not-linearizable", range(len(late)), lambda at: keys[bounds.key[late[at]]], tell)
+
+
+def bounds_of(log: LogColumns) -> Bounds:
+    """Bounds in any part of a log: those of its parts together are those of the whole."""
+    sends, reads, ends = log.sends, log.reads, log.ends
+    ended = ends.end != UNKNOWN
+    before = ended & (ends.end > 0)
+    told = log.is_told
+    return Bounds.of_parts(
+        lower=[
+            (sends.key[told], sends.offset[told], sends.call[told], sends.operation[told]),
+            _calls_of_what_was_read(log),
+            (ends.key[ended], ends.end[ended], ends.call[ended], ends.operation[ended]),
+        ],
+        upper=[
+            (sends.key[told], sends.offset[told], sends.ret[told], sends.operation[told]),
+            (reads.key, reads.offset, reads.ret, reads.operation),
+            (ends.key[before], ends.end[before] - 1, ends.ret[before], ends.operation[before]),
+        ],
+    )
+
+
+def _calls_of_what_was_read(log: LogColumns) -> Rows:
+    """A value that is read was appended after the call of its send, whatever became of that."""
+    sends, reads = log.sends, log.reads
+    able = np.flatnonzero(sends.kind != FAIL)
+    codes = log.by_value
+    at = first_rows(codes.sends[able], codes.size)[codes.reads]
+    found = np.flatnonzero(at >= 0)
+    row = able[at[found]]
+    return reads.key[found], reads.offset[found], sends.call[row], sends.operation[row]

@@ -18,8 +18,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, order_of
-from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.checkers.verdict import Finding
+from jepsen_like.checkers.verdict import Finding, Told, evidence, report
 
 __all__ = ["internal_send_skips", "located", "polls_out_of_order", "sends_out_of_order"]
 

@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.reporting import place
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.checkers.operations import Operation, malformed
+from jepsen_like.checkers.verdict import place
+from jepsen_like.histories.history import Kind, Value
 
 __all__ = ["UNKNOWN", "Ended", "LogSteps", "Read", "Sent", "Step"]
 
@@ -101,10 +101,7 @@ class LogSteps:
         try:
             return list(self._steps(operation))
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise MalformedHistory(
-                f"operation {operation.index}: not what a {operation.f} looks like: "
-                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
-            ) from error
+            raise malformed(operation, f"a {operation.f}") from error
 
     def _steps(self, operation: Operation) -> Iterator[Step]:
         match operation.f:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jepsen_like.checkers.operations import Operation
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.checkers.operations import Operation, not_of
+from jepsen_like.histories.history import Kind, Value
 
 __all__ = ["ELEMENT", "ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
 
@@ -50,9 +50,7 @@ def _register(state: Hashable, operation: Operation) -> Any:
                 return state if state != expected else ILLEGAL
             return new if state == expected else ILLEGAL
         case _:
-            raise MalformedHistory(
-                f"operation {operation.index}: a register has no {operation.f!r}"
-            )
+            raise not_of(operation, "a register")
 
 
 def _string(state: str, operation: Operation) -> Any:
@@ -64,7 +62,7 @@ def _string(state: str, operation: Operation) -> Any:
         case "append":
             return state + _text(operation.argument)
         case _:
-            raise MalformedHistory(f"operation {operation.index}: a string has no {operation.f!r}")
+            raise not_of(operation, "a string")
 
 
 def _text(value: Value) -> str:
@@ -83,7 +81,7 @@ def _queue(state: tuple[Hashable, ...], operation: Operation) -> Any:
         case "dequeue":
             return state[1:] if state and state[0] == operation.result else ILLEGAL
         case _:
-            raise MalformedHistory(f"operation {operation.index}: a queue has no {operation.f!r}")
+            raise not_of(operation, "a queue")
 
 
 def _element(is_there: bool, operation: Operation) -> Any:

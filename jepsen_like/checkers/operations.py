@@ -4,17 +4,35 @@ Time is the position in the history, which is the order in which things were wri
 operation was written before its request left, and after its answer came, so that its effect lies
 strictly between `call` and `ret`. No two positions are equal, which a clock cannot promise.
 
-Whatever nobody knows the end of (`info`, or open when the history ends) may take effect at any
-time later: its `ret` is NEVER.
+An operation whose end nobody knows (`info`, or open when the history ends) may take effect at any
+later time: its `ret` is NEVER.
+
+`exact` tells values apart by what they are, where Python's equality does not: 1, 1.0 and True are
+one key of a dict, and three values of a history. NaN equals nothing in Python, and itself here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
 
-from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
+from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
 
-__all__ = ["NEVER", "NO_LINE", "OBSERVE", "Operation", "lines_of", "operations", "paired"]
+__all__ = [
+    "NEVER",
+    "NO_LINE",
+    "OBSERVE",
+    "Earlier",
+    "Operation",
+    "exact",
+    "lines_of",
+    "malformed",
+    "not_of",
+    "operations",
+    "paired",
+]
 
 NEVER = 1 << 60  # later than every position; small enough to add to
 NO_LINE = -1  # index of an operation that is no line of the history
@@ -59,37 +77,81 @@ def paired(ops: Iterable[Op]) -> Iterator[Operation]:
             continue
         if op.kind is Kind.INVOKE:
             if op.process in pending:
-                yield _unfinished(*pending[op.process])
+                yield _interval(*pending[op.process])
             pending[op.process] = position, op
         elif op.process in pending:
-            yield _finished(*pending.pop(op.process), position, op)
+            yield _interval(*pending.pop(op.process), position, op)
     for call, op in pending.values():
-        yield _unfinished(call, op)
+        yield _interval(call, op)
 
 
-def _finished(call: int, invoked: Op, ret: int, completed: Op) -> Operation:
+def _interval(call: int, invoked: Op, ret: int = NEVER, completed: Op | None = None) -> Operation:
+    extra = invoked.extra
+    if completed is not None and completed.extra:
+        extra = {**extra, **completed.extra}
     return Operation(
         process=invoked.process,
         f=invoked.f,
-        kind=completed.kind,
+        kind=Kind.INFO if completed is None else completed.kind,
         argument=invoked.value,
-        result=completed.value,
+        result=None if completed is None else completed.value,
         call=call,
-        ret=NEVER if completed.kind is Kind.INFO else ret,
+        ret=NEVER if completed is None or completed.kind is Kind.INFO else ret,
         index=invoked.index,
-        ret_index=completed.index,
-        extra={**invoked.extra, **completed.extra} if completed.extra else invoked.extra,
+        ret_index=None if completed is None else completed.index,
+        extra=extra,
     )
 
 
-def _unfinished(call: int, invoked: Op) -> Operation:
-    return Operation(
-        process=invoked.process,
-        f=invoked.f,
-        kind=Kind.INFO,
-        argument=invoked.value,
-        call=call,
-        ret=NEVER,
-        index=invoked.index,
-        extra=invoked.extra,
+def malformed(operation: Operation, what: str) -> MalformedHistory:
+    """`what` the operation should look like: "a commit of a group"."""
+    return MalformedHistory(
+        f"operation {operation.index}: not what {what} looks like: "
+        f"{operation.argument!r:.100} -> {operation.result!r:.100}"
     )
+
+
+def not_of(operation: Operation, what: str) -> MalformedHistory:
+    """`what` has no such operation: "a register"."""
+    return MalformedHistory(f"operation {operation.index}: {what} has no {operation.f!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Something that equals numbers of other kinds, as it is written."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def exact(value: Value) -> Hashable:
+    """Hashable, and equal where the value is the same. Raises TypeError: a mapping cannot be."""
+    match value:
+        case bool() | float():
+            return _Told(repr(value))
+        case list() | tuple():
+            return tuple(map(exact, value))
+        case _:
+            hash(value)
+            told: Hashable = value
+            return told
+
+
+Item = TypeVar("Item")
+
+
+class Earlier(Generic[Item]):
+    """The greatest, by `rank`, of all items that had ended (`ret`) before a moment."""
+
+    def __init__(
+        self, items: Iterable[Item], *, ret: Callable[[Item], int], rank: Callable[[Item], int]
+    ) -> None:
+        ordered = sorted(items, key=ret)
+        self._rets = [ret(each) for each in ordered]
+        self._greatest: list[Item] = list(accumulate(ordered, partial(max, key=rank)))
+
+    def before(self, moment: int) -> Item | None:
+        at = bisect_left(self._rets, moment)
+        return self._greatest[at - 1] if at else None

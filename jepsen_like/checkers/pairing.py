@@ -1,4 +1,4 @@
-"""Two columns as one, sorting, and finding the rows of one column in another, without a hash table.
+"""Columns of numbers: two as one, sorting, finding rows of one in another without a hash table.
 
 Numbers that lie close together are looked up in an array that has a place for each of them, which
 costs a few nanoseconds a row; others are sorted. The numbers of pairs lie close together wherever
@@ -6,14 +6,29 @@ the second numbers of each first one do, as offsets of a partition.
 Source: counting sort, and NumPy's sort and searchsorted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pairing", "first_rows", "is_close", "numbered", "order_of", "positions"]
+__all__ = [
+    "Column",
+    "Mask",
+    "Pairing",
+    "filled",
+    "first_rows",
+    "is_close",
+    "numbered",
+    "order_of",
+    "positions",
+    "running_maximum",
+]
 
 Column = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Table = TypeVar("Table")
 _LARGEST = 1 << 62
 _PLACES_A_ROW = 4  # in an array with a place for every number there may be
 _PLACES_MIN = 1024
@@ -120,3 +135,20 @@ def numbered(column: Column, size: int) -> tuple[Column, Column]:
     is_there = np.zeros(size, dtype=bool)
     is_there[column] = True
     return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[column]
+
+
+def filled(table: type[Table], rows: Sequence[Any]) -> Table:
+    """A dataclass of columns from rows of as many numbers, nested or one behind the other."""
+    names = table.__dataclass_fields__  # type: ignore[attr-defined] # each table is a dataclass
+    matrix = np.array(rows, dtype=np.int64).reshape(-1, len(names))
+    return table(**{name: np.ascontiguousarray(matrix[:, at]) for at, name in enumerate(names)})
+
+
+def running_maximum(values: Column, keys: Column) -> tuple[Column, Column]:
+    """The greatest value of its key up to each row, and the row that has it; keys ascend."""
+    # Every key is lifted above the one before it, so that one pass starts afresh at each.
+    lift = keys * (int(values.max(initial=0)) - int(values.min(initial=0)) + 1)
+    lifted = values + lift
+    running = np.maximum.accumulate(lifted)
+    rows = np.maximum.accumulate(np.where(lifted == running, np.arange(len(lifted)), 0))
+    return running - lift, rows

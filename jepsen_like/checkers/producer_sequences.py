@@ -18,12 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from jepsen_like.checkers.earlier import Earlier
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
-from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.reporting import place
-from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.checkers.operations import Earlier, Operation
+from jepsen_like.checkers.verdict import Finding, Verdict, place
 from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["check_sequences"]
@@ -76,20 +74,20 @@ def _broken(log: LogColumns, before: _Record, after: _Record) -> Iterator[Findin
         return  # one record, of whoever sent it again and was told so
     if before.sequence == after.sequence:
         told = f"{one!r} and {other!r} are both in the log with sequence {after.sequence}"
-        yield _finding("sequence-reused", key, told, before, after)
+        yield Finding.of("sequence-reused", key, told, before.operation, after.operation)
         return
     if before.offset > after.offset:
         told = (
             f"{one!r} has sequence {before.sequence} and offset {before.offset}, "
             f"{other!r} has {after.sequence} and {after.offset}"
         )
-        yield _finding("sequence-out-of-order", key, told, before, after)
+        yield Finding.of("sequence-out-of-order", key, told, before.operation, after.operation)
     if after.sequence > before.sequence + 1 and _is_read_whole(log, after):
         told = (
             f"sequence {before.sequence + 1} is not in the log, "
             f"and {other!r} with {after.sequence} is"
         )
-        yield _finding("sequence-gap", key, told, before, after)
+        yield Finding.of("sequence-gap", key, told, before.operation, after.operation)
 
 
 def _is_read_whole(log: LogColumns, record: _Record) -> bool:
@@ -113,9 +111,6 @@ def _zombies(log: LogColumns, records: Iterable[_Record]) -> Iterator[Finding]:
                     f"{log.values[each.value]!r} was acknowledged to epoch {each.epoch} of "
                     f"producer {each.producer}, after epoch {before.epoch} had written"
                 )
-                yield _finding("zombie-write", log.keys[each.key], told, before, each)
-
-
-def _finding(rule: str, key: str, detail: str, *records: _Record) -> Finding:
-    ops = lines_of(each.operation for each in records)
-    return Finding(rule=rule, object=key, detail=detail, ops=ops)
+                yield Finding.of(
+                    "zombie-write", log.keys[each.key], told, before.operation, each.operation
+                )

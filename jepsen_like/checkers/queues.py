@@ -16,15 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from jepsen_like.checkers.exactness import exact
-from jepsen_like.checkers.keyed_search import check_keyed
+from jepsen_like.checkers.log_columns import FAIL, OK
 from jepsen_like.checkers.models import QUEUE
-from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.queue_columns import FAIL, NOTHING, OK, Column, QueueColumns
-from jepsen_like.checkers.queue_order import Covered, QueueOrder
-from jepsen_like.checkers.reporting import Told, evidence, report
-from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.checkers.operations import Operation, exact
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.checkers.queue_columns import NOTHING, Covered, QueueColumns, QueueOrder
+from jepsen_like.checkers.search import Budget, check_keyed
+from jepsen_like.checkers.verdict import Finding, Outcome, Told, Verdict, compose, evidence, report
 
 __all__ = ["check_queue_columns", "check_queues", "with_search"]
 

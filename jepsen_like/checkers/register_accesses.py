@@ -1,23 +1,29 @@
-"""Reads and writes of registers, each key by itself, without what proves nothing.
+"""Reads and writes of registers, each key by itself, and the chains that compare-and-sets make.
 
 Left out: reads that were not answered, and writes that failed (they are kept apart, since nobody
 may read what they would have written). A compare-and-set that failed and tells what it saw is a
-read. A stale read (`read-stale`) saw what was once there: its call is moved before all else.
+read. A stale read (`read-stale`) saw what was once there: its call is moved before all else. A
+value that comes without a key is of the register "".
 
-A value that comes without a key is of the register "".
+A chain: where every value is written once, a compare-and-set of a to b happened while a was there,
+and a never comes back: so b came right after a. Each write begins a chain, and so does the initial
+value. Two compare-and-sets of one value cannot both have happened; and one of a value that no chain
+reaches cannot have happened at all. An unknown change happened if what it made was seen, or
+replaced by another change that happened; otherwise it need not have. Source: checking facts, c2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.exactness import exact
-from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
 __all__ = [
-    "STALE",
+    "Chains",
     "Register",
+    "chains_of",
+    "happened",
     "never_written",
     "new_value",
     "registers",
@@ -123,19 +129,14 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
     found: dict[str, Register] = {}
     for operation in operations:
         if operation.f not in _KNOWN:
-            raise MalformedHistory(
-                f"operation {operation.index}: a register has no {operation.f!r}"
-            )
+            raise not_of(operation, "a register")
         _check_extra(operation)
         try:
             key, argument, result = _split(operation)
             register = found.setdefault(key, Register(key))
             _add(register, replace(operation, argument=argument, result=result))
         except (IndexError, TypeError, ValueError) as error:
-            raise MalformedHistory(
-                f"operation {operation.index}: not what a {operation.f} of a register looks like: "
-                f"{operation.argument!r:.100} -> {operation.result!r:.100}"
-            ) from error
+            raise malformed(operation, f"a {operation.f} of a register") from error
     for register in found.values():
         register.accesses.sort(key=lambda each: each.call)
     return list(found.values())
@@ -179,3 +180,67 @@ def _add(register: Register, operation: Operation) -> None:
             (register.failed if is_failed else register.accesses).append(operation)
         case _:
             pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chains:
+    """Where there is something `broken`, every value is a chain by itself."""
+
+    roots: Mapping[Value, Value] = field(default_factory=dict)  # of each value
+    places: Mapping[Value, int] = field(default_factory=dict)  # of each value, in its chain
+    links: Mapping[tuple[Value, int], Operation] = field(default_factory=dict)  # to each place
+    broken: Sequence[Finding] = field(default=())
+
+    def root(self, value: Value) -> Value:
+        return self.roots.get(value, value)
+
+    def place(self, value: Value) -> int:
+        return self.places.get(value, 0)
+
+
+def happened(register: Register) -> Register:
+    """What surely happened, or was seen. Of what failed nothing is left, not even what it saw."""
+    told = [each for each in register.accesses if each.kind is not Kind.FAIL]
+    return replace(register, accesses=without_useless(told))
+
+
+def chains_of(register: Register) -> Chains:
+    """Takes a register that `happened` made, in which every change is to a value of its own."""
+    roots: dict[Value, Value] = {None: None}
+    following: dict[Value, list[Operation]] = {}
+    for change in register.changes:
+        if change.f == "write":
+            roots[change.argument] = change.argument
+        else:
+            following.setdefault(change.argument[0], []).append(change)
+    places = dict.fromkeys(roots, 0)
+    links: dict[tuple[Value, int], Operation] = {}
+    waiting = list(roots)
+    while waiting:
+        value = waiting.pop()
+        for cas in following.get(value, ()):
+            made = new_value(cas)
+            roots[made], places[made] = roots[value], places[value] + 1
+            links[roots[made], places[made]] = cas
+            waiting.append(made)
+    broken = [*_forks(register.key, following), *_rootless(register, roots)]
+    return Chains(broken=broken) if broken else Chains(roots=roots, places=places, links=links)
+
+
+def _forks(key: str, following: dict[Value, list[Operation]]) -> Iterator[Finding]:
+    for value, (first, *others) in following.items():
+        if others:
+            made = f"{new_value(first)!r}, and by {new_value(others[0])!r}"
+            detail = f"{value!r} was replaced by {made}, and it was there once"
+            yield Finding.of("not-linearizable", key, detail, first, others[0])
+
+
+def _rootless(register: Register, roots: Mapping[Value, Value]) -> Iterator[Finding]:
+    """The first one: of a value that was never there, or of a circle."""
+    for change in register.changes:
+        made = new_value(change)
+        if made not in roots:
+            detail = f"{change.argument[0]!r} was replaced by {made!r}, and cannot have been there"
+            seen = [each for each in register.reads if each.result == made]
+            yield Finding.of("not-linearizable", register.key, detail, change, *seen[:1])
+            return

@@ -15,9 +15,8 @@ import numpy as np
 
 from jepsen_like.checkers.operations import NEVER, Operation, lines_of
 from jepsen_like.checkers.register_accesses import Register, never_written
-from jepsen_like.checkers.reporting import Told, report
-from jepsen_like.checkers.verdict import Finding, Verdict
-from jepsen_like.checkers.visibility import Bounds, Rows
+from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
+from jepsen_like.checkers.zones import Bounds, Rows
 from jepsen_like.histories.history import Value
 
 __all__ = ["check_versions"]
@@ -98,23 +97,14 @@ def _inconsistent(register: Register) -> Iterator[Finding]:
         other, same = by_version.setdefault(version, each), by_value.setdefault(value, each)
         if _value(other) != value:
             told = f"version {version} is {_value(other)!r}, and {value!r}"
-            yield _inconsistency(register, told, other, each)
+            yield Finding.of("inconsistent-version", register.key, told, other, each)
         elif same.extra["version"] != version:
             told = f"{value!r} is version {same.extra['version']}, and {version}"
-            yield _inconsistency(register, told, same, each)
+            yield Finding.of("inconsistent-version", register.key, told, same, each)
     first, initial = min(by_version, default=0), by_value.get(None)
     if initial is not None and first < initial.extra["version"]:
         told = f"version {initial.extra['version']} is None, after version {first}"
-        yield _inconsistency(register, told, by_version[first], initial)
-
-
-def _inconsistency(register: Register, detail: str, *operations: Operation) -> Finding:
-    return Finding(
-        rule="inconsistent-version",
-        object=register.key,
-        detail=detail,
-        ops=tuple(sorted({index for each in operations for index in each.evidence})),
-    )
+        yield Finding.of("inconsistent-version", register.key, told, by_version[first], initial)
 
 
 def _lost_updates(register: Register) -> Iterator[Finding]:
@@ -130,12 +120,8 @@ def _lost_updates(register: Register) -> Iterator[Finding]:
         if expected < made and between >= made:
             continue
         why = f"and version {between} was there" if expected < made else "which is no earlier one"
-        yield Finding(
-            rule="lost-update",
-            object=register.key,
-            detail=f"version {made} was made of version {expected}, {why}",
-            ops=lines_of((told[min(between, made)], write)),
-        )
+        detail = f"version {made} was made of version {expected}, {why}"
+        yield Finding.of("lost-update", register.key, detail, told[min(between, made)], write)
 
 
 def _went_back(register: Register) -> Iterator[Finding]:
@@ -144,12 +130,8 @@ def _went_back(register: Register) -> Iterator[Finding]:
         by = read.process, read.extra.get("node")
         before = highest.setdefault(by, read)
         if read.extra["version"] < before.extra["version"]:
-            yield Finding(
-                rule="nonmonotonic-read",
-                object=register.key,
-                detail=f"version {before.extra['version']} was read, "
-                f"and later version {read.extra['version']}",
-                ops=lines_of((before, read)),
-            )
+            older, newer = read.extra["version"], before.extra["version"]
+            detail = f"version {newer} was read, and later version {older}"
+            yield Finding.of("nonmonotonic-read", register.key, detail, before, read)
         else:
             highest[by] = read

@@ -10,20 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import Operation, lines_of
-from jepsen_like.checkers.register_accesses import Register, never_written, new_value
-from jepsen_like.checkers.register_chains import Chains, chains_of
-from jepsen_like.checkers.reporting import Told, report
-from jepsen_like.checkers.verdict import Finding, Verdict
-from jepsen_like.checkers.visibility import Bounds
-from jepsen_like.checkers.zones import Accesses, Clusters, clashes
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.checkers.register_accesses import (
+    Chains,
+    Register,
+    chains_of,
+    never_written,
+    new_value,
+)
+from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
+from jepsen_like.checkers.zones import Accesses, Bounds, Clusters, clashes
 from jepsen_like.histories.history import Value
 
-__all__ = ["check_zones", "went_back"]
-
-Column = NDArray[np.int64]
+__all__ = ["check_zones"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +179,8 @@ def went_back(register: Register, zones: _Zones) -> Iterator[Finding]:
         if older is None and is_back:
             older = seen[-1]
         if older is not None and older.result != read.result:
-            yield Finding(
-                rule="nonmonotonic-read",
-                object=register.key,
-                detail=f"{older.result!r} was read, and later the older {read.result!r}",
-                ops=lines_of((older, read)),
-            )
+            detail = f"{older.result!r} was read, and later the older {read.result!r}"
+            yield Finding.of("nonmonotonic-read", register.key, detail, older, read)
         if not seen or seen[-1].result != read.result:
             seen.append(read)
 

@@ -1,23 +1,37 @@
 """Depth first: take an operation that may be next, and go back where none is left.
 
-What has been tried is remembered, as the set of operations taken and the state reached. Nearly all
-of that set is the same everywhere: every operation before the first one that is not taken. So it
-is kept as that place and a few bits behind it, and the memory does not grow with the history.
+The search remembers what it has tried, as the set of operations taken and the state reached. Nearly
+all of that set is the same everywhere: every operation before the first one that is not taken. So
+it is kept as that place and a few bits behind it, and the memory does not grow with the history.
 
 Two prunings keep all answers: a read that is right in the present state is taken at once, since it
 changes nothing and only gets later; and of unknown operations that ask for the same, the earlier
 one is taken first. Source: Wing and Gong 1993; Lowe 2017.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.search_answer import TURN, Answer, Search
 from jepsen_like.checkers.verdict import Outcome
 
-__all__ = ["asked", "depth_first", "same_before"]
+__all__ = ["TURN", "Answer", "Search", "asked", "depth_first", "same_before"]
+
+TURN = 512  # configurations that one search looks at before another has its turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    outcome: Outcome
+    blocked: Operation | None = None  # violated: the one that no order has a place for
+    reason: str = ""  # undecided: why
+    steps: int = 0
+
+
+# Yields how many configurations it remembers, once a turn; returns the answer.
+Search = Generator[int, None, Answer]
 
 
 class _Taken(NamedTuple):

@@ -28,11 +28,9 @@ Source: Jepsen's set-full checker for the questions.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.exactness import exact
-from jepsen_like.checkers.keyed_search import check_by_search
 from jepsen_like.checkers.models import ELEMENT
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
-from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.operations import NEVER, Operation, exact, not_of
+from jepsen_like.checkers.search import Budget, check_by_search
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
@@ -99,7 +97,7 @@ def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> li
             case "remove" if each.kind is not Kind.FAIL:
                 element(each.argument, each).removes.append(each)
             case f if f not in _KNOWN:
-                raise MalformedHistory(f"operation {each.index}: a set has no {f!r}")
+                raise not_of(each, "a set")
     for each in lists:
         for name in _names(each):
             element(name, each).see(each)
@@ -203,9 +201,4 @@ def _back_in(element: _Element, view: Sequence[Operation], having: set[int]) -> 
 
 
 def _finding(rule: str, element: _Element, detail: str, *ops: Operation) -> Finding:
-    return Finding(
-        rule=rule,
-        object=element.name,
-        detail=f"{element.name} {detail}",
-        ops=lines_of(ops),
-    )
+    return Finding.of(rule, element.name, f"{element.name} {detail}", *ops)

@@ -2,15 +2,41 @@
 
 A verdict is never a guess: what could not be decided says why. Verdicts of several objects, or of
 several checkers, compose: one violation outweighs everything, and doubt outweighs validity.
+
+A broken log breaks a rule a million times. `report` makes findings of the first few rows of each
+object that break a rule; the rest is a number.
+
+A *place* says in one number where in a history an operation has its invocation and its completion.
+Rows carry it instead of the operation, so that what was found far from the history (in columns, in
+another process, on another machine) still names the lines that show it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from jepsen_like.histories.history import Value
+import numpy as np
 
-__all__ = ["Finding", "Outcome", "Verdict", "as_json", "compose", "from_json"]
+from jepsen_like.checkers.operations import Operation, lines_of
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.histories.history import MalformedHistory, Value
+
+__all__ = [
+    "Finding",
+    "Outcome",
+    "Told",
+    "Verdict",
+    "as_json",
+    "compose",
+    "evidence",
+    "from_json",
+    "invocation",
+    "lines",
+    "place",
+    "places",
+    "report",
+]
 
 
 class Outcome(Enum):
@@ -34,6 +60,11 @@ class Finding:
     object: str  # "orders-0"
     detail: str  # in plain words, with values and offsets
     ops: tuple[int, ...] = ()  # indexes into the history
+
+    @classmethod
+    def of(cls, rule: str, name: str, detail: str, *operations: Operation) -> "Finding":
+        """On the object of this name, with all lines of the operations as evidence."""
+        return cls(rule=rule, object=name, detail=detail, ops=lines_of(operations))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +132,7 @@ def as_json(verdict: Verdict) -> dict[str, Value]:
         "reason": verdict.reason,
         "counts": dict(verdict.counts),
         "objects": {name: outcome.value for name, outcome in verdict.objects.items()},
-        "findings": [
-            {
-                "rule": finding.rule,
-                "object": finding.object,
-                "detail": finding.detail,
-                "ops": list(finding.ops),
-            }
-            for finding in verdict.findings
-        ],
+        "findings": [{**asdict(each), "ops": list(each.ops)} for each in verdict.findings],
     }
 
 
@@ -117,15 +140,7 @@ def from_json(told: Mapping[str, Value]) -> Verdict:
     """What `as_json` made of a verdict."""
     return Verdict(
         outcome=Outcome(told["outcome"]),
-        findings=tuple(
-            Finding(
-                rule=each["rule"],
-                object=each["object"],
-                detail=each["detail"],
-                ops=tuple(each["ops"]),
-            )
-            for each in told["findings"]
-        ),
+        findings=tuple(Finding(**{**each, "ops": tuple(each["ops"])}) for each in told["findings"]),
         reason=told["reason"],
         counts=told["counts"],
         objects={name: Outcome(outcome) for name, outcome in told["objects"].items()},
@@ -134,3 +149,64 @@ def from_json(told: Mapping[str, Value]) -> Verdict:
 
 def _worst(outcomes: Iterable[Outcome]) -> Outcome:
     return min(outcomes, key=_WORST_FIRST.index, default=Outcome.VALID)
+
+
+SHOWN = 3  # findings of one rule on one object
+
+Told = tuple[str, tuple[int, ...]]  # the detail, and the evidence
+
+
+_BITS = 31  # histories of up to 2^31 lines
+_MASK = (1 << _BITS) - 1
+
+
+def report(
+    rule: str, rows: Iterable[int], name: Callable[[int], str], tell: Callable[[int], Told]
+) -> list[Finding]:
+    """A finding a row, of the first SHOWN rows of each object; the last of them counts the rest."""
+    of_object: Counter[str] = Counter()
+    shown: dict[str, list[Told]] = {}
+    for row in rows:
+        of = name(row)
+        of_object[of] += 1
+        if of_object[of] <= SHOWN:
+            shown.setdefault(of, []).append(tell(row))
+    findings = []
+    for of, told in shown.items():
+        for number, (detail, lines) in enumerate(told, 1):
+            more = of_object[of] - len(told) if number == len(told) else 0
+            tail = f" (and {more} more like this)" if more else ""
+            findings.append(Finding(rule=rule, object=of, detail=detail + tail, ops=lines))
+    return findings
+
+
+def place(operation: Operation) -> int:
+    """Raises `MalformedHistory` where the index is that of no line."""
+    index, completed = operation.index, operation.ret_index
+    if not 0 <= index <= _MASK or (completed or 0) > _MASK:
+        raise MalformedHistory(f"index {max(index, completed or index)}: no line of a history")
+    return index << _BITS | (0 if completed is None else max(completed - index, 0))
+
+
+def places(invoked: Column, completed: Column) -> Column:
+    """The places of many operations; `completed` is -1 where there is no completion."""
+    assert int(max(invoked.max(initial=0), completed.max(initial=0))) <= _MASK
+    return (invoked << _BITS) | np.where(completed >= 0, completed - invoked, 0)
+
+
+def lines(places: Column) -> tuple[Column, Column]:
+    """What `places` was made of."""
+    invoked, distance = places >> _BITS, places & _MASK
+    return invoked, np.where(distance, invoked + distance, -1)
+
+
+def invocation(place: int) -> int:
+    return place >> _BITS
+
+
+def evidence(places: Iterable[int]) -> tuple[int, ...]:
+    """All lines of these operations, each once."""
+    lines = set()
+    for each in places:
+        lines |= {invocation(each), invocation(each) + (each & _MASK)}
+    return tuple(sorted(lines))

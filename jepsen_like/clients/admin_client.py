@@ -1,9 +1,13 @@
-"""Topics and configs: created, deleted, written, listed, described.
+"""Clients of what the quorum keeps: topics, configs, the plain register.
 
 A topic is created and deleted through any broker. A config is written at the active controller
 itself, once: a broker passes a request on again when it is in doubt, so that a write might happen
 twice, with another one between, and no register does that. A read goes to the node that it names,
 or to the active controller, which confirms first that it is that.
+
+The requests about topics and configs are built here, and their answers read, for the clients on
+sockets as well (`jepsen_like.real.clients.kafka_admin`); who sends a request, and what a missing
+answer means, is decided by each client.
 """
 
 from collections.abc import Generator, Sequence
@@ -12,24 +16,101 @@ from typing import Any
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from jepsen_like.clients.steps import Ask, Step, Steps
-from jepsen_like.clients.topic_requests import (
-    ALL_TOPICS,
-    creation,
-    deletion,
-    elements_in,
-    register_in,
-    register_query,
-    register_write,
-)
 from jepsen_like.histories.history import Kind
-from jepsen_like.workloads.register import CONFIG
+from jepsen_like.workloads.metadata_workloads import CONFIG, PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
+from quorum.node.register import RegisterRequest, RegisterResponse
 from wire.errors import ErrorCode
-from wire.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
-from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataResponse
-from wire.messages.topics import CreateTopicsResponse, DeleteTopicsResponse
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 
-__all__ = ["AdminClient", "create_topic"]
+__all__ = [
+    "ALL_TOPICS",
+    "AdminClient",
+    "RegisterClient",
+    "create_topic",
+    "creation",
+    "deletion",
+    "elements_in",
+    "register_in",
+    "register_query",
+    "register_write",
+]
+
+_TOPIC = 2  # the type of a resource
+_SET = 0
+_DYNAMIC_TOPIC_CONFIG = 1  # set on the topic itself, not a default
+
+ALL_TOPICS = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+
+
+def creation(new: NewTopic, timeout_ms: int) -> CreateTopicsRequest:
+    topic = CreatableTopic(
+        name=new.name,
+        num_partitions=new.partitions,
+        replication_factor=new.replication_factor,
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=value) for name, value in new.configs.items()
+        ),
+    )
+    return CreateTopicsRequest(topics=(topic,), timeout_ms=timeout_ms)
+
+
+def deletion(name: str, timeout_ms: int) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=timeout_ms)
+
+
+def register_write(topic: str, value: int) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name=CONFIG, config_operation=_SET, value=str(value))
+    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(config,))
+    return IncrementalAlterConfigsRequest(resources=(resource,))
+
+
+def register_query(topic: str) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(
+        resource_type=_TOPIC, resource_name=topic, configuration_keys=(CONFIG,)
+    )
+    return DescribeConfigsRequest(resources=(resource,))
+
+
+def register_in(answer: DescribeConfigsResponse, topic: str, node: int) -> Done:
+    """The register's value as `node` told it; None before any write."""
+    result = answer.results[0]
+    if result.error_code is not ErrorCode.NONE:
+        return Done(kind=Kind.FAIL, error=ErrorCode(result.error_code).name)
+    own = [each for each in result.configs if each.config_source == _DYNAMIC_TOPIC_CONFIG]
+    value = int(own[0].value or "-1") if own else None
+    return Done(kind=Kind.OK, value=[topic, value], extra={"node": node})
+
+
+def elements_in(answer: MetadataResponse, node: int) -> Done:
+    """The elements of the set, as `node` lists its topics."""
+    known = (topic.name or "" for topic in answer.topics)
+    names = sorted(name for name in known if name.startswith(PREFIX))
+    return Done(kind=Kind.OK, value=names, extra={"node": node})
+
 
 _CONTROLLERS = 2  # the type of endpoints
 # Said before anything is decided; whatever else a cluster says may come after the deed.
@@ -153,3 +234,35 @@ def create_topic(
     """None: no answer."""
     told = yield Ask(node=node, body=creation(new, timeout_ms), timeout_ms=timeout_ms)
     return told.topics[0].error_code if isinstance(told, CreateTopicsResponse) else None
+
+
+class RegisterClient:
+    def __init__(self, voters: Sequence[int], *, random: Random, timeout_ms: int) -> None:
+        self._voters = tuple(voters)
+        self._random = random
+        self._timeout_ms = timeout_ms
+        self._leader: int | None = None  # as it was last told
+
+    def perform(self, wish: Wish) -> Steps[Done]:
+        match wish:
+            case Wish(f="read" | "write" as f, value=[key, value]):
+                asked = RegisterRequest(f=f, key=key, value=value, timeout_ms=self._timeout_ms)
+            case Wish(f="cas", value=[key, [old, new]]):
+                asked = RegisterRequest(
+                    f="cas", key=key, old=old, value=new, timeout_ms=self._timeout_ms
+                )
+            case _:
+                return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+        node = self._random.choice(self._voters) if self._leader is None else self._leader
+        told: Any = yield Ask(node=node, body=asked, timeout_ms=self._timeout_ms)
+        if not isinstance(told, RegisterResponse):
+            self._leader = None
+            kind = Kind.FAIL if asked.f == "read" else Kind.INFO
+            return Done(kind=kind, error="no answer")
+        if told.outcome != "ok":
+            self._leader = told.leader_id if not told.has_seen else self._leader
+            extra = {"seen": told.seen} if told.has_seen else {}
+            return Done(kind=Kind(told.outcome), error=told.error, extra=extra)
+        self._leader = node
+        value = [asked.key, told.value] if asked.f == "read" else wish.value
+        return Done(kind=Kind.OK, value=value, extra={"node": node})

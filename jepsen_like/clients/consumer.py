@@ -8,8 +8,7 @@ error of the poll: what a consumer has read is never taken back.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jepsen_like.clients.known_leaders import Leaders, Place
-from jepsen_like.clients.steps import Ask, Steps
+from jepsen_like.clients.steps import Ask, Leaders, Place, Steps
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.workloads.workload import Done
 from wire.batch import headers, records_of

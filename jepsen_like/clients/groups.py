@@ -13,10 +13,8 @@ Source: KIP-62, KIP-394; Kafka's ConsumerCoordinator.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.clients.known_leaders import Leaders
-from jepsen_like.clients.steps import Ask, Clock, Steps
-from jepsen_like.histories.history import Kind, Value
-from jepsen_like.histories.keys import key_of, place_of
+from jepsen_like.clients.steps import Ask, Clock, Leaders, Steps
+from jepsen_like.histories.history import Kind, Value, key_of, place_of
 from jepsen_like.workloads.workload import Done
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (

@@ -1,13 +1,14 @@
-"""The client of the log workload: a producer and a consumer of one process."""
+"""The client of the workloads on logs: a producer, a consumer and a member of groups in one
+process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 from jepsen_like.clients.consumer import Consumer
-from jepsen_like.clients.known_leaders import Leaders
+from jepsen_like.clients.groups import Groups
 from jepsen_like.clients.producer import Producer
-from jepsen_like.clients.steps import Clock, Steps
+from jepsen_like.clients.steps import Clock, Leaders, Steps
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done, Wish
 
@@ -26,7 +27,7 @@ class LogClient:
     ) -> None:
         """`timeout_ms`: of an operation; a request has a third, so that another can be asked."""
         request_timeout_ms = max(1, timeout_ms // 3)
-        self.leaders = leaders = Leaders(
+        leaders = Leaders(
             brokers, random, timeout_ms=max(1, timeout_ms // 8), backoff_ms=max(1, timeout_ms // 50)
         )
         self._producer = Producer(
@@ -41,6 +42,12 @@ class LogClient:
             request_timeout_ms=request_timeout_ms,
             wait_ms=max(1, timeout_ms // 20),
         )
+        self._groups = Groups(
+            leaders=leaders,
+            clock=clock,
+            timeout_ms=timeout_ms,
+            request_timeout_ms=request_timeout_ms,
+        )
 
     def perform(self, wish: Wish) -> Steps[Done]:
         match wish:
@@ -48,17 +55,30 @@ class LogClient:
                 in_next_epoch = wish.extra.get("epoch") == "next"
                 sending = self._producer.send(key, b"%d" % value, in_next_epoch=in_next_epoch)
                 done = yield from sending
-                if done.kind is not Kind.OK:
-                    return done
-                return replace(done, value=[["send", key, [done.value, value]]])
+                if done.kind is Kind.OK:
+                    done = replace(done, value=[["send", key, [done.value, value]]])
             case Wish(f="poll"):
                 done = yield from self._consumer.poll(until_caught_up="until" in wish.extra)
-                return done
+            case Wish(f="assign", value=keys, extra={"group": group}):
+                done = yield from self._resume(group, keys)
             case Wish(f="assign", value=keys):
                 from_zero = wish.extra.get("seek") == "beginning"
-                return self.assign(keys, dict.fromkeys(keys, 0) if from_zero else None)
+                done = self._consumer.assign(keys, dict.fromkeys(keys, 0) if from_zero else None)
+            case Wish(f="join", extra={"group": group}):
+                done = yield from self._groups.join(group)
+            case Wish(f="commit", value=offsets, extra={"group": group}):
+                done = yield from self._groups.commit(group, offsets)
+            case Wish(f="committed" | "committed-stale", value=keys, extra={"group": group}):
+                done = yield from self._groups.committed(group, keys)
             case _:
-                return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+                done = Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
+        return done
 
-    def assign(self, keys: Sequence[str], at: Mapping[str, int | None] | None = None) -> Done:
-        return self._consumer.assign(keys, at)
+    def _resume(self, group: str, keys: Sequence[str]) -> Steps[Done]:
+        """Begin where the group has committed: all keys, or none."""
+        told = yield from self._groups.committed(group, keys)
+        if told.kind is not Kind.OK:
+            return told
+        if None in told.value.values():
+            return Done(kind=Kind.FAIL, error="not all have an offset committed")
+        return self._consumer.assign(keys, told.value)

@@ -16,8 +16,7 @@ Source: KIP-98 (idempotence), KIP-360; Kafka's producer.
 
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.clients.known_leaders import Leaders, Place
-from jepsen_like.clients.steps import Ask, Clock, Steps
+from jepsen_like.clients.steps import Ask, Clock, Leaders, Place, Steps
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done
 from wire.batch import Record, build_batch

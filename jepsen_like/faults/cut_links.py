@@ -17,8 +17,7 @@ Pure. Source: jepsen.nemesis (`partition-majorities-ring`, `bridge`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.faults.fault import CLIENTS, Fault
 
 __all__ = [
     "CUTS",

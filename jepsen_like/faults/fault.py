@@ -1,27 +1,36 @@
 """Faults as values: what is done to whom, from when to when, and how it is known to have bitten.
 
 A schedule of faults is drawn from a seed, and runs unchanged on real processes and in the
-simulator: whom a role means is found out at the moment of injection. Its injector
-(`jepsen_like.faults.injectors`) returns what heals it and says whether it bit. A fault that never
-bit proves nothing: a run that has too few of them is void (`jepsen_like.faults.validity`).
+simulator: the nodes that have a role are found at the moment of injection. The injector of a kind
+returns a fault in force, which heals it and says whether it bit. A fault that never bit proves
+nothing: a run that has too few of them is void (`jepsen_like.faults.validity`).
 
 Pure. Source: jepsen.nemesis.combined.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from jepsen_like.histories.history import Value
 
 __all__ = [
+    "CLIENTS",
+    "FIRST_ZOOKEEPER",
     "Fault",
+    "InForce",
+    "Injector",
     "Proof",
     "Role",
     "Scheduled",
+    "cannot",
+    "proof_of",
     "schedule_as_json",
     "schedule_from_json",
 ]
+
+CLIENTS = -1  # every client, whichever it is
+FIRST_ZOOKEEPER = 201  # ZooKeeper's servers are numbered from here on, apart from brokers
 
 
 class Role(StrEnum):
@@ -89,3 +98,44 @@ class Proof:
 
     bit: bool
     evidence: str
+
+
+class InForce:
+    """Whom a fault struck, how it heals, and what shows that it bit.
+
+    Healing ends it, and starts again what it killed; the second time it does nothing. `prove` is
+    asked after that.
+    """
+
+    def __init__(
+        self, nodes: Sequence[int], *, heal: Callable[[], None], prove: Callable[[], Proof]
+    ) -> None:
+        self.nodes = tuple(nodes)
+        self.proof = prove
+        self._heal = heal
+        self._is_healed = False
+
+    def heal(self) -> None:
+        if not self._is_healed:
+            self._is_healed = True
+            self._heal()
+
+
+def proof_of(seen: Sequence[str]) -> Proof:
+    """It bit if anything was seen."""
+    return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """Knows one kind of fault on one cluster: strikes these nodes with it."""
+
+    inject: Callable[[Fault, Sequence[int]], InForce]
+    why_not: str = ""  # why this cluster, or this machine, cannot do it ("needs root")
+
+
+def cannot(why: str) -> Injector:
+    def inject(fault: Fault, targets: Sequence[int]) -> InForce:
+        raise AssertionError(f"{fault.kind} on {targets}: {why}")
+
+    return Injector(inject, why)

@@ -5,25 +5,34 @@ trigger says which of those that match it strikes. A response goes from the node
 the one that asked, so that `source` is always the sender. The first rule in force that takes a
 message has it; what no rule takes goes on by itself.
 
-Pure. What a rule does to the bytes is the business of whoever carries them: the proxy of real
-processes (`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
+A fault of messages is made of rules (`rules_of`), by these parameters:
 
-Source: the triggers that Kafka's developers proposed for fault injection (`once()`, `on_call(n)`,
-`times(n)`, `with_probability(p)`); reliability facts, section 4.3.
+    apis        names of APIs, each with a rule of its own; the backend has a default
+    direction   "request": what the targets ask; "response": what they are answered
+    trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
+
+A held message goes on when the fault heals. Clients are left alone: a network can double what a
+client sent only if the client sends it again, and then that client knows.
+
+Pure. What a rule does to the bytes is left to what carries them: the proxy of real processes
+(`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
+
+Source: the triggers that Kafka's developers proposed for fault injection; reliability facts, 4.3.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 from typing import Generic, TypeVar
 
-from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.faults.fault import CLIENTS, Fault
 from wire.api_table import APIS, api_by_key
 
 __all__ = [
     "ALWAYS",
+    "MESSAGE_KINDS",
     "Action",
     "Armed",
     "Frame",
@@ -31,13 +40,9 @@ __all__ = [
     "Rules",
     "Trigger",
     "api_key_of",
-    "on_call",
-    "once",
     "parse_trigger",
-    "times",
-    "with_probability",
+    "rules_of",
 ]
-
 
 Message = TypeVar("Message")
 GoOn = Callable[[], None]  # lets a message that was kept go on
@@ -82,40 +87,23 @@ class Trigger:
 ALWAYS = Trigger()
 
 
-def once() -> Trigger:
-    """The first one."""
-    return Trigger(count=1)
-
-
-def on_call(number: int) -> Trigger:
-    """The one with this number, and no other."""
-    return Trigger(first=number, count=1)
-
-
-def times(count: int) -> Trigger:
-    """So many, from the first on."""
-    return Trigger(count=count)
-
-
-def with_probability(probability: float) -> Trigger:
-    return Trigger(probability=probability)
-
-
 _TRIGGER = re.compile(r"(\w+)\(([\d.]*)\)")
 
 
 def parse_trigger(text: str) -> Trigger:
     """`str(trigger)` back. Raises ValueError."""
-    match = _TRIGGER.fullmatch(text.strip())
-    name, argument = match.groups() if match else ("", "")
-    if name in ("always", "once") and not argument:
-        return ALWAYS if name == "always" else once()
-    if name == "on_call":
-        return on_call(int(argument))
-    if name == "times":
-        return times(int(argument))
-    if name == "with_probability":
-        return with_probability(float(argument))
+    found = _TRIGGER.fullmatch(text.strip())
+    match found.groups() if found else ():
+        case "always", "":
+            return ALWAYS
+        case "once", "":
+            return Trigger(count=1)
+        case "on_call", number:
+            return Trigger(first=int(number), count=1)
+        case "times", number:
+            return Trigger(count=int(number))
+        case "with_probability", number:
+            return Trigger(probability=float(number))
     raise ValueError(
         f"{text!r} is no trigger: always(), once(), on_call(n), times(n), with_probability(p)"
     )
@@ -245,3 +233,39 @@ class Rules(Generic[Message]):
         armed, self._armed = self._armed, []
         for each in armed:
             each.release()
+
+
+MESSAGE_KINDS: Mapping[str, Action] = {
+    "hold-rpc": Action.HOLD,
+    "drop-rpc": Action.DROP,
+    "duplicate-rpc": Action.DUPLICATE,
+    "reorder-rpc": Action.REORDER,
+}
+
+
+def rules_of(
+    fault: Fault,
+    targets: Sequence[int],
+    nodes: Iterable[int],
+    *,
+    apis: Iterable[str],
+    triggers: Mapping[str, str],
+) -> list[FrameRule]:
+    """`triggers`: what is the default of each kind. Raises ValueError for unknown names."""
+    wanted = fault.parameters
+    is_request = wanted.get("direction", "request") == "request"
+    trigger = parse_trigger(wanted.get("trigger", triggers[fault.kind]))
+    return [
+        FrameRule(
+            action=MESSAGE_KINDS[fault.kind],
+            source=target if is_request else other,
+            target=other if is_request else target,
+            api_key=api_key_of(name),
+            is_request=is_request,
+            trigger=trigger,
+        )
+        for target in targets
+        for other in nodes
+        if other != target
+        for name in apis
+    ]

@@ -1,30 +1,81 @@
 """Plays a schedule of faults: injects each when its time comes, heals it, and keeps the proof.
 
-Says it in the words of `jepsen_like.faults.fault_outcomes`. A kind that leaves its nodes in use is
-tried again when it was not injected or did not bite; one that takes them away is not, since the
-schedule saw to it that enough nodes are left. For the same reason a node that is late to return
-puts off the next one that goes. A storm spares nobody, so that none of this holds there.
+A kind that leaves its nodes in use is tried again when it was not injected or did not bite; one
+that takes them away is not, since the schedule saw to it that enough nodes are left. For the same
+reason a node that is late to return puts off the next one that goes. A storm spares nobody, so that
+none of this holds there.
 
-Has no clock, no thread and no timer: `play` does what is due, and says when it wants to be called
-again. `jepsen_like.real.runs.nemesis_thread` and `jepsen_like.sim.chaos.nemesis_timer` call it.
+The nodes that have a role (`Roles`) are found at the moment when a fault strikes: the leaders are
+asked of what watches the cluster; which node, where any would do, is drawn.
+
+The nemesis has no clock, no thread and no timer: `play` does what is due, and says when it wants to
+be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.nemesis_timer`
+do. Its words in the history are those of `jepsen_like.faults.validity`. Pure.
 """
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
 from typing import Protocol
 
-from jepsen_like.faults.fault import Scheduled
-from jepsen_like.faults.fault_outcomes import FaultOutcome, healed, injected, not_injected
+from jepsen_like.faults.fault import InForce, Injector, Role, Scheduled
 from jepsen_like.faults.fault_schedule import BACK_MS
-from jepsen_like.faults.injectors import InForce, Injector
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.validity import FaultOutcome, healed, injected, not_injected
 from jepsen_like.histories.history import Op
-from jepsen_like.workloads.entries import Entry
+from jepsen_like.workloads.workload import Entry
 
-__all__ = ["Nemesis"]
+__all__ = ["Nemesis", "Roles"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    controllers: Sequence[int]
+    brokers: Sequence[int]  # none: in a quorum alone, its voters stand in for them
+    active_controller: Callable[[], int | None]
+    partition_leaders: Callable[[], Collection[int]]  # of the workload's partitions
+    random: Random
+    zookeepers: Sequence[int] = ()
+
+    def nodes_of(self, role: Role, struck: Collection[int] = ()) -> Sequence[int]:
+        """Empty if nobody has the role now. Who is `struck` already is no longer "any" node."""
+        voters, brokers = self.controllers, self.brokers or self.controllers
+        match role:
+            case Role.ACTIVE_CONTROLLER:
+                active = self.active_controller()
+                return [] if active is None else [active]
+            case Role.LEADER:
+                return self._one(self.partition_leaders() or brokers, struck)
+            case Role.ONE | Role.ONE_BROKER | Role.ONE_CONTROLLER | Role.ONE_ZOOKEEPER:
+                return self._one(self._any_of(role), struck)
+            case Role.MINORITY:
+                return self._some(voters, (len(voters) - 1) // 2)
+            case Role.MAJORITY:
+                return self._some(voters, len(voters) // 2 + 1)
+            case Role.BROKERS:
+                return sorted(brokers)
+            case Role.ALL:
+                return sorted({*voters, *brokers})
+
+    def _any_of(self, role: Role) -> Collection[int]:
+        voters, brokers = self.controllers, self.brokers or self.controllers
+        pools = {
+            Role.ONE_BROKER: brokers,
+            Role.ONE_CONTROLLER: voters,
+            Role.ONE_ZOOKEEPER: self.zookeepers,
+        }
+        return pools.get(role, {*voters, *brokers})
+
+    def _one(self, nodes: Collection[int], struck: Collection[int]) -> Sequence[int]:
+        return self._some(set(nodes) - set(struck), 1)
+
+    def _some(self, nodes: Collection[int], count: int) -> Sequence[int]:
+        ordered = sorted(nodes)
+        return sorted(self.random.sample(ordered, min(count, len(ordered))))
+
 
 _LOOKS = 20  # for somebody who has a role, over two seconds
 _LOOK_MS = 100

@@ -5,6 +5,11 @@ before the first run: one proven fault every ten seconds, every wanted kind at l
 operations under way during each fault, an election wherever the active controller was away for
 long enough, and a quarter of the throughput that there was without faults.
 
+The process "nemesis" enters in the history what came of each fault: `inject` and `heal`, with the
+fault's number, kind, role, nodes and parameters; `heal` has what shows whether it bit. A fault that
+cannot be injected (nobody has the role, or the node is down by an earlier fault) is `not-injected`,
+with the reason: it never counts.
+
 Pure. Source: the validity rules of etcd's robustness tests (a floor of requests a second) and
 section 4 of the reliability facts.
 """
@@ -12,17 +17,27 @@ section 4 of the reliability facts.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jepsen_like.faults.fault import Role
+from jepsen_like.faults.fault import Fault, Proof, Role, Scheduled
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.histories.history import NEMESIS, Kind, Op
+from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
+from jepsen_like.workloads.workload import Entry, deed
 
-__all__ = ["FLOOR", "Figures", "Strike", "operations_during", "why_void"]
+__all__ = [
+    "FaultOutcome",
+    "Figures",
+    "Strike",
+    "fault_outcome_as_json",
+    "healed",
+    "injected",
+    "not_injected",
+    "operations_during",
+    "strikes",
+    "why_void",
+]
 
 FLOOR = 0.25
 _FAULT_EVERY_SECONDS = 10
-_ELECTION_MS = (
-    2_500  # a leader that was away so long has been replaced: the time-outs add up to less
-)
+_ELECTION_MS = 2_500  # the time-outs add up to less: a leader away so long has been replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +132,72 @@ def _spans_ns(ops: Sequence[Op]) -> Iterable[tuple[int, int]]:
             yield begun.pop(op.process), op.time_ns
     last_ns = ops[-1].time_ns if ops else 0
     yield from ((began, last_ns) for began in begun.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultOutcome:
+    """A fault of the schedule, and what came of it."""
+
+    number: int  # in the schedule
+    scheduled: Scheduled
+    nodes: tuple[int, ...]
+    injected_ms: int
+    healed_ms: int
+    proof: Proof
+
+
+def injected(number: int, fault: Fault, nodes: Sequence[int]) -> Entry:
+    return deed("inject", _described(number, fault, nodes))
+
+
+def not_injected(number: int, fault: Fault, nodes: Sequence[int], *, why: str) -> Entry:
+    return deed("not-injected", _described(number, fault, nodes), why=why)
+
+
+def healed(number: int, fault: Fault, nodes: Sequence[int], proof: Proof) -> Entry:
+    described = _described(number, fault, nodes)
+    return deed("heal", described, bit=proof.bit, evidence=proof.evidence)
+
+
+def _described(number: int, fault: Fault, nodes: Sequence[int]) -> Value:
+    return {
+        "fault": number,
+        "kind": fault.kind,
+        "role": fault.role.value,
+        "nodes": list(nodes),
+        "parameters": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in fault.parameters.items()
+        },
+    }
+
+
+def strikes(struck: Sequence[FaultOutcome], ops: Sequence[Op]) -> list[Strike]:
+    """What the rules of validity look at."""
+    during = operations_during(ops, [(each.injected_ms, each.healed_ms) for each in struck])
+    return [
+        Strike(
+            kind=each.scheduled.fault.kind,
+            role=each.scheduled.fault.role,
+            injected_ms=each.injected_ms,
+            healed_ms=each.healed_ms,
+            bit=each.proof.bit,
+            operations=operations,
+        )
+        for each, operations in zip(struck, during, strict=True)
+    ]
+
+
+def fault_outcome_as_json(struck: FaultOutcome) -> dict[str, Value]:
+    """As `verdict.json` has it."""
+    fault = struck.scheduled.fault
+    return {
+        "kind": fault.kind,
+        "role": fault.role.value,
+        "nodes": list(struck.nodes),
+        "parameters": dict(fault.parameters),
+        "injected_ms": struck.injected_ms,
+        "healed_ms": struck.healed_ms,
+        "bit": struck.proof.bit,
+        "evidence": struck.proof.evidence,
+    }

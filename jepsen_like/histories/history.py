@@ -12,6 +12,8 @@ so that a crash of the run loses at most the frame it was writing. They hold msg
 
 Version 1 had the values without their frames, and does not notice damage; it is still read.
 
+A key of a history names a partition: "orders-east-3" is partition 3 of orders-east.
+
 Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 """
 
@@ -41,6 +43,8 @@ __all__ = [
     "encode_op",
     "header_as_value",
     "header_of",
+    "key_of",
+    "place_of",
     "read_history",
     "stream_history",
 ]
@@ -237,3 +241,12 @@ def _op(frame: Value, number: int) -> Op:
                 extra=extra or _NOTHING,
             )
     raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
+
+
+def place_of(key: str) -> tuple[str, int]:
+    topic, _, partition = key.rpartition("-")
+    return topic, int(partition)
+
+
+def key_of(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"

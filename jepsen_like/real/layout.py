@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Node processes: started by argument vector, known by pid and start time, ended by signal.
+"""Processes: started by argument vector, known by pid and start time, ended by signal.
 
 A pid alone is not enough to end a process: it may have been given to another one since. The start
 time that the kernel keeps tells them apart.
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "end",
     "is_alive",
     "last_lines",
+    "run",
     "spawn",
     "started_at",
     "state_of",
@@ -192,3 +193,16 @@ class DirectoryLock:
     def __exit__(self, *_: object) -> None:
         if ProcessId.load(self._path) == self._me:
             self._path.unlink(missing_ok=True)
+
+
+_SECONDS = 20
+
+
+def run(arguments: Sequence[str], *, told: str = "") -> str:
+    """What it prints, `told` so much on its standard input. Raises ClusterError with its words."""
+    done = subprocess.run(
+        arguments, input=told, capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"{' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout

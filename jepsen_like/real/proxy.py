@@ -1,4 +1,4 @@
-"""Proxies on every link of a cluster, which know frames: where messages are cut, late and struck.
+"""Proxies on every link of a cluster: messages are cut, delayed and struck by rules there.
 
     with ProxyMesh(cluster.layout.links) as mesh:
         cut = mesh.impose(Cut(), [(1, 2), (2, 1)])
@@ -7,29 +7,178 @@
 
 All proxies run in one thread with a loop of its own; every method may be called from any other. A
 connection is accepted at once, as a system does on behalf of its process, even while a cut keeps
-everything from the other end. Works without root and reads no more of a frame than its header.
+everything from the other end. The proxies work without root and read no more of a frame than its
+header. An impairment or a rule counts what it did: that is the proof that it bit.
 
-What a trouble or a rule did is counted in it: that is the proof that it bit.
+A rule may take a frame out of its connection (`KafkaRelay`): it goes on later or never, while those
+behind it pass. Kafka's clients match answers to requests by their order. The proxy therefore keeps
+the order in which the asker sent its requests: the answer to a request that is held makes the
+answers behind it wait, and a lost one does so for ever, until the asker gives up.
+
+A request that goes on after its connection has ended takes a connection of its own, as bytes that a
+network had kept arrive after the retry. Nobody reads the answer.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from functools import partial
 from random import Random
+from struct import Struct
 from typing import Self
 
 from jepsen_like.faults.cut_links import Way
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
-from jepsen_like.real.flows import Flows, Imposed, Refuse, Trouble
-from jepsen_like.real.kafka_relay import KafkaRelay, send_alone
-from jepsen_like.real.lanes import reset
+from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
 from jepsen_like.real.links import Link
-from jepsen_like.real.relay import Relay
-from jepsen_like.real.server_thread import STREAM_BYTES_MAX, ServerThread, Streams
+from jepsen_like.real.relay import (
+    LENGTH,
+    STREAM_BYTES_MAX,
+    NoFrame,
+    Relay,
+    ServerThread,
+    Streams,
+    read_frame,
+    reset,
+)
 
 __all__ = ["ProxyMesh"]
 
+_HEADER = Struct(">hhi")  # api key, api version, correlation id
+_CORRELATION_ID = Struct(">i")
+_LONE_ANSWER_SECONDS = 10.0
 _PARKED_SECONDS = 0.5  # for a frame that is to go behind the next one, if none comes
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """The place of an answer in the order that the asker expects."""
+
+    correlation_id: int
+    api_key: int
+    is_aside: bool = False  # a rule has the request or its answer: others may overtake
+    answer: bytes | None = None
+
+
+class KafkaRelay(Relay):
+    def __init__(
+        self,
+        mesh: "ProxyMesh",
+        link: Link,
+        *,
+        asker: Streams,
+        asked: Streams,
+        requests: Flow,
+        answers: Flow,
+    ) -> None:
+        super().__init__(link, asker=asker, asked=asked, requests=requests, answers=answers)
+        self._mesh = mesh
+        self._slots: deque[_Slot] = deque()
+
+    # --- requests -----------------------------------------------------------------------
+
+    def _take_request(self, frame: bytes) -> None:
+        if len(frame) < _HEADER.size:
+            raise NoFrame
+        api_key, _, correlation_id = _HEADER.unpack_from(frame)
+        slot = _Slot(correlation_id, api_key)
+        self._slots.append(slot)
+        self._judge_request(frame, slot)
+
+    def _judge_request(self, frame: bytes, slot: _Slot) -> None:
+        told = Frame(
+            source=self.link.source,
+            target=self.link.target,
+            api_key=slot.api_key,
+            is_request=True,
+        )
+        rule = self._mesh.taking(told)
+        if rule is not None and rule.action is Action.DUPLICATE:
+            self._mesh.send_alone(self.link, frame)
+            rule = None
+        if rule is None:
+            self._requests.put(frame)
+            self._mesh.passed(told)
+            return
+
+        def go_on() -> None:
+            if self._requests.is_ended:
+                self._mesh.send_alone(self.link, frame)
+            else:
+                self._requests.put(frame)
+
+        self._strike(rule, slot, told, go_on)
+
+    # --- answers ------------------------------------------------------------------------
+
+    def _take_answer(self, frame: bytes) -> None:
+        if len(frame) < _CORRELATION_ID.size:
+            raise NoFrame
+        slot = self._slot_of(_CORRELATION_ID.unpack_from(frame)[0])
+        if slot is None:
+            self._answers.put(frame)  # to nothing: the asker shall judge it
+        else:
+            self._judge_answer(frame, slot)
+
+    def _slot_of(self, correlation_id: int) -> _Slot | None:
+        """Whose answer it is. Requests before it that were not put aside want none (acks=0)."""
+        found = next(
+            (
+                slot
+                for slot in self._slots
+                if slot.correlation_id == correlation_id and slot.answer is None
+            ),
+            None,
+        )
+        if found is not None:
+            before = list(self._slots)[: self._slots.index(found)]
+            for slot in before:
+                if not slot.is_aside and slot.answer is None:
+                    self._slots.remove(slot)
+        return found
+
+    def _judge_answer(self, frame: bytes, slot: _Slot) -> None:
+        told = Frame(
+            source=self.link.target,
+            target=self.link.source,
+            api_key=slot.api_key,
+            is_request=False,
+        )
+
+        def go_on() -> None:
+            slot.answer = frame
+            while self._slots and (answer := self._slots[0].answer) is not None:
+                self._slots.popleft()
+                self._answers.put(answer)
+
+        rule = self._mesh.taking(told)
+        if rule is None:
+            go_on()
+            self._mesh.passed(told)
+        else:
+            self._strike(rule, slot, told, go_on)
+
+    def _strike(
+        self, rule: Armed[Frame], slot: _Slot, told: Frame, go_on: Callable[[], None]
+    ) -> None:
+        slot.is_aside = True
+        match rule.action:
+            case Action.HOLD:
+                rule.kept.append(go_on)
+            case Action.DELAY:
+                asyncio.get_running_loop().call_later(rule.delay_ms / 1000, go_on)
+            case Action.REORDER:
+                self._mesh.park(told, go_on)
+            case Action.RESET:
+                self.reset()
+            case Action.CLOSE:
+                self._requests.put(None)
+                self._answers.put(None)
+            case Action.DROP:
+                pass
+            case Action.DUPLICATE:
+                raise AssertionError("answers are not doubled: see ProxyMesh.arm")
 
 
 class ProxyMesh:
@@ -55,9 +204,9 @@ class ProxyMesh:
 
     # --- commands, from any thread -----------------------------------------------------------
 
-    def impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
-        """Lay a trouble on flows, each given as (who says it, to whom)."""
-        return self._servers.do(partial(self._impose, trouble, ways))
+    def impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
+        """Lay a impairment on flows, each given as (who says it, to whom)."""
+        return self._servers.do(partial(self._impose, impairment, ways))
 
     def lift(self, imposed: Imposed) -> None:
         """What had waited goes on."""
@@ -131,9 +280,9 @@ class ProxyMesh:
         finally:
             self._relays.discard(relay)
 
-    def _impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
-        imposed = self._flows.impose(trouble, ways)
-        if isinstance(trouble, Refuse):
+    def _impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
+        imposed = self._flows.impose(impairment, ways)
+        if isinstance(impairment, Refuse):
             count = self._for_each(ways, Relay.reset)
             if count:
                 imposed.counts["connections reset"] += count
@@ -152,13 +301,16 @@ class ProxyMesh:
     # --- for connections ---------------------------------------------------------------------
 
     def taking(self, frame: Frame) -> Armed[Frame] | None:
+        """The rule that takes this frame, if any."""
         return self._rules.taking(frame) if self._rules else None
 
     def passed(self, frame: Frame) -> None:
+        """The frame goes on: those that were to go behind it follow."""
         if self._parked:
             self._unpark((frame.source, frame.target, frame.is_request))
 
     def park(self, frame: Frame, go_on: Callable[[], None]) -> None:
+        """Let the frame go on behind the next one of its link, or after a while."""
         place = (frame.source, frame.target, frame.is_request)
         self._parked.setdefault(place, []).append(go_on)
         self._servers.later(_PARKED_SECONDS, partial(self._unpark, place))
@@ -168,5 +320,18 @@ class ProxyMesh:
             go_on()
 
     def send_alone(self, link: Link, frame: bytes) -> None:
-        flow = self._flows[link.source, link.target]
-        self._servers.begin(send_alone(self.host, link, frame, flow))
+        """Send a request on a connection of its own, whose answer nobody reads."""
+        self._servers.begin(self._send_alone(link, frame))
+
+    async def _send_alone(self, link: Link, frame: bytes) -> None:
+        await self._flows[link.source, link.target].pass_cut("frames")
+        try:
+            async with asyncio.timeout(_LONE_ANSWER_SECONDS):
+                reader, writer = await asyncio.open_connection(self.host, link.target_port)
+                try:
+                    writer.writelines((LENGTH.pack(len(frame)), frame))
+                    await read_frame(reader)  # closing too early may take the request along
+                finally:
+                    writer.close()
+        except (OSError, NoFrame):
+            return  # it was sent; that the answer is late or missing does not matter

@@ -1,18 +1,216 @@
-"""One connection through a proxy: frames of the asker to the asked, and the answers back.
+"""Connections through a proxy: a thread that accepts them, and the frames that pass on each.
 
-Both directions are lanes, which the troubles of their flows hold up. What a frame says is not read:
-that is for `jepsen_like.real.kafka_relay`, where single messages can be struck. This one is enough
-for ZooKeeper's protocol.
+    with ServerThread("echo", "127.0.0.1", {7001: echo}) as thread:
+        thread.do(lambda: ...)  # in the thread, from any other
+
+A proxy must go on while the thread of a run waits for something, so that its servers have a thread
+with a loop of their own. A connection lasts until its coroutine ends; the coroutine sees to both
+ends of it, also when it is cancelled.
+
+A `Relay` passes frames of the asker to the asked, and the answers back. A frame is four bytes of
+length and so many bytes, in Kafka's protocol and in ZooKeeper's alike. Each direction is a queue of
+frames, which the impairments of its flow hold up. The content of a frame is not looked at here:
+`jepsen_like.real.proxy` does, where rules strike single messages of Kafka's protocol.
 """
 
 import asyncio
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from struct import Struct, pack
+from typing import Any, Self, TypeVar
 
-from jepsen_like.real.flows import Flow
-from jepsen_like.real.lanes import Lane, NoFrame, read_frame, reset
+from jepsen_like.real.impairments import Flow
 from jepsen_like.real.links import Link
-from jepsen_like.real.server_thread import Streams
+from wire.framing import FRAME_BYTES_MAX
 
-__all__ = ["Relay"]
+__all__ = [
+    "LENGTH",
+    "STREAM_BYTES_MAX",
+    "NoFrame",
+    "Relay",
+    "ServerThread",
+    "Streams",
+    "read_frame",
+    "reset",
+]
+
+Result = TypeVar("Result")
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Accept = Callable[[Streams], Coroutine[Any, Any, None]]
+STREAM_BYTES_MAX = 1 << 20  # of a connection that are read ahead
+_BACKLOG = 1000
+_COMMAND_SECONDS = 10.0
+
+
+class ServerThread:
+    """Entering it listens on every port, or raises OSError; leaving it ends every connection."""
+
+    def __init__(self, name: str, host: str, accepts: Mapping[int, Accept]) -> None:
+        self._host = host
+        self._accepts = accepts  # by port
+        self._loop: asyncio.AbstractEventLoop
+        self._over: asyncio.Event
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = threading.Event()
+        self._failure: OSError | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    def do(self, action: Callable[[], Result]) -> Result:
+        """In the thread, from any other; what it returns or raises."""
+
+        async def act() -> Result:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(act(), self._loop).result(_COMMAND_SECONDS)
+
+    # --- in the thread -----------------------------------------------------------------------
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Beside the connections; it ends with them at the latest."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._loop.call_later(seconds, action)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        servers: list[asyncio.Server] = []
+        try:
+            for port, accept in self._accepts.items():
+                connected = partial(self._connected, accept)
+                servers.append(
+                    await asyncio.start_server(
+                        connected, self._host, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
+                    )
+                )
+        except OSError as error:
+            self._failure = error
+            self._over.set()
+        self._started.set()
+        await self._over.wait()
+        for server in servers:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connected(
+        self, accept: Accept, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await accept((reader, writer))
+        except asyncio.CancelledError:
+            return  # all is over; asyncio's server would report it as an error (Python 3.11)
+        finally:
+            self._tasks.discard(task)
+
+
+LENGTH = Struct(">i")
+_FRAMES_MAX = 1000  # that wait in one direction of one connection; then it is not read
+
+
+class FrameQueue:
+    """Frames, then the end."""
+
+    def __init__(self, flow: Flow, writer: asyncio.StreamWriter) -> None:
+        self._flow = flow
+        self._writer = writer
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[tuple[float, bytes | None]] = deque()
+        self._filled = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self.is_ended = False  # nothing more gets through
+
+    def put(self, frame: bytes | None) -> None:
+        """None: the end, behind all that waits."""
+        self.is_ended |= frame is None
+        self._waiting.append((self._loop.time() + self._flow.later_seconds(), frame))
+        self._filled.set()
+        if len(self._waiting) >= _FRAMES_MAX:
+            self._room.clear()
+
+    async def has_room(self) -> None:
+        await self._room.wait()
+
+    async def run(self) -> None:
+        """Until the end has been told."""
+        while True:
+            await self._filled.wait()
+            due, frame = self._waiting.popleft()
+            if not self._waiting:
+                self._filled.clear()
+            self._room.set()
+            await asyncio.sleep(due - self._loop.time())
+            try:
+                if frame is None:
+                    await self._tell_end()
+                    return
+                await self._write(frame)
+            except OSError:
+                continue  # who should get it is gone; its own end will come the other way
+
+    async def _write(self, frame: bytes) -> None:
+        await asyncio.sleep(self._flow.room_seconds(len(frame), self._loop.time()))
+        await self._flow.pass_cut("frames")
+        if not self._writer.is_closing():
+            self._flow.frames += 1
+            self._writer.writelines((LENGTH.pack(len(frame)), frame))
+            await self._writer.drain()
+
+    async def _tell_end(self) -> None:
+        await self._flow.pass_cut("closes")
+        await asyncio.sleep(self._flow.close_seconds())
+        self._writer.close()
+        await self._writer.wait_closed()
+
+
+class NoFrame(Exception):
+    """What came begins with no length of a frame."""
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
+    """The next frame without its length; None at the end, of which half a frame is a part."""
+    try:
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        if not 0 <= length <= FRAME_BYTES_MAX:
+            raise NoFrame
+        return await reader.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection so that the other end sees a reset, not an orderly end."""
+    transport = writer.transport
+    if not transport.is_closing():
+        linger = pack("ii", 1, 0)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    transport.abort()
 
 
 class Relay:
@@ -24,8 +222,8 @@ class Relay:
         self.link = link
         self._from_asker, self._to_asker = asker
         self._from_asked, self._to_asked = asked
-        self._requests = Lane(requests, self._to_asked)
-        self._answers = Lane(answers, self._to_asker)
+        self._requests = FrameQueue(requests, self._to_asked)
+        self._answers = FrameQueue(answers, self._to_asker)
 
     async def run(self) -> None:
         try:
@@ -41,8 +239,8 @@ class Relay:
 
     def reset(self) -> None:
         """Both ends see their connection reset."""
-        for lane in (self._requests, self._answers):
-            lane.put(None)
+        for queue in (self._requests, self._answers):
+            queue.put(None)
         for writer in (self._to_asker, self._to_asked):
             reset(writer)
 

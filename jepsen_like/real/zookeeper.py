@@ -32,7 +32,7 @@ from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
 from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
 
-__all__ = ["NoZooKeeper", "ZooKeeper", "ZooKeeperServer", "missing_reason"]
+__all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
 
 HOST = "127.0.0.1"
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")

@@ -14,8 +14,8 @@ from html import escape
 from importlib.resources import files
 
 from jepsen_like.histories.history import History
+from jepsen_like.report.bars import DRAWN
 from jepsen_like.report.document import Document, Told, document
-from jepsen_like.report.sampling import DRAWN
 
 __all__ = ["data_in", "digest", "is_page", "page"]
 

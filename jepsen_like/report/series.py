@@ -11,10 +11,9 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import OK, LogColumns
 from jepsen_like.checkers.pairing import Pairing
-from jepsen_like.report.bars import NONE, Bars
-from jepsen_like.report.clock import Clock, Column
+from jepsen_like.report.bars import NONE, Bars, Clock, Column
 
-__all__ = ["Latencies", "QUANTILES", "Series", "Unseen", "series_of", "unseen_of"]
+__all__ = ["QUANTILES", "Series", "Unseen", "series_of", "unseen_of"]
 
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 _BUCKETS = (30, 300)  # at least, and at most

@@ -3,29 +3,28 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from jepsen_like.workloads.admin import Admin
-from jepsen_like.workloads.cas_register import CasRegister
-from jepsen_like.workloads.kafka import Kafka
-from jepsen_like.workloads.log import Log
-from jepsen_like.workloads.partition_epoch import PartitionEpoch
-from jepsen_like.workloads.register import Register
-from jepsen_like.workloads.topic_set import TopicSet
-from jepsen_like.workloads.workload import Workload
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.log_workloads import Admin, Kafka, Log
+from jepsen_like.workloads.metadata_workloads import (
+    cas_register,
+    partition_epoch,
+    register,
+    topic_set,
+)
+from jepsen_like.workloads.workload import Workload, WorkloadOptions
 from wire.zk.designs import Design, Layout
 
 __all__ = ["WORKLOADS", "why_no_workload"]
 
 WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "admin": Admin,
-    "cas-register": CasRegister,
+    "cas-register": cas_register,
     "kafka": Kafka,
     "log": Log,
     # Judged by what nodes tell of their partitions; the records only give them something to tell.
     "observe": partial(Log, name="observe"),
-    "partition-epoch": PartitionEpoch,
-    "register": Register,
-    "set": TopicSet,
+    "partition-epoch": partition_epoch,
+    "register": register,
+    "set": topic_set,
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jepsen_like.real.runs.admitted import ADMITTED, whose_document
+from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.node.engines import NATIVE
 from wire.zk.designs import DESIGNS
 

@@ -9,7 +9,7 @@ Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from quorumlab.cluster_status import has_controller, is_healthy
 from quorumlab.inspection.facts import Finding, Holdings, Level, LiveFacts, LiveVoter, ReplicaFacts
 from quorumlab.output import number_of

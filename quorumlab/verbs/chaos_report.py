@@ -25,8 +25,8 @@ from jepsen_like.campaign import (
 )
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.python_children import python_command
-from jepsen_like.real.runs.admitted import ADMITTED, whose_document
 from jepsen_like.real.runs.environment import why_not
+from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.node.engines import NATIVE
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.interrupts import child, sigterm_as_ctrl_c

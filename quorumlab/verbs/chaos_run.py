@@ -9,14 +9,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
+from jepsen_like.installation import command
 from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
-from jepsen_like.real.runs.admitted import admitted_by, whose_document
 from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.fault_plan import KINDS_WITHOUT_PROCESSES
-from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described
+from jepsen_like.real.runs.outcome import (
+    Interrupted,
+    Ran,
+    Watcher,
+    admitted_by,
+    described,
+    whose_document,
+)
 from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload

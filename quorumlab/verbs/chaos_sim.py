@@ -21,7 +21,7 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.kinds import KINDS, kind_and_role
 from jepsen_like.histories.history import Kind
 from jepsen_like.planted.every_bug import EVERY_PLANT
-from jepsen_like.real.runs.admitted import admitted_by
+from jepsen_like.real.runs.outcome import admitted_by
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome

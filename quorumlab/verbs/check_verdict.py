@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from jepsen_like.advice import command
 from jepsen_like.checkers.anomalies import anomaly_of
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, as_json
 from jepsen_like.histories.history import Op
+from jepsen_like.installation import command
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import is_page, page
 from quorumlab.arguments import Failed

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from jepsen_like.advice import command
+from jepsen_like.installation import command
 from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.output import number_of, print_json, print_rows, say
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster

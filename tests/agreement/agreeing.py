@@ -9,8 +9,7 @@ from typing import Any
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.checkers.search import Answer, Budget, refuted, search
-from jepsen_like.checkers.search_answer import Search
-from jepsen_like.checkers.search_depth import depth_first
+from jepsen_like.checkers.search_depth import Search, depth_first
 from jepsen_like.checkers.search_frontier import frontier
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind

@@ -6,13 +6,13 @@ from random import Random
 from typing import Any
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.kafka_log import linearizability
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import QUEUE, REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import INITIAL, History
 from tests.agreement import chains, objects, queues
+from tests.agreement.dense_logs import dense_linearizability
 from tests.agreement.playing import Simulated
 
 __all__ = ["MODELS", "Agreed"]
@@ -46,7 +46,7 @@ def _judged_as_begun(history: History) -> Outcome:
 
 def _judged_dense(history: History) -> Outcome:
     columns = LogColumns.of(operations(history.ops))
-    return linearizability(columns, dense=True).outcome
+    return dense_linearizability(columns).outcome
 
 
 MODELS = {

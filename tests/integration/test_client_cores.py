@@ -6,10 +6,9 @@ from random import Random
 import pytest
 
 from jepsen_like.clients.admin_client import AdminClient, create_topic
-from jepsen_like.clients.grouped_client import KafkaClient
 from jepsen_like.clients.log_client import LogClient
 from jepsen_like.histories.history import Kind, Value
-from jepsen_like.real.clients.stepped import Sockets
+from jepsen_like.real.clients.client_choice import Sockets
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
@@ -86,7 +85,7 @@ def test_configs_are_written_and_read(sockets: Sockets) -> None:
 def test_members_commit_and_go_on_from_there(sockets: Sockets) -> None:
     new = NewTopic(name="__consumer_offsets", partitions=2, replication_factor=2)
     assert sockets.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
-    client = KafkaClient(
+    client = LogClient(
         (1, 2), clock=sockets.clock, random=Random(1), timeout_ms=9_000, is_idempotent=True
     )
 

@@ -13,8 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.real.injection.clocks import why_no_clock
 from jepsen_like.real.injection.filesystems import why_no_disks
 from jepsen_like.real.injection.local_injectors import injectors, prepared

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
 from jepsen_like.real.local_cluster import LocalCluster

@@ -8,7 +8,6 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.foreign import REGISTERS
 from jepsen_like.histories.history import (
     NEMESIS,
     Header,
@@ -20,7 +19,7 @@ from jepsen_like.histories.history import (
     encode_op,
     header_as_value,
 )
-from jepsen_like.histories.interchange import edn_lines, jsonl_lines, read_as
+from jepsen_like.histories.interchange import REGISTERS, edn_lines, jsonl_lines, read_as
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.faults.fault import Fault, Proof, Role, Scheduled
-from jepsen_like.faults.injectors import InForce, Injector, cannot
+from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, Role, Scheduled, cannot
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.nemesis import Nemesis
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Op
-from jepsen_like.workloads.entries import Entry
+from jepsen_like.workloads.workload import Entry
 
 BROKERS = (1, 2, 3)
 VOTERS = (101, 102, 103)

@@ -10,9 +10,9 @@ from struct import pack, unpack
 import pytest
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, on_call, once
-from jepsen_like.real.flows import Bandwidth, Cut, Delay, Refuse, SlowClose
+from jepsen_like.faults.message_rules import Action, FrameRule, Trigger
 from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.impairments import Bandwidth, Cut, Delay, Refuse, SlowClose
 from jepsen_like.real.links import Link
 from jepsen_like.real.proxy import ProxyMesh
 
@@ -275,7 +275,7 @@ def test_end_of_a_connection_is_told_late(mesh: ProxyMesh, asker: Asker, node: E
 def test_held_request_is_overtaken_and_answers_keep_their_order(
     mesh: ProxyMesh, asker: Asker, node: Echo
 ) -> None:
-    held = mesh.arm(rule(Action.HOLD, is_request=True, trigger=once()))
+    held = mesh.arm(rule(Action.HOLD, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, api_key=VOTE)
     asker.ask(2)
     assert soon(lambda: node.asked == [2])
@@ -289,7 +289,7 @@ def test_held_request_is_overtaken_and_answers_keep_their_order(
 def test_held_request_arrives_though_its_connection_is_gone(
     mesh: ProxyMesh, asker: Asker, node: Echo
 ) -> None:
-    held = mesh.arm(rule(Action.HOLD, is_request=True, trigger=once()))
+    held = mesh.arm(rule(Action.HOLD, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, api_key=VOTE)
     assert soon(lambda: held.kept)
     asker.socket.close()
@@ -299,7 +299,7 @@ def test_held_request_arrives_though_its_connection_is_gone(
 
 
 def test_held_answer_comes_when_released(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    held = mesh.arm(rule(Action.HOLD, is_request=False, trigger=on_call(2)))
+    held = mesh.arm(rule(Action.HOLD, is_request=False, trigger=Trigger(first=2, count=1)))
     asker.ask(1, 2, 3, api_key=VOTE)
     assert asker.answer() == 1
     assert asker.answer(SOON) is None
@@ -309,7 +309,7 @@ def test_held_answer_comes_when_released(mesh: ProxyMesh, asker: Asker, node: Ec
 
 
 def test_dropped_request_is_never_answered(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    mesh.arm(rule(Action.DROP, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.DROP, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, 2, api_key=VOTE)
     assert soon(lambda: node.asked == [2])
     assert asker.answer(SOON) is None
@@ -318,7 +318,7 @@ def test_dropped_request_is_never_answered(mesh: ProxyMesh, asker: Asker, node: 
 def test_dropped_answer_is_lost_after_the_request_was_carried_out(
     mesh: ProxyMesh, asker: Asker, node: Echo
 ) -> None:
-    mesh.arm(rule(Action.DROP, is_request=False, trigger=once()))
+    mesh.arm(rule(Action.DROP, is_request=False, trigger=Trigger(count=1)))
     asker.ask(1, api_key=VOTE)
     assert soon(lambda: node.asked == [1])
     assert asker.answer(SOON) is None
@@ -327,7 +327,7 @@ def test_dropped_answer_is_lost_after_the_request_was_carried_out(
 def test_doubled_request_comes_twice_and_is_answered_once(
     mesh: ProxyMesh, asker: Asker, node: Echo
 ) -> None:
-    mesh.arm(rule(Action.DUPLICATE, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.DUPLICATE, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, 2, api_key=VOTE)
     assert asker.answers(2) == [1, 2]
     assert soon(lambda: sorted(node.asked) == [1, 1, 2])
@@ -340,25 +340,25 @@ def test_doubled_answer_is_refused(mesh: ProxyMesh) -> None:
 
 
 def test_reordered_request_goes_behind_the_next(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    mesh.arm(rule(Action.REORDER, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.REORDER, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, 2, 3, api_key=VOTE)
     assert asker.answers(3) == [1, 2, 3]
     assert node.asked == [2, 1, 3]
 
 
 def test_delayed_request_alone_is_late(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    mesh.arm(rule(Action.DELAY, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.DELAY, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, 2, api_key=VOTE)
     assert asker.answers(2) == [1, 2]
     assert node.asked == [2, 1]
 
 
 def test_rule_can_break_the_connection(mesh: ProxyMesh, asker: Asker, port: int) -> None:
-    mesh.arm(rule(Action.RESET, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.RESET, is_request=True, trigger=Trigger(count=1)))
     asker.ask(1, api_key=VOTE)
     assert asker.is_reset()
     again = Asker(port)
-    mesh.arm(rule(Action.CLOSE, is_request=True, trigger=once()))
+    mesh.arm(rule(Action.CLOSE, is_request=True, trigger=Trigger(count=1)))
     again.ask(2, api_key=VOTE)
     assert again.socket.recv(1) == b"", "an orderly end"
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from jepsen_like.faults.fault import Role
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.nemesis import Roles
 
 BROKERS = (1, 2, 3)
 VOTERS = (101, 102, 103)

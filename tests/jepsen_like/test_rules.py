@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from jepsen_like.faults.fault import CLIENTS
 from jepsen_like.faults.message_rules import (
     ALWAYS,
     Action,
@@ -13,13 +14,8 @@ from jepsen_like.faults.message_rules import (
     Rules,
     Trigger,
     api_key_of,
-    on_call,
-    once,
     parse_trigger,
-    times,
-    with_probability,
 )
-from jepsen_like.faults.participants import CLIENTS
 
 ALTER_PARTITION = 56
 
@@ -36,26 +32,34 @@ def test_always_strikes_every_message() -> None:
 
 
 def test_once_strikes_the_first() -> None:
-    assert struck(once()) == [1]
+    assert struck(Trigger(count=1)) == [1]
 
 
 def test_on_call_strikes_the_one_with_that_number() -> None:
-    assert struck(on_call(4)) == [4]
+    assert struck(Trigger(first=4, count=1)) == [4]
 
 
 def test_times_strikes_so_many() -> None:
-    assert struck(times(3)) == [1, 2, 3]
+    assert struck(Trigger(count=3)) == [1, 2, 3]
 
 
 def test_with_probability_strikes_some_and_the_seed_says_which() -> None:
-    hits = struck(with_probability(0.5), 1000)
+    hits = struck(Trigger(probability=0.5), 1000)
     assert 400 < len(hits) < 600
-    assert hits == struck(with_probability(0.5), 1000)
-    assert hits != struck(with_probability(0.5), 1000, seed=2)
+    assert hits == struck(Trigger(probability=0.5), 1000)
+    assert hits != struck(Trigger(probability=0.5), 1000, seed=2)
 
 
 @pytest.mark.parametrize(
-    "trigger", [ALWAYS, once(), on_call(3), times(7), with_probability(0.25)], ids=str
+    "trigger",
+    [
+        ALWAYS,
+        Trigger(count=1),
+        Trigger(first=3, count=1),
+        Trigger(count=7),
+        Trigger(probability=0.25),
+    ],
+    ids=str,
 )
 def test_trigger_is_read_back_from_its_text(trigger: Trigger) -> None:
     assert parse_trigger(str(trigger)) == trigger
@@ -103,7 +107,7 @@ def test_unknown_api_is_refused() -> None:
 
 def test_first_rule_that_takes_a_message_has_it() -> None:
     rules: Rules[str] = Rules(Random(0))
-    first = rules.arm(Armed(lambda _: True, trigger=once()))
+    first = rules.arm(Armed(lambda _: True, trigger=Trigger(count=1)))
     second = rules.arm(Armed(lambda _: True, action=Action.DROP))
     assert [rules.taking(text) for text in "abc"] == [first, second, second]
     assert (first.calls, first.fired, second.calls, second.fired) == (1, 1, 2, 2)

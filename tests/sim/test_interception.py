@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.faults.message_rules import Action, FrameRule, api_key_of, on_call, once
+from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, api_key_of
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkFaults, Message, Network
@@ -49,7 +49,7 @@ def rule(action: Action, **trigger: object) -> FrameRule:
 
 def test_held_message_arrives_when_released() -> None:
     bench = Bench()
-    held = bench.messages.arm(rule(Action.HOLD, trigger=on_call(2)))
+    held = bench.messages.arm(rule(Action.HOLD, trigger=Trigger(first=2, count=1)))
     bench.send(1, 2, 3)
     assert bench.settle() == [1, 3]
     assert held.fired == len(held.kept) == 1
@@ -68,7 +68,7 @@ def test_held_message_arrives_when_released() -> None:
 )
 def test_first_message_is_struck(action: Action, arrived: list[int]) -> None:
     bench = Bench()
-    bench.messages.arm(rule(action, trigger=once(), delay_ms=50))
+    bench.messages.arm(rule(action, trigger=Trigger(count=1), delay_ms=50))
     bench.send(1, 2, 3)
     assert bench.settle() == arrived
 

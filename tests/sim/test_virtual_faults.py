@@ -4,10 +4,9 @@ from random import Random
 
 import pytest
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.fault import Fault, Injector
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.nemesis import Roles
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.plan_parts import stage_of
 from jepsen_like.sim.chaos.workload_stages import Stage

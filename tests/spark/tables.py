@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jepsen_like.histories.history import History
-from spark.checksums import seal
 from spark.rows import rows
 from spark.schema import ORDER, SCHEMA, Row
+from spark.table_files import seal
 
 __all__ = ["table_of", "write_table"]
 

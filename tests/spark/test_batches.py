@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is on
 
 LIMITED = """
 import numpy, pyarrow
-from spark.batches import limit_memory
+from spark.judging import limit_memory
 limit_memory(100)
 assert numpy.ones(10 << 20, "u1").sum()
 assert pyarrow.allocate_buffer(10 << 20).size

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jepsen_like.histories.history import MalformedHistory
-from spark import checksums
-from spark.checksums import is_intact, seal, summed_up
+from spark import table_files
+from spark.table_files import is_intact, seal, summed_up
 from tests.spark.histories import random_history
 from tests.spark.tables import table_of, write_table
 
@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_one_flipped_bit_anywhere_is_noticed(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At random places, and at every one of the last, where sums and their own sum are."""
-    monkeypatch.setattr(checksums, "STRETCH_BYTES", 1000)
+    monkeypatch.setattr(table_files, "STRETCH_BYTES", 1000)
     again = table.with_name("again")
     pq.write_table(pq.read_table(table), again)
     seal(again)

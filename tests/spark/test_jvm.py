@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spark import jvm
-from spark.jvm import NoJava, java_home
-from spark.session import Settings, session, unlogged
+import spark.session as sessions
+from spark.session import NoJava, Settings, java_home, session, unlogged
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without any Java; a directory for some."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(jvm, "_java_of_wheel", lambda: None)
+    monkeypatch.setattr(sessions, "java_of_wheel", lambda: None)
     return tmp_path
 
 
@@ -63,7 +62,7 @@ def test_java_of_the_wheel_is_started_without_the_module_that_it_lacks(
     nothing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = java(nothing / "it's a wheel", 'for option do echo "<$option>"; done')
-    monkeypatch.setattr(jvm, "_java_of_wheel", lambda: wheel)
+    monkeypatch.setattr(sessions, "java_of_wheel", lambda: wheel)
     home = java_home(nothing / "scratch")
     options = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-opens=x"]
     told = subprocess.run([home / "bin/java", *options], capture_output=True, text=True, check=True)

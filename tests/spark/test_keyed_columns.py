@@ -10,8 +10,8 @@ from jepsen_like.checkers.queue_columns import QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
+from spark.columns import plain, queue_columns, register_columns
 from spark.judging import Bounds, judged
-from spark.keyed_columns import plain, queue_columns, register_columns
 from spark.verdicts import named
 from tests.agreement.agreeing import history_of
 from tests.agreement.models import MODELS

@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark.batches import whole_objects
 from spark.convert import Sizes, convert
-from spark.row_groups import Stretch, read, stretches
+from spark.judging import whole_objects
+from spark.table_files import Stretch, read, stretches
 from spark.verdicts import named
 from tests.jepsen_like.play import Play
 

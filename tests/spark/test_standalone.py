@@ -13,7 +13,7 @@ import pytest
 
 from jepsen_like.histories.history import encode_header, encode_op
 from jepsen_like.real.free_ports import free_ports
-from spark.jvm import java_home
+from spark.session import java_home
 from tests.spark.histories import random_history
 
 pytestmark = pytest.mark.extra

@@ -15,7 +15,7 @@ from uuid import UUID
 from wire.errors import ErrorCode
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
 
-__all__ = ["Refused", "ReferenceReader", "differences", "plain_of_kio", "random_bytes"]
+__all__ = ["ReferenceReader", "Refused", "differences", "plain_of_kio", "random_bytes"]
 
 STRING_BYTES_MAX = 32767
 ELEMENTS_MAX = 1_000_000

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
-from jepsen_like.workloads.register import CONFIG
+from jepsen_like.workloads.metadata_workloads import CONFIG
 from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["Agent", "Answered", "ask"]

@@ -13,9 +13,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from jepsen_like.histories.history import Kind, Value
-from jepsen_like.histories.keys import key_of, place_of
-from jepsen_like.real.clients.offsets import known_offset
+from jepsen_like.histories.history import Kind, Value, key_of, place_of
+from jepsen_like.real.clients.target import known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["AiokafkaClient"]

@@ -19,9 +19,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from jepsen_like.histories.history import Kind, Value
-from jepsen_like.histories.keys import key_of, place_of
-from jepsen_like.real.clients.offsets import known_offset
+from jepsen_like.histories.history import Kind, Value, key_of, place_of
+from jepsen_like.real.clients.target import known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["ConfluentClient"]

@@ -1,13 +1,17 @@
-"""Topics and configs: created, deleted, written, listed, described. In Kafka's own protocol.
+"""Topics, configs, and an operator's changes, in Kafka's own protocol.
 
 A topic is created and deleted through any broker. A config is written at the active controller
 itself: a broker passes a request on again when it is in doubt, so that a write might happen twice,
 with another one between, and no register does that. A read goes to the node that it names.
+
+An operator reassigns partitions, elects preferred leaders, adds and removes voters. No checker
+judges whether that succeeds; what it may not do is harm the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from jepsen_like.clients.topic_requests import (
+from jepsen_like.clients.admin_client import (
     ALL_TOPICS,
     creation,
     deletion,
@@ -16,20 +20,33 @@ from jepsen_like.clients.topic_requests import (
     register_query,
     register_write,
 )
-from jepsen_like.histories.history import Kind
+from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
-from jepsen_like.real.clients.node_requests import Nodes, kind_of
-from jepsen_like.real.clients.target import Target
-from jepsen_like.real.kafka_client import NotConnected
-from jepsen_like.real.layout import ClusterError
-from jepsen_like.workloads.topic_set import PREFIX
+from jepsen_like.real.clients.target import Nodes, Target, carried_out, kind_of
+from jepsen_like.workloads.metadata_workloads import PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
 from wire.messages.configs import DescribeConfigsResponse, IncrementalAlterConfigsResponse
+from wire.messages.endpoints import Listener
 from wire.messages.metadata import MetadataResponse
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+    TopicPartitions,
+)
 from wire.messages.topics import CreateTopicsResponse, DeleteTopicsResponse
+from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
 
-__all__ = ["AdminClient", "create_topic"]
+__all__ = ["AdminClient", "OperatorClient", "create_topic"]
 
 Ended = tuple[ErrorCode, str | None]
 
@@ -43,13 +60,7 @@ class AdminClient:
         self._of_brokers = target.brokers
 
     def invoke(self, wish: Wish) -> Done:
-        try:
-            return self._invoke(wish)
-        except NotConnected:
-            return Done(kind=Kind.FAIL, error="not connected")
-        except ClusterError as error:
-            reads = wish.f.startswith("read")
-            return Done(kind=Kind.FAIL if reads else Kind.INFO, error=str(error))
+        return carried_out(lambda: self._invoke(wish), reads=wish.f.startswith("read"))
 
     def close(self) -> None:
         self._brokers.close()
@@ -105,3 +116,77 @@ class AdminClient:
 def create_topic(brokers: Nodes, new: NewTopic, timeout_ms: int) -> Ended:
     answer = brokers.ask(creation(new, timeout_ms), CreateTopicsResponse)
     return answer.topics[0].error_code, answer.topics[0].error_message
+
+
+_LISTENER = "CONTROLLER"
+
+
+class OperatorClient:
+    def __init__(self, target: Target, *, timeout_seconds: float) -> None:
+        self._timeout_ms = int(timeout_seconds * 1000)
+        self._brokers = Nodes(target.brokers, timeout_seconds + 1.0)
+        self._voters = target.voters
+
+    def invoke(self, wish: Wish) -> Done:
+        return carried_out(lambda: self._invoke(wish))
+
+    def _invoke(self, wish: Wish) -> Done:
+        code = self._ask(wish)
+        error = None if code is ErrorCode.NONE else code.name
+        return Done(kind=kind_of(code), value=wish.value, error=error)
+
+    def close(self) -> None:
+        self._brokers.close()
+
+    def _ask(self, wish: Wish) -> ErrorCode:
+        match wish.f:
+            case "reassign":
+                [(key, brokers)] = wish.value.items()
+                return self._reassign(key, brokers)
+            case "elect":
+                return self._elect(wish.value)
+            case "add-voter" | "remove-voter" if wish.value not in self._voters:
+                return ErrorCode.UNSUPPORTED_VERSION  # the voters of this cluster stay
+            case "add-voter":
+                return self._add_voter(wish.value)
+            case _:
+                return self._remove_voter(wish.value)
+
+    def _reassign(self, key: str, brokers: Sequence[int]) -> ErrorCode:
+        topic, index = place_of(key)
+        partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=self._timeout_ms,
+            topics=(ReassignableTopic(name=topic, partitions=(partition,)),),
+        )
+        answer = self._brokers.ask(request, AlterPartitionReassignmentsResponse)
+        if answer.error_code is not ErrorCode.NONE:
+            return answer.error_code
+        return answer.responses[0].partitions[0].error_code
+
+    def _elect(self, key: str) -> ErrorCode:
+        topic, index = place_of(key)
+        request = ElectLeadersRequest(
+            topic_partitions=(TopicPartitions(topic=topic, partitions=(index,)),),
+            timeout_ms=self._timeout_ms,
+        )
+        answer = self._brokers.ask(request, ElectLeadersResponse)
+        if answer.error_code is not ErrorCode.NONE or not answer.replica_election_results:
+            return answer.error_code
+        return answer.replica_election_results[0].partition_result[0].error_code
+
+    def _add_voter(self, node: int) -> ErrorCode:
+        voter = self._voters[node]
+        request = AddRaftVoterRequest(
+            timeout_ms=self._timeout_ms,
+            voter_id=node,
+            voter_directory_id=voter.directory_id,
+            listeners=(Listener(name=_LISTENER, host=voter.host, port=voter.port),),
+        )
+        return self._brokers.ask(request, AddRaftVoterResponse).error_code
+
+    def _remove_voter(self, node: int) -> ErrorCode:
+        request = RemoveRaftVoterRequest(
+            voter_id=node, voter_directory_id=self._voters[node].directory_id
+        )
+        return self._brokers.ask(request, RemoveRaftVoterResponse).error_code

@@ -1,7 +1,8 @@
-"""Speaks for the leaders of partitions: AlterPartition, sent to the active controller.
+"""A client that speaks for the leaders of partitions: AlterPartition, sent to the active
+controller.
 
-What a leader would know is looked up at the controller first. The ISR that is asked for is always
-another one than there is: who asks for the same changes nothing, and gets no new epoch.
+What a leader would know is looked up at the controller first. The ISR that is asked for always
+differs from the present one: asking for the same changes nothing, and makes no new epoch.
 """
 
 from collections.abc import Mapping
@@ -9,13 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from jepsen_like.histories.history import Kind
-from jepsen_like.histories.keys import place_of
+from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent, ask
-from jepsen_like.real.clients.node_requests import Nodes
-from jepsen_like.real.clients.target import Target
-from jepsen_like.real.kafka_client import NotConnected
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.clients.target import Nodes, Target, carried_out
 from jepsen_like.workloads.workload import Done, Wish
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -71,19 +68,16 @@ class LeaderClient:
     def invoke(self, wish: Wish) -> Done:
         if wish.f != "write":
             return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
-        key, value = wish.value
-        try:
-            node = self._agent.active_controller()
-            state = self._look_up(node, key)
-            if state is None or state.leader not in state.broker_epochs:
-                return Done(kind=Kind.FAIL, error="nobody leads it now")
-            if set(state.other_isr) == set(state.isr):
-                return Done(kind=Kind.FAIL, error="there is no other ISR now")
-            answer = self._controllers.ask(_request(state), AlterPartitionResponse, node=node)
-        except NotConnected:
-            return Done(kind=Kind.FAIL, error="not connected")
-        except ClusterError as error:
-            return Done(kind=Kind.INFO, error=str(error))
+        return carried_out(lambda: self._write(*wish.value))
+
+    def _write(self, key: str, value: int) -> Done:
+        node = self._agent.active_controller()
+        state = self._look_up(node, key)
+        if state is None or state.leader not in state.broker_epochs:
+            return Done(kind=Kind.FAIL, error="nobody leads it now")
+        if set(state.other_isr) == set(state.isr):
+            return Done(kind=Kind.FAIL, error="there is no other ISR now")
+        answer = self._controllers.ask(_request(state), AlterPartitionResponse, node=node)
         return done(answer, state, key, value)
 
     def close(self) -> None:

@@ -1,16 +1,34 @@
-"""Where a cluster is reached: brokers by Kafka's protocol, our own nodes by HTTP as well."""
+"""Where a cluster is reached, and requests of Kafka's protocol to its nodes.
 
-from collections.abc import Mapping
+Requests are sent one at a time, over connections that are kept, and each of them once. What comes
+of a request says whether it may have been carried out: a refusal that is definite, an answer, or a
+doubt.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
-from jepsen_like.real.kafka_client import Client
+from jepsen_like.histories.history import Kind
+from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.links import advertised_port
+from jepsen_like.workloads.workload import Done
+from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
 
-__all__ = ["Address", "Target", "Voter", "target_of_layout", "target_of_servers"]
+__all__ = [
+    "Address",
+    "Nodes",
+    "Target",
+    "carried_out",
+    "kind_of",
+    "known_offset",
+    "target_of_layout",
+    "target_of_servers",
+]
 
 Address = tuple[str, int]
 
@@ -66,3 +84,84 @@ def target_of_servers(servers: list[Address]) -> Target:
     if not answer.brokers:
         raise ClusterError("the cluster names no broker")
     return Target(brokers={each.node_id: (each.host, each.port) for each in answer.brokers})
+
+
+Answer = TypeVar("Answer")
+
+# Said before anything is decided. Whatever else a cluster says may come after the deed: the node
+# that decided can lose its leadership before it knows what becomes of that (NOT_CONTROLLER), and a
+# broker that passes a request on may have passed it on twice (TOPIC_ALREADY_EXISTS).
+_DEFINITE = (
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.ELECTION_NOT_NEEDED,
+    ErrorCode.INVALID_CONFIG,
+    ErrorCode.INVALID_PARTITIONS,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.POLICY_VIOLATION,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
+)
+
+
+def kind_of(code: ErrorCode) -> Kind:
+    """How a change has ended that was answered so."""
+    if code is ErrorCode.NONE:
+        return Kind.OK
+    return Kind.FAIL if code in _DEFINITE else Kind.INFO
+
+
+def carried_out(request: Callable[[], Done], *, reads: bool = False) -> Done:
+    """How a request ended. One that was not sent did nothing; a read never does anything."""
+    try:
+        return request()
+    except NotConnected:
+        return Done(kind=Kind.FAIL, error="not connected")
+    except ClusterError as error:
+        return Done(kind=Kind.FAIL if reads else Kind.INFO, error=str(error))
+
+
+class Nodes:
+    """Raises NotConnected if nothing was sent, NoAnswer or another ClusterError if it was."""
+
+    def __init__(self, addresses: Mapping[int, Address], timeout_seconds: float) -> None:
+        self._addresses = addresses
+        self._timeout_seconds = timeout_seconds
+        self._open: dict[int | None, Client] = {}
+
+    def ask(
+        self,
+        request: object,
+        expected: type[Answer],
+        *,
+        node: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer:
+        """Ask one node; or any one, always the same while it answers."""
+        client = self._open.get(node)
+        if client is None:
+            addresses = list(self._addresses.values()) if node is None else [self._addresses[node]]
+            client = Client(addresses, self._timeout_seconds)
+            client.__enter__()
+            self._open[node] = client
+        try:
+            return client.ask(
+                request, expected, timeout_seconds=timeout_seconds or self._timeout_seconds
+            )
+        except ClusterError:
+            self._forget(node)
+            raise
+
+    def close(self) -> None:
+        for node in list(self._open):
+            self._forget(node)
+
+    def _forget(self, node: int | None) -> None:
+        self._open.pop(node).__exit__(None, None, None)
+
+
+def known_offset(told: int | None) -> int | None:
+    """A repeated record may be acknowledged without its offset: then it is a number below zero."""
+    return told if told is not None and told >= 0 else None

@@ -15,8 +15,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.faults.fault import Fault, InForce, proof_of
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster

@@ -18,10 +18,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, proof_of
-from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.process_faults import running, start_again, stop
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.real.injection.process_faults import NodeLog, running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.core.storage import METADATA_LOG

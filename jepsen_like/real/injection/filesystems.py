@@ -24,9 +24,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jepsen_like.real.injection.commands import run
 from jepsen_like.real.layout import ClusterError, NodeLayout
-from jepsen_like.real.processes import ProcessId, is_alive, state_of
+from jepsen_like.real.processes import ProcessId, is_alive, run, state_of
 
 __all__ = ["DiskImage", "DiskWatch", "Waits", "why_no_disks"]
 

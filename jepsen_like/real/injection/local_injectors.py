@@ -14,16 +14,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults.injectors import Injector, cannot
+from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.struck_messages import MESSAGE_KINDS
+from jepsen_like.faults.message_rules import MESSAGE_KINDS
 from jepsen_like.real.injection.clocks import jump, prepare_clock, why_no_clock, why_no_jump
 from jepsen_like.real.injection.corruption import flip_bit, tear_write
 from jepsen_like.real.injection.filesystems import DiskImage, why_no_disks
 from jepsen_like.real.injection.membership import NOT_DYNAMIC, change_voters
-from jepsen_like.real.injection.message_faults import strike_messages
 from jepsen_like.real.injection.namespaces import Switch
-from jepsen_like.real.injection.network_faults import NO_LINKS, on_flows, on_packets
+from jepsen_like.real.injection.network_faults import (
+    NO_LINKS,
+    on_flows,
+    on_packets,
+    strike_messages,
+)
 from jepsen_like.real.injection.process_faults import (
     down,
     exhaust,

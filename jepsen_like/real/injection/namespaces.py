@@ -20,11 +20,11 @@ from itertools import groupby
 from pathlib import Path
 
 from jepsen_like.faults.cut_links import Way
-from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.real.injection.commands import run
+from jepsen_like.faults.fault import CLIENTS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.processes import run
 
-__all__ = ["Dropping", "Switch", "free_network", "why_no_namespaces"]
+__all__ = ["Switch", "free_network", "why_no_namespaces"]
 
 _TOOLS = ("ip", "nft", "nsenter")
 _NAMESPACES = Path("/run/netns")

@@ -5,20 +5,23 @@
     partition-one-way    in one direction alone: requests are lost, or the answers to them
     cut-controllers, partition-ring, bridge    see `jepsen_like.faults.cut_links`
     delay                `delay_ms` and up to `jitter_ms` more, both ways; with `bytes_per_second`
-                         the way is narrow, too
+                         the bandwidth is limited, too
     reset                every connection of the targets is reset, and so is each new one
-    slow-close           the asker's end is closed at once, the asked node hears it `delay_ms` later
-    netns-partition   every packet between the targets and everybody else
-    netns-one-way     every packet in one direction alone: that of what is said, or of its receipt
-    netns-loss        `percent` of the packets between the targets and everybody else, clients too
+    slow-close           the asker's end is closed at once, the asked node is told `delay_ms` later
+    hold-rpc, drop-rpc, duplicate-rpc, reorder-rpc    single requests and answers between nodes; the
+                         parameters are those of `jepsen_like.faults.message_rules`; an answer never
+                         comes twice
+    netns-partition      every packet between the targets and everybody else is lost netns-one-way
+    every packet in one direction alone: of the data, or of its receipt netns-loss
+    `percent` of the packets between the targets and everybody else, clients too
 
 The last three need root, and namespaces in which nodes meet without proxies
-(`jepsen_like.faults.fault_schedule.clash`). They make what proxies cannot: a connection attempt
-that nobody answers, a sender that sends again ever more seldom, a connection of which only one end
-knows that it is dead.
+(`jepsen_like.faults.kinds.clash`). They make what proxies cannot: a connection attempt that nobody
+answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
+dead.
 
-The proof is what the proxies counted (frames that waited, connections that were refused), or how
-many packets the switch dropped.
+The proof is what the proxies counted (frames that waited, connections that were refused, messages
+that a rule struck), or how many packets the switch dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,21 +29,28 @@ from dataclasses import replace
 from functools import partial
 
 from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, Injector, cannot
-from jepsen_like.real.flows import Bandwidth, Cut, Delay, Imposed, Refuse, SlowClose, Trouble
+from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, cannot
+from jepsen_like.faults.message_rules import rules_of
+from jepsen_like.real.impairments import (
+    Bandwidth,
+    Cut,
+    Delay,
+    Impairment,
+    Refuse,
+    SlowClose,
+)
 from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
-from jepsen_like.real.layout import ClusterLayout
+from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "on_flows", "on_packets"]
+__all__ = ["NO_LINKS", "on_flows", "on_packets", "strike_messages"]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100
 _JITTER_MS = 50
 _CLOSE_MS = 2_000
 
-Troubles = Callable[[Fault], Sequence[Trouble]]
+Impairments = Callable[[Fault], Sequence[Impairment]]
 
 
 _PERCENT = 20
@@ -51,20 +61,20 @@ PACKET_KINDS: dict[str, Ways] = {
 }
 
 
-def _late(fault: Fault) -> Sequence[Trouble]:
+def _late(fault: Fault) -> Sequence[Impairment]:
     wanted = fault.parameters
-    troubles: list[Trouble] = [
+    impairments: list[Impairment] = [
         Delay(
             delay_ms=wanted.get("delay_ms", _DELAY_MS),
             jitter_ms=wanted.get("jitter_ms", _JITTER_MS),
         )
     ]
     if "bytes_per_second" in wanted:
-        troubles.append(Bandwidth(bytes_per_second=wanted["bytes_per_second"]))
-    return troubles
+        impairments.append(Bandwidth(bytes_per_second=wanted["bytes_per_second"]))
+    return impairments
 
 
-NETWORK_KINDS: dict[str, tuple[Ways, Troubles]] = {
+NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
     **{kind: (ways, lambda _: [Cut()]) for kind, ways in CUTS.items() if kind not in PACKET_KINDS},
     "delay": (around, _late),
     "reset": (around, lambda _: [Refuse()]),
@@ -78,29 +88,28 @@ NETWORK_KINDS: dict[str, tuple[Ways, Troubles]] = {
 def strike_flows(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
 ) -> InForce:
-    """Lays troubles on the flows between the targets and others."""
-    ways_of, troubles = NETWORK_KINDS[fault.kind]
+    """Lays impairments on the flows between the targets and others."""
+    ways_of, impairments = NETWORK_KINDS[fault.kind]
     ways = ways_of(groups_of(layout), fault, targets)
-    imposed = [mesh.impose(trouble, ways) for trouble in troubles(fault)]
-    if any(isinstance(each.trouble, SlowClose) for each in imposed):
+    imposed = [mesh.impose(impairment, ways) for impairment in impairments(fault)]
+    if any(isinstance(each.impairment, SlowClose) for each in imposed):
         mesh.leave_askers(ways)
 
     def heal() -> None:
         for each in imposed:
             mesh.lift(each)
 
-    return InForce(targets, heal=heal, prove=lambda: _proof(imposed))
+    def prove() -> Proof:
+        return Proof(
+            bit=all(each.is_proven for each in imposed),
+            evidence="; ".join(each.describe() for each in imposed),
+        )
+
+    return InForce(targets, heal=heal, prove=prove)
 
 
 def groups_of(layout: ClusterLayout) -> Groups:
     return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
-
-
-def _proof(imposed: Sequence[Imposed]) -> Proof:
-    return Proof(
-        bit=all(each.is_proven for each in imposed),
-        evidence="; ".join(each.describe() for each in imposed),
-    )
 
 
 def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, Injector]:
@@ -138,3 +147,44 @@ def on_packets(layout: ClusterLayout, switch: Switch | None) -> dict[str, Inject
     elif switch is None:
         why = why_no_namespaces() or "the nodes have no namespaces: prepare the cluster for it"
     return dict.fromkeys(PACKET_KINDS, Injector(partial(drop_packets, layout, switch), why))
+
+
+BETWEEN_NODES = (
+    "fetch",
+    "vote",
+    "begin_quorum_epoch",
+    "alter_partition",
+    "broker_heartbeat",
+    "broker_registration",
+    "envelope",
+)
+# Enough to be felt, not so much that nothing else goes on. A heartbeat comes once or twice while a
+# fault lasts: where everything may come twice, that does.
+_TRIGGERS = {
+    "hold-rpc": "times(2)",
+    "drop-rpc": "times(2)",
+    "duplicate-rpc": "always()",
+    "reorder-rpc": "with_probability(0.5)",
+}
+
+
+def strike_messages(
+    layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
+) -> InForce:
+    wanted = fault.parameters
+    if fault.kind == "duplicate-rpc" and wanted.get("direction", "request") != "request":
+        raise ClusterError("answers do not come twice: a client takes one to each request")
+    nodes = [node.id for node in layout.nodes]
+    apis = wanted.get("apis", BETWEEN_NODES)
+    rules = rules_of(fault, targets, nodes, apis=apis, triggers=_TRIGGERS)
+    armed = [(rule, mesh.arm(rule)) for rule in rules]
+
+    def heal() -> None:
+        for _, each in armed:
+            mesh.release(each)
+
+    def prove() -> Proof:
+        struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
+        return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")
+
+    return InForce(targets, heal=heal, prove=prove)

@@ -11,20 +11,18 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, proof_of
-from jepsen_like.real.injection.node_log import NodeLog
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, state_of
 
 __all__ = [
+    "NodeLog",
     "down",
     "exhaust",
-    "is_stopped",
     "kill",
     "pause",
     "restart_all",
@@ -32,6 +30,26 @@ __all__ = [
     "start_again",
     "stop",
 ]
+
+_BYTES_MAX = 4 << 20
+
+
+class NodeLog:
+    """The log of a node from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start = path.stat().st_size if path.exists() else 0
+
+    def lines_with(self, words: Collection[str]) -> list[str]:
+        """The lines that hold any of the words."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._start)
+            lines = file.read(_BYTES_MAX).decode(errors="replace").splitlines()
+        return [line for line in lines if any(word in line for word in words)]
+
 
 _STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
 _READY_SECONDS = 20.0

@@ -18,11 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, Injector, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Injector, proof_of
 from jepsen_like.real.injection.filesystems import DiskImage, DiskWatch, Waits
-from jepsen_like.real.injection.node_log import NodeLog
-from jepsen_like.real.injection.process_faults import running, start_again
+from jepsen_like.real.injection.process_faults import NodeLog, running, start_again
 from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]

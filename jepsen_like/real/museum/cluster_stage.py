@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from jepsen_like.clients.topic_requests import creation
+from jepsen_like.clients.admin_client import creation
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.directing import SETTLED_MS, TIMEOUT_MS, TOPIC, WAIT_MS, Directing
 from jepsen_like.real.museum.process_clients import RealClients

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from jepsen_like.clients.topic_requests import creation
+from jepsen_like.clients.admin_client import creation
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.histories.history import Kind
-from jepsen_like.real.flows import Cut, Imposed
+from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.rig import Rig, reaches

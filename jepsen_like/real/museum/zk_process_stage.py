@@ -12,9 +12,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from controller.zk.zk_metadata import topic_id_of
-from jepsen_like.clients.topic_requests import deletion
+from jepsen_like.clients.admin_client import deletion
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.real.flows import Cut, Imposed
+from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.injection.zookeeper_faults import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.directing import TIMEOUT_MS, TOPIC, WAIT_MS, Directing

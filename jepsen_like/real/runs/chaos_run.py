@@ -13,8 +13,7 @@ from jepsen_like.checkers.verdict import Outcome, compose
 from jepsen_like.histories.history import Header, History, read_history
 from jepsen_like.real.clients.client_choice import client_opener, require_client
 from jepsen_like.real.clients.kafka_admin import create_topic
-from jepsen_like.real.clients.node_requests import Nodes
-from jepsen_like.real.clients.target import Target
+from jepsen_like.real.clients.target import Nodes, Target
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
@@ -28,11 +27,10 @@ from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.sweep import commit_of_code
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import NewTopic
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import NewTopic, WorkloadOptions
 from wire.errors import ErrorCode
 
-__all__ = ["OPERATION_SECONDS", "execute"]
+__all__ = ["execute"]
 
 OPERATION_SECONDS = 3.0  # beyond, it is `info`; meanwhile a client tries again by itself
 _SETUP_SECONDS = 30.0

@@ -5,8 +5,8 @@ so that every fault of a network can be had without root; or, for faults below T
 each node and nothing between them.
 
 Of a cluster that somebody else runs nothing is known but where its brokers are. For faults between
-clients and brokers there is, before each broker, a proxy that makes them and a signpost that keeps
-clients from going past it.
+clients and brokers there is, before each broker, a proxy that makes them and an address rewriter
+that keeps clients from going past it.
 """
 
 import shutil
@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.fault import CLIENTS, Injector
 from jepsen_like.faults.kinds import KINDS, Medium
-from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.real.address_rewriting import AddressRewriters
 from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.injection.local_injectors import injectors, prepared
@@ -31,7 +31,6 @@ from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.fault_plan import kinds_of
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.run_options import RunOptions
-from jepsen_like.real.signposts import Signposts
 
 __all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
 
@@ -66,10 +65,10 @@ def their_cluster(options: RunOptions) -> Iterator[Environment]:
     if not options.faults:
         yield Environment(target=target, injectors={})
         return
-    layout, posts = _before_brokers(target.brokers, free_ports(), options.directory)
+    layout, rewriters = _before_brokers(target.brokers, free_ports(), options.directory)
     proxies = {link.target: (_HOST, link.port) for link in layout.links}
     with (
-        Signposts(target.brokers, posts, proxies),
+        AddressRewriters(target.brokers, rewriters, proxies),
         ProxyMesh(layout.links, seed=options.seed) as mesh,
     ):
         yield Environment(target=replace(target, brokers=proxies), injectors=on_flows(layout, mesh))
@@ -78,8 +77,10 @@ def their_cluster(options: RunOptions) -> Iterator[Environment]:
 def _before_brokers(
     brokers: Mapping[int, Address], ports: Iterator[int], directory: Path
 ) -> tuple[ClusterLayout, Mapping[int, int]]:
-    """Somebody else's brokers as a layout of links from clients, and the ports of signposts."""
-    posts = {node_id: next(ports) for node_id in brokers}
+    """Somebody else's brokers as a layout of links from clients, and the ports of the address
+    rewriters.
+    """
+    rewriters = {node_id: next(ports) for node_id in brokers}
     nodes = tuple(
         NodeLayout(
             id=node_id,
@@ -97,7 +98,7 @@ def _before_brokers(
             source=CLIENTS,
             target=node_id,
             port=next(ports),
-            target_port=posts[node_id],
+            target_port=rewriters[node_id],
             controller=False,
         )
         for node_id in brokers
@@ -111,7 +112,7 @@ def _before_brokers(
         nodes=nodes,
         links=links,
     )
-    return layout, posts
+    return layout, rewriters
 
 
 @contextmanager

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.fault import Role, Scheduled
-from jepsen_like.faults.fault_outcomes import strikes
 from jepsen_like.faults.fault_schedule import draw_schedule, without_controller
 from jepsen_like.faults.kinds import kind_and_role
-from jepsen_like.faults.validity import Figures, why_void
+from jepsen_like.faults.validity import Figures, strikes, why_void
 from jepsen_like.histories.history import Op
 from jepsen_like.real.runs.outcome import Ran
 from jepsen_like.real.runs.run_options import RunOptions

@@ -1,23 +1,26 @@
-"""What every node believes about the partitions of a workload, and how far its replicas have come.
+"""What every node says about itself and the partitions of a workload.
 
-Sampled while a run goes on, by a thread a node: one that is paused or cut off must not keep the
-others from being seen. A sample is written when it differs from the one before.
+`Observers` sample it while a run goes on, with a thread a node: one that is paused or cut off must
+not keep the others from being seen. A sample is written when it differs from the one before.
+
+After all faults are healed, everything must be served again within a bound: `Served` knows which
+keys were written and read since, and `missing_in_cluster` asks the nodes what is not whole yet.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from jepsen_like.histories.history import Value
-from jepsen_like.histories.keys import key_of
+from jepsen_like.histories.history import Kind, Op, Value, key_of
 from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.runs.worker_threads import Recording
-from jepsen_like.workloads.entries import comparable, observation
+from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
-__all__ = ["Observers"]
+__all__ = ["Observers", "Served", "missing_in_cluster"]
 
 _ANSWER_SECONDS = 1.0
 _MORE = ("replicas", "elr", "high_watermark", "log_end")
@@ -127,3 +130,88 @@ class Observers:
         if not answered.is_sent:
             self._starts[node] += 1  # if it comes back, it may know less than it did
         return answered
+
+
+_WRITES = ("send", "write", "cas", "add")
+_READS = ("poll", "read")
+
+
+@dataclass(slots=True)
+class Served:
+    """Which keys were written and read since the faults were healed. Told of every op."""
+
+    keys: Sequence[str]  # that must be; empty: any one
+    _since: int | None = None  # the index of the history behind which operations must begin
+    _invoked: dict[int | str, int] = field(default_factory=dict)
+    _written: set[str] = field(default_factory=set)
+    _read: set[str] = field(default_factory=set)
+
+    def begin(self, op: Op) -> None:
+        """All is healed."""
+        self._since = op.index
+
+    def __call__(self, op: Op) -> None:
+        if op.kind is Kind.INVOKE:
+            self._invoked[op.process] = op.index
+            return
+        began = self._invoked.pop(op.process, -1)
+        if self._since is None or began < self._since or op.kind is not Kind.OK:
+            return
+        if op.f in _WRITES:
+            self._written.update(_keys(op.value))
+        elif op.f in _READS:
+            self._read.update(_keys(op.value))
+
+    def missing(self) -> Sequence[str]:
+        if not self.keys:
+            return [] if self._written else ["nothing was written yet"]
+        unwritten = sorted(set(self.keys) - self._written)
+        unread = sorted(set(self.keys) - self._read)
+        return [
+            *([f"not written: {', '.join(unwritten)}"] if unwritten else []),
+            *([f"not read: {', '.join(unread)}"] if unread else []),
+        ]
+
+
+def _keys(value: Value) -> Sequence[str]:
+    """The keys in the value of an ok operation, in each of its forms."""
+    match value:
+        case [["send", key, _]]:
+            return [key]
+        case [["poll", found]]:
+            return list(found)
+        case [str(key), _]:
+            return [key]
+        case str(element):
+            return [element]
+        case _:
+            return []
+
+
+def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
+    """What keeps our own nodes from being whole: who is not ready, what is not in sync."""
+    missing = []
+    for node, address in target.http.items():
+        if ask(address, "/readyz", timeout_seconds=_ANSWER_SECONDS).status != 200:
+            missing.append(f"node {node} is not ready")
+    if missing:
+        return missing
+    brokers = [node for node in target.http if node in target.brokers]
+    return [
+        reason
+        for topic in topics
+        for node in brokers
+        for reason in _out_of_sync(target, node, topic)
+    ]
+
+
+def _out_of_sync(target: Target, node: int, topic: str) -> Sequence[str]:
+    answered = ask(target.http[node], f"/v1/topics/{topic}", timeout_seconds=_ANSWER_SECONDS)
+    if answered.status != 200:
+        return [f"node {node} does not know {topic}"]
+    rows: Sequence[Mapping[str, Any]] = answered.page["partitions"]
+    return [
+        f"{topic}-{row['partition']} has ISR {row['isr']} of {row['replicas']} at node {node}"
+        for row in rows
+        if row["leader"] < 0 or set(row["replicas"]) - set(row["isr"])
+    ]

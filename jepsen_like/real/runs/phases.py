@@ -15,20 +15,16 @@ from random import Random
 
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.faults.fault import Scheduled
-from jepsen_like.faults.nemesis import Nemesis
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Kind, Op
 from jepsen_like.real.clients.client_choice import OpenClient
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.environment import Environment
-from jepsen_like.real.runs.nemesis_thread import NemesisThread
-from jepsen_like.real.runs.observers import Observers
+from jepsen_like.real.runs.observers import Observers, Served, missing_in_cluster
 from jepsen_like.real.runs.outcome import Interrupted, Measured, Ran, Watcher
-from jepsen_like.real.runs.recovery_checks import Served, missing_in_cluster
 from jepsen_like.real.runs.run_options import RunOptions
-from jepsen_like.real.runs.worker_threads import Recording, Workers
-from jepsen_like.workloads.entries import deed
-from jepsen_like.workloads.workload import Workload
+from jepsen_like.real.runs.worker_threads import NemesisThread, Recording, Workers
+from jepsen_like.workloads.workload import Workload, deed
 from wire.zk.designs import DESIGNS
 
 __all__ = ["Phases"]

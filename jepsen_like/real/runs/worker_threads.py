@@ -1,7 +1,8 @@
-"""The processes of a workload: a thread each, which asks what to do, does it, and tells the end.
+"""The threads of a run: one for each process of the workload, and one for the nemesis.
 
-A client whose operation ended as `info` is thrown away: what it sent may still be on its way. Its
-thread goes on with another one, under a process number that was never used.
+A worker asks the workload what to do, does it, and tells how it ended. A client whose operation
+ended as `info` is dropped: what it sent may still be on its way. Its thread goes on with another
+one, under a process number that was never used.
 
 The history is written while the run goes on. An invocation is written before its request leaves,
 and a completion after its answer came, each in its turn: so the order of lines is an order of
@@ -17,13 +18,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import Self
 
+from jepsen_like.faults.nemesis import Nemesis
 from jepsen_like.histories.history import Header, Kind, Op, encode_header, encode_op
 from jepsen_like.real.clients.client_choice import OpenClient
-from jepsen_like.workloads.entries import Entry, completion, invocation
-from jepsen_like.workloads.generator import is_to_be_repeated
-from jepsen_like.workloads.workload import Client, Wish, Workload
+from jepsen_like.workloads.workload import (
+    Client,
+    Entry,
+    Wish,
+    Workload,
+    completion,
+    invocation,
+    is_to_be_repeated,
+)
 
-__all__ = ["Recording", "Workers"]
+__all__ = ["NemesisThread", "Recording", "Workers"]
 
 _NS = 1_000_000_000
 
@@ -168,3 +176,30 @@ class Workers:
                 self._next_process += 1
             self._next_process += 1
             return self._next_process - 1
+
+
+class NemesisThread:
+    def __init__(self, nemesis: Nemesis) -> None:
+        self._nemesis = nemesis
+        self._stop = threading.Event()
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
+        self._playing: Future[None] | None = None
+
+    def start(self) -> None:
+        self._nemesis.begin()
+        self._playing = self._threads.submit(self._run)
+
+    def stop(self) -> None:
+        """No further fault, and all that is in force is healed. Raises what went wrong."""
+        self._stop.set()
+        self._threads.shutdown()
+        if self._playing is not None:
+            self._playing.result()
+
+    def _run(self) -> None:
+        wait_ms: int | None = 0
+        try:
+            while wait_ms is not None and not self._stop.wait(wait_ms / 1000):
+                wait_ms = self._nemesis.play()
+        finally:
+            self._nemesis.end()

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from jepsen_like.clients.admin_client import AdminClient
-from jepsen_like.clients.grouped_client import KafkaClient
+from jepsen_like.clients.admin_client import AdminClient, RegisterClient
 from jepsen_like.clients.log_client import LogClient
-from jepsen_like.clients.register_client import RegisterClient
 from jepsen_like.clients.steps import Clock
 from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import Plan
@@ -13,15 +11,14 @@ from jepsen_like.sim.chaos.register_quorum import RegisterQuorum
 from jepsen_like.sim.chaos.workload_core import OpenClient, PerformsSteps
 from jepsen_like.sim.chaos.workload_stages import ClusterStage, Stage, Timing
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import Workload
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import Workload, WorkloadOptions
 
 __all__ = ["client_opener", "stage_of", "workload_of"]
 
 _QUORUM_WORKLOADS = ("cas-register",)
-_LOG_CLIENTS: Mapping[str, type[LogClient] | type[KafkaClient]] = {
+_LOG_CLIENTS: Mapping[str, type[LogClient]] = {
     **dict.fromkeys(("log", "admin", "observe"), LogClient),
-    "kafka": KafkaClient,
+    "kafka": LogClient,
 }
 
 

@@ -2,7 +2,7 @@
 
 from jepsen_like.histories.history import Op
 from jepsen_like.sim.virtual_time import VirtualTime
-from jepsen_like.workloads.entries import Entry
+from jepsen_like.workloads.workload import Entry
 
 __all__ = ["Recording"]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
-from jepsen_like.faults.injectors import Injector, cannot
+from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.sim.chaos.workload_stages import Timing, quorum_options
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.host import Host

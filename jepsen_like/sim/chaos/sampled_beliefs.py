@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from broker.broker import Broker
 from broker.describe import replica_marks
 from controller.metadata.image import MetadataImage
-from jepsen_like.histories.history import Value
-from jepsen_like.histories.keys import key_of
+from jepsen_like.histories.history import Value, key_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.workload_stages import Stage
-from jepsen_like.workloads.entries import comparable, observation
+from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
 __all__ = ["Observers"]

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.faults.fault import Scheduled
-from jepsen_like.faults.fault_outcomes import FaultOutcome
+from jepsen_like.faults.validity import FaultOutcome
 from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.sim.chaos.plan import Plan
 

@@ -17,9 +17,14 @@ from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.histories.history import Kind
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.quorum.asking import Asking
-from jepsen_like.workloads.entries import completion, invocation
-from jepsen_like.workloads.generator import is_to_be_repeated
-from jepsen_like.workloads.workload import Done, Wish, Workload
+from jepsen_like.workloads.workload import (
+    Done,
+    Wish,
+    Workload,
+    completion,
+    invocation,
+    is_to_be_repeated,
+)
 from quorum.core.effects import Effect, Event
 
 __all__ = ["OpenClient", "PerformsSteps", "Workers"]

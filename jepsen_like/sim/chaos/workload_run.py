@@ -15,11 +15,9 @@ from collections.abc import Callable
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
-from jepsen_like.faults.fault_outcomes import strikes
 from jepsen_like.faults.kinds import kind_and_role
-from jepsen_like.faults.nemesis import Nemesis
-from jepsen_like.faults.roles import Roles
-from jepsen_like.faults.validity import Figures, why_void
+from jepsen_like.faults.nemesis import Nemesis, Roles
+from jepsen_like.faults.validity import Figures, strikes, why_void
 from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.chaos.nemesis_timer import start_nemesis
@@ -35,7 +33,7 @@ from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.violation import Crash
-from jepsen_like.workloads.entries import deed
+from jepsen_like.workloads.workload import deed
 
 __all__ = ["failed", "run_plan"]
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from broker.broker import Broker
 from broker.group_config import OFFSETS_TOPIC
 from controller.controller import Controller
-from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.cluster.clean_stops import CleanStops
 from jepsen_like.sim.cluster.client import Client, ClientSettings, Judge
 from jepsen_like.sim.cluster.cluster_administrator import Admin, AdminSettings

@@ -10,8 +10,7 @@ Draws when and whom from a random stream of its own.
 
 from collections.abc import Mapping
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.histories.history import Value
 from jepsen_like.sim.cluster.cluster import Cluster
 

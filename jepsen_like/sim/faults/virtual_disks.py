@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_processes import start_again
 from jepsen_like.sim.node_disk import DiskFaults

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from jepsen_like.faults.cut_links import CUTS
-from jepsen_like.faults.injectors import Injector, cannot
+from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.struck_messages import MESSAGE_KINDS
+from jepsen_like.faults.message_rules import MESSAGE_KINDS
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_disks import Disks
 from jepsen_like.sim.faults.virtual_links import Links

@@ -3,16 +3,14 @@
     channel   one connection, between the targets and the nodes `others`
     loses     of what was held there: it never arrives (default: false)
 
-The other parameters are those of real runs (`jepsen_like.faults.struck_messages`). The proof is how
+The other parameters are those of real runs (`jepsen_like.faults.message_rules`). The proof is how
 many messages the rules have struck.
 """
 
 from collections.abc import Mapping, Sequence
 
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, proof_of
-from jepsen_like.faults.message_rules import Armed
-from jepsen_like.faults.struck_messages import rules_of
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.faults.message_rules import Armed, rules_of
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.interception import Interception, Matches
 from jepsen_like.sim.network import Message

@@ -11,8 +11,7 @@ beside that; a power failure that costs nothing is counted as a death alone.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from jepsen_like.faults.fault import Fault, Proof
-from jepsen_like.faults.injectors import InForce, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.observer import Observer

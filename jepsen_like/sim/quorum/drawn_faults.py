@@ -11,8 +11,7 @@ from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
-from jepsen_like.faults.fault import Fault
-from jepsen_like.faults.injectors import InForce, Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.histories.history import Value
 from jepsen_like.sim.faults.virtual_processes import WRITES
 from jepsen_like.sim.host import Host

@@ -6,7 +6,7 @@ seed, and scenario tests do what they say.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from jepsen_like.faults.injectors import Injector
+from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.codec import Codec
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry

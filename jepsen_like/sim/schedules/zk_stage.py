@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.partition import Partition
 from controller.zk.zk_metadata import topic_id_of
-from jepsen_like.clients.topic_requests import deletion
+from jepsen_like.clients.admin_client import deletion
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage_clients import Produced, StageClients

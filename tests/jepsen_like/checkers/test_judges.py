@@ -6,7 +6,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import JUDGED, LOOKED_AT
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import Operation
-from jepsen_like.checkers.shrink import smallest
+from jepsen_like.checkers.search import smallest
 from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, compose
 from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
 from jepsen_like.workloads.registry import WORKLOADS

@@ -8,7 +8,7 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.operations import operations
-from jepsen_like.checkers.queue_columns import NOTHING, Ends, QueueColumns
+from jepsen_like.checkers.queue_columns import NOTHING, QueueColumns, QueueEnds
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Outcome, Verdict
@@ -213,7 +213,7 @@ def coded_otherwise(columns: QueueColumns) -> QueueColumns:
     """The same values, the last of them first."""
     last = len(columns.values) - 1
 
-    def recoded(ends: Ends) -> Ends:
+    def recoded(ends: QueueEnds) -> QueueEnds:
         return replace(ends, value=np.where(ends.value == NOTHING, NOTHING, last - ends.value))
 
     return QueueColumns(

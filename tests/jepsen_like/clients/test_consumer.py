@@ -3,8 +3,7 @@
 from random import Random
 
 from jepsen_like.clients.consumer import Consumer
-from jepsen_like.clients.known_leaders import Leaders
-from jepsen_like.clients.steps import Ask
+from jepsen_like.clients.steps import Ask, Leaders
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done
 from tests.jepsen_like.clients.played import Played, fetched

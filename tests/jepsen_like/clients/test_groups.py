@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from jepsen_like.clients.groups import Groups
-from jepsen_like.clients.known_leaders import Leaders
-from jepsen_like.clients.steps import Ask
+from jepsen_like.clients.steps import Ask, Leaders
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done
 from tests.jepsen_like.clients.played import Played

@@ -5,9 +5,8 @@ from random import Random
 
 import pytest
 
-from jepsen_like.clients.known_leaders import Leaders
 from jepsen_like.clients.producer import Producer
-from jepsen_like.clients.steps import Ask
+from jepsen_like.clients.steps import Ask, Leaders
 from jepsen_like.histories.history import Kind
 from tests.jepsen_like.clients.played import Played, led, produced
 from wire.batch import read_header

@@ -7,8 +7,8 @@ import pytest
 from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.faults.fault import Role
-from jepsen_like.real.runs.admitted import ADMITTED, admitted_by, whose_document, why_admitted
 from jepsen_like.real.runs.fault_plan import schedule_of
+from jepsen_like.real.runs.outcome import ADMITTED, admitted_by, whose_document, why_admitted
 from jepsen_like.real.runs.run_options import RunOptions
 from quorum.node.engines import ENGINES, NATIVE, RAFTOS
 from wire.zk.designs import DESIGNS

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from jepsen_like.histories.history import Kind, Op, Value
-from jepsen_like.real.runs.recovery_checks import Served
+from jepsen_like.real.runs.observers import Served
 
 SENT: Value = [["send", "chaos-0", [9, 4]]]
 POLLED: Value = [["poll", {"chaos-0": [[9, 4]]}]]

@@ -7,13 +7,10 @@ from random import Random
 
 import pytest
 
-from jepsen_like.faults.fault import Fault, Role, Scheduled
-from jepsen_like.faults.injectors import InForce, Injector, proof_of
-from jepsen_like.faults.nemesis import Nemesis
-from jepsen_like.faults.roles import Roles
+from jepsen_like.faults.fault import Fault, InForce, Injector, Role, Scheduled, proof_of
+from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Header, read_history
-from jepsen_like.real.runs.nemesis_thread import NemesisThread
-from jepsen_like.real.runs.worker_threads import Recording
+from jepsen_like.real.runs.worker_threads import NemesisThread, Recording
 
 
 def played(

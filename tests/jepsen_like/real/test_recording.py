@@ -7,8 +7,7 @@ from pathlib import Path
 
 from jepsen_like.histories.history import Header, Kind, Op, read_history
 from jepsen_like.real.runs.worker_threads import Recording
-from jepsen_like.workloads.entries import completion, deed, invocation, observation
-from jepsen_like.workloads.workload import Done, Wish
+from jepsen_like.workloads.workload import Done, Wish, completion, deed, invocation, observation
 
 HEADER = Header(workload="log", seed=3, options={"idempotent": True})
 SEND = Wish(f="send", value=[["send", "chaos-0", 1]])

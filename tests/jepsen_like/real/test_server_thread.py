@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jepsen_like.real.free_ports import free_ports
-from jepsen_like.real.server_thread import ServerThread, Streams
+from jepsen_like.real.relay import ServerThread, Streams
 
 HOST = "127.0.0.1"
 

@@ -7,8 +7,7 @@ import pytest
 
 from jepsen_like.histories.history import Header, Kind, Op, read_history
 from jepsen_like.real.runs.worker_threads import Recording, Workers
-from jepsen_like.workloads.generator import UNTIL_CAUGHT_UP
-from jepsen_like.workloads.workload import Done, NewTopic, Wish
+from jepsen_like.workloads.workload import UNTIL_CAUGHT_UP, Done, NewTopic, Wish
 
 Answer = Callable[[Wish], Done]
 OK = Done(kind=Kind.OK)

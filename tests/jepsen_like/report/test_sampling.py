@@ -4,9 +4,7 @@ import numpy as np
 
 from jepsen_like.checkers.operations import operations
 from jepsen_like.histories.history import Kind
-from jepsen_like.report.bars import Bars
-from jepsen_like.report.clock import Clock
-from jepsen_like.report.sampling import drawn
+from jepsen_like.report.bars import Bars, Clock, drawn
 from tests.jepsen_like.report.recorded import Recorded
 
 LIMIT = 200

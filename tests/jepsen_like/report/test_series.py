@@ -6,10 +6,8 @@ import pytest
 from jepsen_like.checkers.log_columns import FAIL, INFO, OK
 from jepsen_like.checkers.operations import operations
 from jepsen_like.histories.history import Kind
-from jepsen_like.report.bands import bands_and_marks
-from jepsen_like.report.bars import Bars
-from jepsen_like.report.clock import Clock
-from jepsen_like.report.recovery import recoveries
+from jepsen_like.report.bands import bands_and_marks, recoveries
+from jepsen_like.report.bars import Bars, Clock
 from jepsen_like.report.series import series_of
 from tests.jepsen_like.report.recorded import Recorded
 

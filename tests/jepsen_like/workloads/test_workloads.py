@@ -8,10 +8,14 @@ from dataclasses import replace
 import pytest
 
 from jepsen_like.histories.history import Kind, Op, Value
-from jepsen_like.workloads.generator import UNTIL_CAUGHT_UP, is_to_be_repeated
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import Wish, Workload
-from jepsen_like.workloads.workload_options import WorkloadOptions
+from jepsen_like.workloads.workload import (
+    UNTIL_CAUGHT_UP,
+    Wish,
+    Workload,
+    WorkloadOptions,
+    is_to_be_repeated,
+)
 
 OPTIONS = WorkloadOptions(seed=7)
 ROUNDS = 400

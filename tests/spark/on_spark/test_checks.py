@@ -9,10 +9,10 @@ import pytest
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Header, Kind, MalformedHistory
 from spark.checks import UnreadableTable, check, reason_of
-from spark.checksums import SummedUp, summed_up
 from spark.convert import Sizes, convert
 from spark.plan import Plan, Thresholds
 from spark.session import Settings, SparkUnavailable, one_master, session
+from spark.table_files import SummedUp, summed_up
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import judged_alone, same
 from tests.spark.conftest import SETTINGS
@@ -138,7 +138,7 @@ def test_master_is_that_of_spark_submit_unless_another_one_is_named(submitted: s
 
 TRACEBACK = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "spark/row_groups.py", line 47, in read
+  File "spark/table_files.py", line 47, in read
 {}
 
 \tat org.apache.spark.api.python.BasePythonRunner

@@ -4,14 +4,14 @@ A register is a topic's config, as in the workload of that name.
 """
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
-from jepsen_like.clients.topic_requests import register_write
+from jepsen_like.clients.admin_client import register_write
 from jepsen_like.histories.history import Kind
 from jepsen_like.sim.cluster.client import TOPIC
 from jepsen_like.sim.schedules.production import Production
 from jepsen_like.sim.schedules.stage import Stage
 from jepsen_like.sim.schedules.stage_clients import StageClients
 from jepsen_like.sim.schedules.stage_settings import WAIT_MS
-from jepsen_like.workloads.register import CONFIG
+from jepsen_like.workloads.metadata_workloads import CONFIG
 from wire.errors import ErrorCode
 from wire.messages.configs import IncrementalAlterConfigsResponse
 from wire.messages.partitions import (

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from jepsen_like.real.address_rewriting import AddressRewriters, redirected
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.signposts import Signposts, redirected
 from wire.api_table import API_VERSIONS_KEY
 from wire.apis import decode_request, decode_response, encode_response
 from wire.framing import with_length
@@ -123,7 +123,7 @@ def answered(request: Any) -> list[bytes]:
 
 def test_a_client_is_led_to_the_proxies(broker: tuple[str, int]) -> None:
     port = next(free_ports())
-    with Signposts({1: broker}, {1: port}, PROXIES), Client([("127.0.0.1", port)]) as client:
+    with AddressRewriters({1: broker}, {1: port}, PROXIES), Client([("127.0.0.1", port)]) as client:
         for _ in range(2):
             answer = client.ask(MetadataRequest(topics=()), MetadataResponse)
             assert [each.host for each in answer.brokers] == ["proxy", "proxy", "far.away"]
@@ -132,5 +132,5 @@ def test_a_client_is_led_to_the_proxies(broker: tuple[str, int]) -> None:
 def test_a_port_that_is_taken_is_told_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match="in use"), Signposts({1: ("b", 1)}, {1: port}, {}):
+        with pytest.raises(OSError, match="in use"), AddressRewriters({1: ("b", 1)}, {1: port}, {}):
             pass

@@ -1,11 +1,11 @@
 """What a proxy does to bytes that go one way between two nodes, and the counts that prove it.
 
-A flow is what one node says to another: its requests on its own links, and its answers on theirs.
-A cut of the flow from 1 to 2 therefore lets 2's requests arrive at 1 and loses the answers, and
-never lets 1's requests arrive. What is cut waits, as TCP would send it again: it arrives when the
-cut heals, even if who asked has long given up.
+A flow is all that one node says to another: its requests on its own links, and its answers on the
+other's. A cut of the flow from 1 to 2 therefore lets 2's requests arrive at 1 and loses the
+answers, and never lets 1's requests arrive. A frame that meets a cut waits, as TCP would send it
+again: it arrives when the cut heals, even if the asker has long given up.
 
-Several faults may lie on a flow at a time; each counts for itself.
+Several impairments may lie on a flow at a time; each counts for itself.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ __all__ = [
     "Delay",
     "Flow",
     "Flows",
+    "Impairment",
     "Imposed",
     "Refuse",
     "SlowClose",
-    "Trouble",
 ]
 
 
@@ -61,14 +61,14 @@ class SlowClose:
     delay_ms: int
 
 
-Trouble = Cut | Delay | Bandwidth | Refuse | SlowClose
+Impairment = Cut | Delay | Bandwidth | Refuse | SlowClose
 
 
 @dataclass(slots=True, eq=False)
 class Imposed:
-    """A trouble that lies on some flows, until it is lifted."""
+    """A impairment that lies on some flows, until it is lifted."""
 
-    trouble: Trouble
+    impairment: Impairment
     ways: frozenset[Way]
     counts: Counter[str] = field(default_factory=Counter)  # what it did, by kind
 
@@ -79,7 +79,7 @@ class Imposed:
     def describe(self) -> str:
         """`cut 4 flows: 12 frames waited, 3 connections waited`."""
         did = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
-        name = type(self.trouble).__name__.lower()
+        name = type(self.impairment).__name__.lower()
         return f"{name} on {len(self.ways)} flows: {did or 'nothing came'}"
 
 
@@ -113,19 +113,21 @@ class Flow:
         """How much later a frame that comes now shall go."""
         total_ms = 0
         for each in self._having(Delay):
-            assert isinstance(each.trouble, Delay)
+            assert isinstance(each.impairment, Delay)
             each.counts["frames delayed"] += 1
-            total_ms += each.trouble.delay_ms + self._random.randint(0, each.trouble.jitter_ms)
+            total_ms += each.impairment.delay_ms + self._random.randint(
+                0, each.impairment.jitter_ms
+            )
         return total_ms / 1000
 
     def room_seconds(self, size_bytes: int, now_seconds: float) -> float:
         """How long a frame of this size must wait for its turn on a narrow flow."""
         wait_seconds = 0.0
         for each in self._having(Bandwidth):
-            assert isinstance(each.trouble, Bandwidth)
+            assert isinstance(each.impairment, Bandwidth)
             each.counts["frames slowed"] += 1
             begins = max(self._busy_until, now_seconds)
-            self._busy_until = begins + size_bytes / each.trouble.bytes_per_second
+            self._busy_until = begins + size_bytes / each.impairment.bytes_per_second
             wait_seconds = max(wait_seconds, self._busy_until - now_seconds)
         return wait_seconds
 
@@ -133,13 +135,13 @@ class Flow:
         """How much later the end of a connection shall be told."""
         total_ms = 0
         for each in self._having(SlowClose):
-            assert isinstance(each.trouble, SlowClose)
+            assert isinstance(each.impairment, SlowClose)
             each.counts["closes told late"] += 1
-            total_ms += each.trouble.delay_ms
+            total_ms += each.impairment.delay_ms
         return total_ms / 1000
 
-    def _having(self, kind: type[Trouble]) -> Iterator[Imposed]:
-        return (each for each in self.imposed if isinstance(each.trouble, kind))
+    def _having(self, kind: type[Impairment]) -> Iterator[Imposed]:
+        return (each for each in self.imposed if isinstance(each.impairment, kind))
 
 
 class Flows:
@@ -154,8 +156,8 @@ class Flows:
             self._flows[way] = Flow(self._random)
         return self._flows[way]
 
-    def impose(self, trouble: Trouble, ways: Collection[Way]) -> Imposed:
-        imposed = Imposed(trouble, frozenset(ways))
+    def impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
+        imposed = Imposed(impairment, frozenset(ways))
         for way in imposed.ways:
             self[way].imposed.append(imposed)
             self[way].changed()

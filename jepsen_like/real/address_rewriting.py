@@ -1,23 +1,22 @@
-"""In front of brokers that somebody else runs: they seem to say that they listen somewhere else.
+"""Rewrites the addresses that brokers of somebody else's cluster advertise.
 
-A client learns where brokers are from brokers. To lead it through proxies, every answer that names
+A client learns from brokers where brokers are. To lead it through proxies, every answer that names
 an address must name the proxy's instead; nothing else is touched. An answer in a version that we
 cannot read goes on as it came, and its client then goes past the proxies.
 
-    client -> proxy (faults) -> signpost (addresses) -> broker
+    client -> proxy (faults) -> rewriter (addresses) -> broker
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from struct import Struct
 from typing import Any, Self
 
-from jepsen_like.real.server_thread import ServerThread, Streams
+from jepsen_like.real.relay import LENGTH, ServerThread, Streams, read_frame
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
-from wire.framing import FRAME_BYTES_MAX
 from wire.message import replace
 from wire.messages.fetching import FetchResponse
 from wire.messages.groups import FindCoordinatorResponse
@@ -26,10 +25,9 @@ from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["Signposts", "redirected"]
+__all__ = ["AddressRewriters", "redirected"]
 
 Address = tuple[str, int]
-_LENGTH = Struct(">i")
 _HEADER = Struct(">hhi")  # of a request: api key, version, correlation id
 # Those whose answers name brokers. Produce and Fetch do it to say who leads (KIP-951).
 _NAMING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0}  # api key, and the first version that does
@@ -55,26 +53,24 @@ def _renamed(body: Any, proxies: Mapping[int, Address]) -> Any:
         return replace(each, host=host, port=port)
 
     match body:
-        case MetadataResponse(brokers=brokers):
-            return replace(body, brokers=tuple(elsewhere(each, each.node_id) for each in brokers))
+        case MetadataResponse(brokers=named):
+            return replace(body, brokers=tuple(elsewhere(each, each.node_id) for each in named))
         case DescribeClusterResponse(brokers=named):
             return replace(body, brokers=tuple(elsewhere(each, each.broker_id) for each in named))
-        case FindCoordinatorResponse(coordinators=found):
-            return replace(
-                body, coordinators=tuple(elsewhere(each, each.node_id) for each in found)
-            )
-        case ProduceResponse(node_endpoints=ends) | FetchResponse(node_endpoints=ends):
-            return replace(
-                body, node_endpoints=tuple(elsewhere(each, each.node_id) for each in ends)
-            )
+        case FindCoordinatorResponse(coordinators=named):
+            named = tuple(elsewhere(each, each.node_id) for each in named)
+            return replace(body, coordinators=named)
+        case ProduceResponse(node_endpoints=named) | FetchResponse(node_endpoints=named):
+            named = tuple(elsewhere(each, each.node_id) for each in named)
+            return replace(body, node_endpoints=named)
         case _:
             return body
 
 
-class Signposts:
+class AddressRewriters:
     """Entering it listens, on one port for each broker; leaving it closes every connection.
 
-    `proxies` says where each broker shall seem to be, by its id.
+    `proxies`: the address that each broker, by its id, shall seem to have.
     """
 
     def __init__(
@@ -89,7 +85,7 @@ class Signposts:
         accepts = {
             ports[node_id]: partial(self._accept, address) for node_id, address in brokers.items()
         }
-        self._servers = ServerThread("signposts", host, accepts)
+        self._servers = ServerThread("address-rewriters", host, accepts)
 
     def __enter__(self) -> Self:
         self._servers.__enter__()
@@ -110,16 +106,16 @@ class Signposts:
         except OSError:
             return
         naming: deque[tuple[int, int, int]] = deque()
-        ways = [
+        tasks = [
             asyncio.create_task(self._requests(client[0], broker[1], naming)),
             asyncio.create_task(self._answers(broker[0], client[1], naming)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             broker[1].close()
 
     async def _requests(
@@ -128,8 +124,8 @@ class Signposts:
         sink: asyncio.StreamWriter,
         naming: deque[tuple[int, int, int]],
     ) -> None:
-        """Remembers those whose answers name brokers: answers come in the order of requests."""
-        async for frame in _frames(source):
+        """Remembers requests whose answers name brokers: answers come in the order of requests."""
+        while (frame := await read_frame(source)) is not None:
             api_key, version, correlation_id = _HEADER.unpack_from(frame)
             if version >= _NAMING.get(api_key, version + 1):
                 naming.append((correlation_id, api_key, version))
@@ -141,28 +137,14 @@ class Signposts:
         sink: asyncio.StreamWriter,
         naming: deque[tuple[int, int, int]],
     ) -> None:
-        async for frame in _frames(source):
-            (correlation_id,) = _LENGTH.unpack_from(frame)
-            told = frame
+        while (frame := await read_frame(source)) is not None:
+            (correlation_id,) = LENGTH.unpack_from(frame)  # it has the form of a length
             if naming and naming[0][0] == correlation_id:
                 _, api_key, version = naming.popleft()
-                told = redirected(frame, api_key, version, self._proxies)
-            await _write(sink, told)
-
-
-async def _frames(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Until the connection ends, or holds no frames."""
-    try:
-        while True:
-            (length,) = _LENGTH.unpack(await source.readexactly(_LENGTH.size))
-            if not _LENGTH.size <= length <= FRAME_BYTES_MAX:
-                return
-            yield await source.readexactly(length)
-    except (asyncio.IncompleteReadError, OSError):
-        return
+                frame = redirected(frame, api_key, version, self._proxies)
+            await _write(sink, frame)
 
 
 async def _write(sink: asyncio.StreamWriter, frame: bytes) -> None:
-    sink.write(_LENGTH.pack(len(frame)))
-    sink.write(frame)
+    sink.writelines((LENGTH.pack(len(frame)), frame))
     await sink.drain()
