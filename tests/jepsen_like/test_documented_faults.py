@@ -31,7 +31,7 @@ def test_the_page_tells_the_proof_of_every_kind_and_what_only_virtual_time_has()
 
 
 def test_the_page_of_the_simulator_names_what_it_cannot_do() -> None:
-    told = SIMULATED.split("What a run does not have: ")[1].split(";")[0]
+    told = SIMULATED.split("These kinds are not simulated: ")[1].split(";")[0]
     assert set(re.findall(r"`([^`]+)`", told)) == {
         kind for kind in KINDS if KINDS[kind].not_simulated
     }
