@@ -206,6 +206,7 @@ def format_node(
         )
     own = voters.get(config.node_id)
     fresh = [path for path in paths if path not in done]
+    now_ms = time.time_ns() // 1_000_000
     for path in fresh:
         is_voters = own is not None and path == str(config.metadata_dir)
         format_directory(
@@ -214,10 +215,6 @@ def format_node(
             node_id=config.node_id,
             directory_id=own.key.directory_id if own is not None and is_voters else None,
             bootstrap=tuple(map(encode_record, first.records())),
-            first_voters=_first_voters_file(voters) if is_voters else b"",
+            first_voters=format_first_voters(voters, timestamp_ms=now_ms) if is_voters else b"",
         )
     return fresh
-
-
-def _first_voters_file(voters: VoterSet) -> bytes:
-    return format_first_voters(voters, timestamp_ms=time.time_ns() // 1_000_000)
