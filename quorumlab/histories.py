@@ -51,7 +51,7 @@ _HOME = ".quorumlab"  # the directory that we make beside a history
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How a history shall be judged, as its reader knows better than it says itself."""
+    """The reader's own knowledge of how a history shall be judged, which wins over its header."""
 
     model: str | None = None
     initial: Sequence[Value] = ()  # [value] that registers begin with
@@ -76,7 +76,7 @@ class Found:
 
     @property
     def void(self) -> Sequence[str]:
-        """Why the run that made it proves nothing, as it said itself. Raises `Failed`."""
+        """Why the run proves nothing, as it said itself. Raises `Failed`."""
         return void_of(self.path)
 
 
@@ -107,8 +107,8 @@ def _read(path: Path, asked: Asked) -> History:
 
 @contextmanager
 def _many_objects() -> Iterator[None]:
-    """What is made here stays, and has no cycles: to look for these again and again would take as
-    long as the reading itself."""
+    """Objects that are made here stay, and have no cycles: to look for these again and again would
+    take as long as the reading itself."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -120,9 +120,9 @@ def _many_objects() -> Iterator[None]:
 
 
 def void_of(history: Path) -> Sequence[str]:
-    """Why its run proves nothing. A run that was interrupted has left no verdict.
+    """Returns why the run of a history proves nothing. An interrupted run has left no verdict.
 
-    Raises `Failed` where it has left one that cannot be read.
+    Raises `Failed` for a verdict that cannot be read.
     """
     verdict = history.parent / VERDICT
     if history.name != HISTORY or not verdict.exists():
@@ -178,7 +178,7 @@ def tables_of(
 
 
 def _place(history: Path) -> Path | None:
-    """Where its table lies, or shall; None: nowhere beside it."""
+    """Returns where the table of a history lies, or shall; None: nowhere beside it."""
     from spark.convert import made_of
 
     path = history.parent / _HOME / f"{history.name}{TABLE}"

@@ -21,7 +21,7 @@ _VOTERS = "quorumlab.raftos.voters"
 def raftos_addresses(
     given: Mapping[str, str], roles: frozenset[str], voters: Sequence[Endpoint]
 ) -> dict[int, tuple[str, int]]:
-    """By node id; empty with our own engine, and on brokers, which follow either engine alike."""
+    """Returns them by node id; none with our own engine, or on brokers, which follow both alike."""
     engine = given.get(_ENGINE, NATIVE)
     if engine not in ENGINES:
         raise ConfigError(f"{_ENGINE}={engine}: must be one of {', '.join(ENGINES)}")
@@ -69,7 +69,7 @@ class ConfigError(ValueError):
 
 
 def design_of(given: Mapping[str, str]) -> Design | None:
-    """None for a node of a quorum. Raises ConfigError."""
+    """Returns None for a node of a quorum. Raises ConfigError."""
     name = given.get("quorumlab.design", "quorum")
     if "zookeeper.connect" not in given:
         if name != "quorum":

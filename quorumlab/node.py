@@ -81,7 +81,7 @@ class Node(NodeParts):
         return await self._exit.__aexit__(kind, error, trace)
 
     async def run(self) -> Stop:
-        """Until the node has stopped, for whatever reason."""
+        """Runs until the node has stopped, for whatever reason."""
         stop = await self.driver.run(self.member)
         if self.broker is not None:
             self.driver.broker_epoch = self.broker.broker_epoch

@@ -38,7 +38,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def say_if_heard(text: str, stream: TextIO | None = None) -> None:
-    """As `say`, but goes on where nobody reads the output: the text is dropped."""
+    """Says it as `say` does, but drops the text where nobody reads the output."""
     stream = stream or sys.stdout
     try:
         say(text, stream)
@@ -61,12 +61,13 @@ def complain(found: object) -> None:
 
 
 def one_line(text: str) -> str:
-    """As it is, or quoted: what others wrote may break lines, and more on a terminal."""
+    """Quotes a text that is not printable: what others wrote may break lines, and more on a
+    terminal."""
     return text if text.isprintable() else json.dumps(text)
 
 
 def say_settings(settings: Mapping[str, str]) -> None:
-    """What a local cluster has otherwise than Kafka, on as few lines as it takes."""
+    """Says in what a local cluster differs from Kafka, on as few lines as it takes."""
     pairs = ", ".join(f"{key}={value}" for key, value in settings.items())
     text = f"time-outs other than Kafka's: {pairs}"
     say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
@@ -154,7 +155,7 @@ def _ids(brokers: Sequence[int] | None) -> str:
 
 
 def number_of(count: int, thing: str, things: str = "") -> str:
-    """As in "1 batch" and "2 batches"; `things` where an s does not make the plural."""
+    """Says "1 batch" or "2 batches"; `things` is the plural where an s does not make it."""
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 

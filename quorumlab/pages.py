@@ -108,7 +108,7 @@ def _take_over(last: TakeOver | None) -> dict[str, int | None]:
 
 
 def _image(node: NodeParts) -> MetadataImage:
-    """What this node knows to be committed."""
+    """The metadata that this node knows to be committed."""
     if node.controller is not None:
         return node.controller.image
     if node.broker is not None:
@@ -145,7 +145,7 @@ def _known_metadata(node: NodeParts) -> dict[str, Any]:
 
 
 async def _current_metadata(node: NodeParts) -> Answer:
-    """In a ZooKeeper design, ZooKeeper is read: a broker may hear of a change late, or never."""
+    """Reads ZooKeeper in its designs: there a broker may hear of a change late, or never."""
     if node.zk is None:
         return Answer.json(_known_metadata(node))
     read = await node.zk.read_cluster(node.driver, None, wait_seconds=_READING_SECONDS)
@@ -213,7 +213,7 @@ async def _topic(node: NodeParts, name: str) -> Answer:
 
 
 def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) -> Mapping[str, int]:
-    """What a broker knows of its own replica."""
+    """Tells what a broker knows of its own replica."""
     if node.broker is None:
         return {}
     from quorumlab import broker_side

@@ -17,7 +17,7 @@ SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones
 
 
 class _Transport(Protocol):
-    """What is used of `asyncio.Transport`."""
+    """The part of `asyncio.Transport` that is used."""
 
     def write(self, data: bytes | memoryview, /) -> None: ...
 

@@ -25,7 +25,7 @@ NOT_WHOLE = (struct_error, IndexError, UnicodeDecodeError)
 
 
 def unreadable(buffer: bytes, error: Exception) -> Malformed:
-    """What a reader raises instead of an error of `NOT_WHOLE`."""
+    """A reader raises this instead of an error of `NOT_WHOLE`."""
     if isinstance(error, UnicodeDecodeError):
         return Malformed(f"a string is not UTF-8: {error}")
     return _ended(len(buffer))
@@ -36,7 +36,7 @@ def _ended(size: int) -> Malformed:
 
 
 def _bad_size(name: str, length: int, left: int) -> Malformed:
-    """Of a string, or of bytes that are not there."""
+    """Says what is wrong with the length of a string or of bytes."""
     if length == -1:
         return Malformed(f"{name} is null, where no null may be")
     if length < 0:
@@ -79,7 +79,7 @@ def _read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _skip_tags(buffer: bytes, position: int) -> int:
-    """Behind tagged fields none of which is known; the position is that of their count."""
+    """Skips tagged fields none of which is known; `position` is that of their count."""
     count, position = read_uvarint(buffer, position)
     for _ in range(count):
         _, _, position = _read_tag(buffer, position)

@@ -59,8 +59,8 @@ def planned(
     partitions: Sequence[int],
     timeouts: Sequence[str],
 ) -> list[CellKey]:
-    """In the order in which they are made. Defaults are measured at one size, the one nearest 100:
-    a time-out is as long with any."""
+    """Returns the cells in the order in which they are made. Defaults are measured at one size, the
+    one nearest 100: a time-out is as long with any."""
     sizes = sorted(set(partitions))
     of_defaults = min(sizes, key=lambda size: abs(size - 100))
     keys = [
@@ -79,7 +79,7 @@ def planned(
 
 
 def _wave(key: CellKey) -> int:
-    """Three waves: failures at quick sizes, changes at quick sizes and defaults, all the rest."""
+    """First failures at quick sizes, then changes and defaults at quick sizes, then the rest."""
     is_failure = key.experiment in ("broker-crash", "controller-failover")
     if key.timeouts == "equal" and key.partitions <= 1000:
         return 0 if is_failure else 1
@@ -115,7 +115,7 @@ def within(
 
 
 class Interrupted(Exception):
-    """Somebody wants it to end; what is measured is kept."""
+    """The user wants the comparison to end; it keeps what is measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +170,6 @@ class Comparison:
 
 
 def describe_plan(plan: Plan, measured: int) -> list[str]:
-    """For people, before anything is begun."""
     lines = [f"{len(plan.cells)} cells to measure, about {max(1, round(plan.seconds / 60))} min"]
     if measured:
         lines[0] += f"; {measured} are there already"

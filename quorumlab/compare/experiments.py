@@ -52,7 +52,7 @@ class Experiment:
     needs_data: bool = False  # replicas that fetch, or a client
 
     def why_not(self, subject: Subject) -> str:
-        """Why `subject` cannot take part, in one sentence; nothing if it can."""
+        """Returns why `subject` cannot take part, in one sentence; nothing if it can."""
         if self.needs_zookeeper and not subject.has_zookeeper:
             return f"{subject.name} has no ZooKeeper"
         if self.needs_controller and not subject.has_controller:
@@ -189,7 +189,7 @@ def topics_for(placed: Sequence[tuple[int, ...]]) -> Iterator[Topic]:
 
 
 def place_of(topics: Sequence[Topic], partition: int) -> tuple[int, int]:
-    """Which of `topics`, and which partition of it."""
+    """Returns the number of the topic among `topics`, and of the partition in it."""
     number, index = divmod(partition, PER_TOPIC)
     assert index < len(topics[number].placed), (partition, len(topics))
     return number, index

@@ -53,7 +53,7 @@ class Phase:
 
 
 def milestone_of(node: int, told: Mapping[str, Any]) -> Milestone:
-    """As `/v1/milestones` has it."""
+    """Reads one entry of `/v1/milestones`."""
     return Milestone(
         node=node,
         at_ns=int(told["at_ns"]),
@@ -73,12 +73,13 @@ def phases_of(
     failed_nodes: Collection[int] = (),
     at_least: int | None = None,
 ) -> dict[str, Phase]:
-    """By step. `partitions`: how many must be counted; `brokers`: those that live.
+    """Returns the phase of each step. `partitions` must be counted, on the `brokers` that live.
 
-    If all has come to its end and fewer were counted, but `at_least` so many, the last one counts.
+    If a step has come to its end with fewer counted, but `at_least` so many, its last milestone
+    counts.
 
-    Milestones that name another cause than one of `causes`, or another broker than one that was
-    `failed_nodes`, are about something else.
+    A milestone that names another cause than `causes`, or another broker than `failed_nodes`, is
+    about something else.
     """
     since = sorted(
         (
@@ -139,7 +140,7 @@ def _done_ns(
 def _counted_ns(
     of_step: Sequence[Milestone], *, partitions: int, at_least: int | None
 ) -> int | None:
-    """When so many have been counted."""
+    """Returns when the milestones had counted so many partitions."""
     counted = 0
     for each in of_step:
         counted += each.count
@@ -169,10 +170,11 @@ def difference(
     roles: Mapping[int, str],
     restarted: Collection[int] = (),
 ) -> dict[str, dict[str, int]]:
-    """By role, sorted by name; what has not moved is left out.
+    """Returns what each role has counted more, sorted by name; a count that has not moved is left
+    out.
 
-    A node that is gone has nothing more to say, and one that was restarted counts from 0: what
-    they did until then is not known, and not in the sum.
+    A node that is gone has nothing more to say, and one that was restarted counts from 0: what they
+    did until then is not known, and not in the sum.
     """
     summed: dict[str, dict[str, int]] = {}
     for node, counts in sorted(after.items()):

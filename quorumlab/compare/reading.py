@@ -37,7 +37,7 @@ class ReadBack:
 def lost(
     acknowledged: Iterable[Acknowledged], found: Mapping[int, Mapping[int, int]]
 ) -> list[Acknowledged]:
-    """What is not where it was acknowledged, in the partitions that were read."""
+    """Returns records that are not where they were acknowledged, in partitions that were read."""
     return [
         each
         for each in acknowledged
@@ -149,7 +149,7 @@ class _Reader:
         )
 
     def _ask_another(self, partition: int) -> None:
-        """Any broker: replicas may have moved since they were placed."""
+        """Asks the next broker: replicas may have moved since they were placed."""
         self.answering.discard(partition)
         known = self.left.get(partition)
         if known is not None:

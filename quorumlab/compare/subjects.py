@@ -75,12 +75,13 @@ class Subject:
 
     @property
     def admits_loss(self) -> str:
-        """Why the design's document says that it may lose what it acknowledged; else nothing."""
+        """Returns why the design's document says that it may lose acknowledged records; else
+        nothing."""
         return ADMITTED.get(whose_document(self.design, self.engine), {}).get("lost-write", "")
 
 
 def subjects(designs: Sequence[str], engines: Sequence[str]) -> Iterator[Subject]:
-    """In the order of ALL_DESIGNS; an engine is a choice of the quorum alone."""
+    """Yields subjects in the order of ALL_DESIGNS; only the quorum has a choice of engines."""
     for design in ALL_DESIGNS:
         if design not in designs:
             continue
@@ -108,7 +109,7 @@ def settings_of(
 
 
 def silence_ms(subject: Subject, settings: Mapping[str, str]) -> int:
-    """How long a broker may be silent before it is given up."""
+    """Returns how long a broker may be silent before it is given up."""
     if subject.has_zookeeper:
         return int(settings.get("zookeeper.session.timeout.ms", _ZOOKEEPER_DEFAULT_MS))
     return int(settings.get("broker.session.timeout.ms", _BROKER_DEFAULT_MS))

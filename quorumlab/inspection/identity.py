@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(slots=True, kw_only=True)
 class Identity:
-    """What is not known is None or empty. Offsets are inclusive at the start, exclusive ends."""
+    """An unknown value is None or empty. Offsets are inclusive at the start, ends exclusive."""
 
     path: str
     what: str

@@ -155,7 +155,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is None, empty or unbounded selects everything."""
+    """A criterion that is None, empty or unbounded selects everything."""
 
     types: frozenset[str] = frozenset()
     topic: str | None = None
@@ -172,7 +172,7 @@ class Selection:
         return bare != Selection()
 
     def may_take(self, type_: str, offset: int, timestamp_ms: int) -> bool:
-        """As far as type, place and time go."""
+        """Decides by type, place and time alone."""
         return (
             (not self.types or type_ in self.types)
             and offset in self.offsets
@@ -191,9 +191,9 @@ class Selection:
     def rows(
         self, block: PartitionBlock, first: Entry, name_of: Callable[[bytes], str | None]
     ) -> Flags:
-        """Which rows of a block are taken, an expression aside; `first` is its first record.
+        """Selects rows of a block, an expression aside; `first` is the block's first record.
 
-        `name_of` a topic's id. All records of a batch of metadata have one timestamp.
+        `name_of` maps a topic's id. All records of a batch of metadata have one timestamp.
         """
         inside = min(max(first.offset, self.offsets.start), first.offset + len(block) - 1)
         if not self.may_take(first.type, inside, first.timestamp_ms):

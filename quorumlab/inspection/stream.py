@@ -87,7 +87,7 @@ def _still_there(segment: Path) -> Iterator[Batch | Damage]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """Where the batches that were read so far end."""
+    """The end of the batches that were read so far."""
 
     next_offset: int = -1
     epoch: int = -1
@@ -95,7 +95,7 @@ class _End:
 
 
 def segments_from(segments: Sequence[Path], offset: int) -> Sequence[Path]:
-    """Without those that end before `offset`: a segment is named after its first one."""
+    """Drops segments that end before `offset`: a segment is named after its first one."""
     bases = [_base_offset(path) or 0 for path in segments]
     first = max((at for at, base in enumerate(bases) if base <= offset), default=0)
     return segments[first:]
@@ -137,7 +137,8 @@ def _damaged(batch: Batch, offset: int, rule: str, problem: str) -> Damage:
 
 
 def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
-    """From a header to a footer, offsets counted from 0, all in one epoch: that of the name."""
+    """A snapshot goes from a header to a footer; its offsets count from 0, its epoch is in its
+    name."""
     epoch = snapshot_id(path)[1] or None  # a copy may be called something else
     end, position = _End(next_offset=0), 0
     types: list[type] = []

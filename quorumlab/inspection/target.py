@@ -100,7 +100,7 @@ def _begins_batch(path: Path) -> bool:
 
 
 def why_foreign(path: Path) -> str | None:
-    """What it is instead; None for a metadata log, and for what holds nothing that could tell."""
+    """Returns what the file is instead; None for a metadata log, and where nothing could tell."""
     is_quorums = False
     for batch in islice(_batches(path), _BATCHES_MAX):
         if batch.header.producer_id >= 0:
@@ -142,7 +142,7 @@ Progress = Callable[[Path, int], None]  # a file, and how far it has been read
 
 
 class NoSuchTarget(ClusterError):
-    """What was named is not there: a slip of the pen, and nothing that a node may have done."""
+    """The named target is not there: a slip of the pen, and nothing that a node may have done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def nodes_in(path: Path) -> list[Path]:
 
 
 def listed_again(target: Target) -> Target:
-    """With the segments that a running node has made and removed since.
+    """Lists the segments again, of which a running node has made and removed some.
 
     Raises ClusterError if there is nothing left.
     """
@@ -257,7 +257,7 @@ def _directory(path: Path) -> Target:
 
 
 def _log_directory(path: Path, named: Path) -> Target | None:
-    """None if it is no directory of a metadata log; a copied one may have any name."""
+    """Returns None if it is no directory of a metadata log; a copied one may have any name."""
     if not path.is_dir() or path.name == _PREVIEW_LOG:
         return None
     names = sorted(child.name for child in path.iterdir())

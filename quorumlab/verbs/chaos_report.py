@@ -132,7 +132,7 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
 
 
 def _make(args: argparse.Namespace, planned: Planned) -> None:
-    """Unless it has its verdict."""
+    """Makes a run that has no verdict yet."""
     directory = args.out / planned.directory
     if _is_made(directory):
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
@@ -152,7 +152,7 @@ def _is_made(directory: Path) -> bool:
 
 
 def _put_aside(directory: Path) -> None:
-    """What an interrupted run left: kept, out of the way."""
+    """Keeps what an interrupted run left, out of the way."""
     if not directory.exists():
         return
     number = 1
@@ -170,7 +170,7 @@ def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
 
 
 def _told(directory: Path) -> dict[str, Any]:
-    """With what is known by now to be admitted."""
+    """Adds what is known by now to be admitted."""
     told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
     known = ADMITTED.get(whose_document(told["design"], told.get("engine", NATIVE)), {})
     rules = [finding["rule"] for finding in told["verdict"]["findings"]]

@@ -104,7 +104,7 @@ def _read(path: Path) -> Script:
 
 
 def _show(scripts: Sequence[Script], plant: str | None) -> int:
-    """With a bug, what it breaks first is told, and then what comes of it if nobody minds."""
+    """With a planted bug, first tells what it breaks, then how the scenario goes on regardless."""
     is_told = len(scripts) == 1
     differing = 0
     with planted(plant):

@@ -180,7 +180,7 @@ def _option(name: str) -> str:
 
 
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
-    """In the order of the plans."""
+    """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
         yield from map(run_plan, plans)
         return

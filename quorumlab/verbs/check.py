@@ -195,7 +195,7 @@ def own_model(named: str) -> Model:
 
 @contextmanager
 def running(named: str) -> Iterator[None]:
-    """While code of the model runs. Raises `UsageError` for whatever it raises."""
+    """Surrounds code of the model. Raises `UsageError` for whatever that raises."""
     try:
         yield
     except MalformedHistory:

@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cluster_id(given: str | None, config: NodeConfig) -> str | None:
-    """What is given, or that of the directories which are formatted already."""
+    """Returns what is given, or the id of the directories that are formatted already."""
     try:
         if given is not None:
             parse_uuid(given)
@@ -180,7 +180,7 @@ def _beginning(args: argparse.Namespace, config: NodeConfig) -> VoterSet:
 
 
 def first_voters(text: str | None, config: NodeConfig) -> VoterSet:
-    """What --initial-controllers names; empty if it is not given."""
+    """Parses --initial-controllers; empty if it is not given."""
     return initial_controllers(text, config) if text else NOBODY
 
 

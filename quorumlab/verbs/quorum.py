@@ -105,7 +105,7 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _open_client(args: argparse.Namespace) -> Client:
-    """To a broker, which finds the leader by itself, or to the leader."""
+    """Connects to a broker, which finds the leader by itself, or to the leader."""
     if not args.bootstrap_controller:
         return Client(bootstrap_servers(args))
     if args.bootstrap_server or args.dir:
@@ -195,7 +195,7 @@ def _leader(partition: QuorumPartitionResult) -> QuorumReplica:
 
 
 def _identity(replica: QuorumReplica) -> dict[str, Any]:
-    """Without the directory id, where it is not known."""
+    """Leaves out a directory id that is not known."""
     directory_id = replica.replica_directory_id
     known = {} if directory_id == ZERO_UUID else {"directoryId": uuid_text(directory_id)}
     return {"id": replica.replica_id, **known}

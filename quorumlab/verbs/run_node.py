@@ -105,15 +105,15 @@ def _farewell(stop: Stop) -> int:
 
 
 def _say(line: str) -> None:
-    """In one write, for several threads do. A log that cannot be written stops no node: its disk
-    may be full, or its reader gone."""
+    """Writes the line at once, for several threads do. A log that cannot be written stops no node:
+    its disk may be full, or its reader gone."""
     stamped = f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line}\n"
     with suppress(OSError):
         os.write(sys.stdout.fileno(), stamped.encode(errors="backslashreplace"))
 
 
 class _ToStdout(logging.Handler):
-    """Lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
+    """Prints lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
 
     _PREFIXES: Mapping[int, str] = {logging.DEBUG: "", logging.INFO: ""}
 

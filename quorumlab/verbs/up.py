@@ -175,14 +175,14 @@ def _announce(cluster: LocalCluster) -> None:
 
 
 def _timeouts(cluster: LocalCluster) -> dict[str, str]:
-    """As the first node has them: they are written once, and may have been changed by hand."""
+    """Reads the first node's file: settings are written once, and may have been changed by hand."""
     written = cluster.layout.nodes[0].config
     values = parse_properties(written.read_text()) if written.exists() else cluster.settings
     return {key: values[key] for key in FAST_SETTINGS if key in values}
 
 
 def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
-    """Until a signal: tell of every process that dies, start none again."""
+    """Tells of every process that dies until a signal comes, and starts none again."""
     reported: set[ProcessId] = set()
     while not interrupted.happened:
         for gone in cluster.exited():

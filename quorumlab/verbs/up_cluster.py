@@ -123,7 +123,7 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> No
 
 
 def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
-    """Only one of the cluster's own needs what starts it."""
+    """Only a ZooKeeper of the cluster's own needs what starts it."""
     if design == _QUORUM or args.zookeeper_connect is not None:
         return
     missing = missing_reason()
@@ -144,7 +144,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _check(settings: Mapping[str, str]) -> None:
-    """As a node of both roles would check them."""
+    """Checks the settings as a node of both roles would."""
     layout = plan(Path("/"), cluster_id="", controllers=1, brokers=1, combined=True, ports=count(1))
     try:
         config = node_config(parse_properties(layout.properties(layout.nodes[0], settings)))
