@@ -1,6 +1,6 @@
-"""Command lines that cannot be obeyed: one line that says what is wrong, and the nearest word.
+"""The parser of command lines: a refusal is one line, which names the nearest known word.
 
-What an option means is left to its verb. argparse itself prints the whole usage before every
+Each verb decides what its options mean. argparse itself prints the whole usage before every
 complaint, which hides it.
 
 A verb's module is imported once a command line names the verb. A node, of which six may start at a

@@ -1,6 +1,6 @@
-"""What only a node with a broker has: the broker, whether it serves, and its part of the pages.
+"""The parts that only a node with a broker has: the broker, its readiness, its part of the pages.
 
-Loaded by those nodes alone: a controller starts sooner without.
+Only those nodes load this module: a controller starts sooner without.
 """
 
 from random import Random

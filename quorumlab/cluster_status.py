@@ -1,6 +1,6 @@
-"""How a local cluster is, put together from what its nodes say: the contract of `status`.
+"""The state of a local cluster, put together from what its nodes say: the contract of `status`.
 
-The keys of `describe` are relied on by scripts: they may be added to, never changed.
+Scripts rely on the keys of `describe`: they may be added to, never changed.
 """
 
 from collections.abc import Iterator, Mapping

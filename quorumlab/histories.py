@@ -1,10 +1,10 @@
 """Finding, reading and converting the histories that a command line names.
 
 A target is a directory of a run, a file of any kind that `check` reads, a table, or a directory
-with many runs below it. Spark reads tables: that of a history says which content it is of, and lies
-in a directory of its own beside the history, since workers must see it where they see that. Where
-nothing can be written, or the file of somebody else is in its place, it lies in a directory that is
-gone at the end.
+with many runs below it. Spark reads tables. The table of a history says from which content it was
+made, and lies in a directory of its own beside the history, since workers must see both. If nothing
+can be written there, or somebody else's file has that name, the table lies in a directory that is
+removed at the end.
 """
 
 import gc

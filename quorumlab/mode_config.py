@@ -1,8 +1,12 @@
-"""server.properties of a controller whose engine is raftos: where its controllers send datagrams.
+"""server.properties of two other modes: controllers whose engine is raftos, brokers with ZooKeeper.
 
-That is where controller.quorum.voters has them, unless quorumlab.raftos.voters names other places.
 raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
-be had. How many controllers there may be is in `quorum.node.engines`.
+be had: those of controller.quorum.voters, unless quorumlab.raftos.voters names other places.
+`quorum.node.engines` says how many controllers there may be.
+
+As in Apache Kafka, a file without `process.roles` and with `zookeeper.connect` is one of ZooKeeper
+mode, in which a broker's id is `broker.id`. `quorumlab.design` names the documented design that the
+broker follows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

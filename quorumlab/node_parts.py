@@ -1,6 +1,11 @@
-"""What a node is made of while it runs, and how it is: all that its HTTP side looks at.
+"""The parts of a running node, its state and its milestones: all that its HTTP side looks at.
 
 `quorumlab.node` composes the parts, and serves the pages on them.
+
+Cores tell milestones as traces (`quorum.core.milestones`); that a voter misses its leader, and that
+it becomes the leader itself, is in a trace that they have anyway. A detection happened when the
+driver began the turn in which the core heard of it; everything else, when the trace was taken: at
+the end of that turn. The clock is CLOCK_MONOTONIC, one for all processes of a machine.
 """
 
 import time

@@ -1,4 +1,9 @@
-"""What people and scripts see: aligned tables, JSON, and progress that only a terminal gets."""
+"""Output for people and scripts: tables, JSON, progress, and the files that may be overwritten.
+
+quorumlab writes neither into a directory nor over a file that it did not make. A directory is its
+own if it has a file that only quorumlab writes, a file if it begins as one of ours does. An output
+may always be new or empty, a terminal or a pipe.
+"""
 
 import json
 import os

@@ -16,6 +16,18 @@
                             first, as for a client
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
+The numbers of the ledger do not depend on the machine. Requests over HTTP are not in it.
+
+    zk.<operation>        asked of ZooKeeper: see `wire.zk.request_costs`
+    zk.watches_armed      left at a place where this client had none
+    zk.watches_fired      events for which it waited
+    rpc.sent.<API>        requests to other nodes
+    rpc.received.<API>    requests of nodes and clients
+    rpc.bytes_sent        of frames, in requests and in answers; also by API, behind another dot
+    rpc.bytes_received
+    fsyncs                of files and directories
+    log.records           appended to the metadata log, control records too
+
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 

@@ -1,4 +1,4 @@
-"""A producer that keeps account of every acknowledgement, and the reading back of all of them."""
+"""A producer that keeps account of every acknowledgement, and a reader that checks all of them."""
 
 import threading
 import time

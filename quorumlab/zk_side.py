@@ -1,6 +1,7 @@
-"""What a node in ZooKeeper mode has in the place of a quorum: a session, and beside its broker a
-chance to be the controller, or an administrator where there is none. Composed here; the only place
-that joins them.
+"""The side of a node in ZooKeeper mode: a session in the place of a quorum.
+
+Beside its broker the node may become the controller, or, in a design without one, has an
+administrator. No other place joins these.
 """
 
 import asyncio

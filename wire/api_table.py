@@ -1,10 +1,10 @@
 """The APIs that a node serves, and in which versions: the only place that knows.
 
-The table makes the answers to ApiVersions (`wire/api_table.py`) and docs/compatibility.md; a
-version that it does not list is refused. What the ZooKeeper designs ask (`wire/zk/control_rpc.py`)
-is no API of Kafka's, and has keys where Kafka has none.
+The table makes the answers to ApiVersions and docs/compatibility.md; a version that it does not
+list is refused. Requests of the ZooKeeper designs (`wire/zk/control_rpc.py`) are no API of Kafka's,
+and have keys where Kafka has none.
 
-Source: KIP-35; Kafka 4's ranges, cut to what is served here.
+Source: KIP-35, KIP-511, KIP-584; Kafka 4's ranges, cut to what is served here.
 """
 
 import re

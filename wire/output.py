@@ -1,10 +1,8 @@
 """Answers on their way into a socket that may be slow: handed over in slices, never copied whole.
 
-A transport copies what its socket does not take at once. An answer of many megabytes that goes to
-thirty followers would be copied thirty times; here it waits as one object until there is room for
-the next slice.
-
-Owns no socket: it writes to a transport and is told when that is full.
+A transport copies what its socket does not take at once. An answer of many megabytes to thirty
+followers would be copied thirty times; here it waits as one object until there is room for the next
+slice. `Output` owns no socket: it writes to a transport and is told when that is full.
 """
 
 from collections import deque

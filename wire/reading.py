@@ -1,8 +1,8 @@
-"""What generated readers call: the rarer steps, and errors that say which field is wrong.
+"""The steps that generated readers call, and errors that say which field is wrong.
 
 A reader takes the bytes of a frame and a position, and returns a message and the position behind
-it. What Kafka accepts is accepted: unknown tagged fields are skipped (KIP-482), unknown error codes
-become UNKNOWN_SERVER_ERROR. Nothing is allocated on the word of a length that the bytes left could
+it. It accepts what Kafka accepts: unknown tagged fields are skipped (KIP-482), unknown error codes
+become UNKNOWN_SERVER_ERROR. It allocates nothing on the word of a length that the bytes left could
 not hold. Anything else that does not fit raises `Malformed`.
 """
 

@@ -1,9 +1,9 @@
-"""What generated writers call, and what they raise.
+"""The steps that generated writers call, and the errors that they raise.
 
-A writer appends a message to bytes. The counterpart of `wire.reading`: a field that the class lacks
-is sent with Kafka's default, one that the version lacks is left out. Whether it may be left out is
-decided in `wire.differences`. A value that its field has no room for raises `CannotExpress`, which
-names the field, before anything of the message can have been sent.
+A writer appends a message to bytes, as a reader (`wire.reading`) takes one from them: a field that
+the class lacks is sent with Kafka's default, one that the version lacks is left out. Whether it may
+be left out is decided in `wire.differences`. A value that its field has no room for raises
+`CannotExpress`, which names the field, before anything of the message can have been sent.
 """
 
 from collections.abc import Callable, Iterator, Sequence

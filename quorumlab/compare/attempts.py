@@ -1,13 +1,13 @@
-"""Which partition is tried next, at which broker, and what came of it: the measuring client's core.
+"""The measuring client's core: which partition is tried next, at which broker, with what outcome.
 
-Pure. Every partition is written to in turn, at a pace that leaves the machine to the cluster; who
-is refused is tried at another of its replicas. The client knows the replicas and never asks for
-metadata: in the designs that answer from ZooKeeper that would cost a read a partition, and be found
-in the ledger.
+Pure. Every partition is written to in turn, at a pace that leaves the machine to the cluster; a
+partition whose broker refuses is tried at another of its replicas. The client knows the replicas
+and never asks for metadata: in the designs that answer from ZooKeeper that would cost a read for
+each partition, and be found in the ledger.
 
-From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. One that
-comes from the broker that has failed does not count: it was on its way. How long a partition takes
-no record is counted from when one was due: the client's own pace is no gap.
+From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. An
+acknowledgement of the broker that has failed does not count: it was on its way. The time that a
+partition takes no record is counted from when a record was due: the client's own pace is no gap.
 """
 
 import heapq
@@ -152,7 +152,7 @@ class Attempts:
         ]
 
     def longest_ms(self, now_ns: int) -> list[float]:
-        """Returns for each partition the longest time that a record was due and not acknowledged."""
+        """Returns for each partition the longest time that a record was due and unacknowledged."""
         return [
             round(max(each.longest_ns, now_ns - each.due_ns) / 1e6, 1) for each in self._partitions
         ]

@@ -1,8 +1,8 @@
 """The measuring client: connections to every broker that do what `attempts` says, on real sockets.
 
-One record an attempt, acks=all, nothing repeated under the hood: an error is counted where it
-happens. A broker has two connections, because a request of which one partition waits is answered
-as late as that one.
+An attempt is one record with acks=all, and nothing is repeated under the hood: an error is counted
+where it happens. A broker has two connections, because a request is answered as late as its slowest
+partition.
 """
 
 import threading

@@ -1,13 +1,17 @@
-"""When each step of an event was done: from milestones of the nodes, by one clock of the machine.
+"""What nodes say of an event: when each step was done (milestones), and what it cost (counters).
 
-Pure. A step is done when its milestones have counted all partitions that the event is about; `told`
-and `applied`, when that holds for every broker that lives. What nodes do not say is not guessed: a
-step without milestones, or one that has not counted to the end, has no time.
+Pure. One clock of the machine dates the milestones. A step is done when its milestones have counted
+all partitions that the event is about; `told` and `applied`, when that holds for every broker that
+lives. A step without milestones, or one that has not counted to the end, has no time: nothing is
+guessed.
 
-Who applies a change does not know why it was made. So of commands those count that make leaders and
-followers, not those that spread the word; and nothing is applied before something is decided.
+A broker that applies a change does not know why it was made. So only those commands count that make
+leaders and followers, not those that spread the word; and nothing is applied before something is
+decided. docs/compare.md names the six steps of seed 000, discussion 1.
 
-The six steps of seed 000, discussion 1, are named where they fall: docs/compare.md.
+The ledger is the difference of the counters of all nodes, summed by role. Counts are exact. Some of
+them go on whatever happens, because time goes by (fetches, heartbeats, the measuring client): they
+depend on how long was measured and are told apart. The others depend on the design alone.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

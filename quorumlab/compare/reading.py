@@ -1,7 +1,7 @@
-"""Reading back what was acknowledged: is each record where the cluster said that it would be?
+"""Reading back: is each acknowledged record where the cluster said that it would be?
 
-Fetches straight from the leaders, by what the measuring client last believed. A partition that
-cannot be read is said to be that, and counts neither as kept nor as lost.
+Fetches go straight to the leaders that the measuring client last believed in. A partition that
+cannot be read counts neither as kept nor as lost.
 """
 
 import time

@@ -1,7 +1,7 @@
 """How each experiment is done to a cluster of processes, and when it is over.
 
-A scenario begins on a cluster in calm, with a client that writes to every partition. It ends when
-every partition takes records again, or when the experiment says so. What it leaves is a trial.
+A scenario begins on a calm cluster, with a client that writes to every partition. It ends when
+every partition takes records again, or when the experiment says so. Its outcome is a trial.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""What each step of a cell took since the one before it was done, and how that grows with its size.
+"""The time of each step of a cell since the step before, and how that grows with the cell's size.
 
-Pure. Steps may overlap: one that is done before another that is named before it took no time.
-Growth is the exponent of a power: log(time) against log(partitions), by least squares. Times
+Pure. Steps may overlap: a step that is done before another one that is named before it took no
+time. Growth is the exponent of a power: log(time) against log(partitions), by least squares. Times
 between two steps are fitted, never times since the fault: those begin with a time-out, which is the
 same for all and would hide growth.
 """

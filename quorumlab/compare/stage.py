@@ -1,7 +1,7 @@
-"""A cluster of processes on which one experiment is made: what is asked of it, and done to it.
+"""A cluster of processes for one experiment: requests to it, and faults in it.
 
-Whoever waits asks `check` again and again, which raises when the time of the experiment is up. How
-the cluster is started and thrown away is in `cell`.
+Every wait calls `check` again and again, which raises when the time of the experiment is up. `cell`
+starts the cluster and throws it away.
 """
 
 import signal

@@ -1,9 +1,9 @@
-"""What is compared: a design, in quorum mode with an engine that replicates its log; its time-outs.
+"""The subjects of a comparison: designs, engines that replicate the quorum's log, and time-outs.
 
 A design is measured under its own default time-outs and under equal ones. Defaults differ by an
-order of magnitude between the designs and would be mistaken for them. Equal means: a broker, a
-session, a leader of the quorum are given up after the same silence. How often a design says that it
-is alive stays its own matter.
+order of magnitude between the designs and would be mistaken for them. With equal ones a broker, a
+session and a leader of the quorum are given up after the same silence. Each design still decides
+how often it says that it is alive.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """A metadata tree as a file system with a working directory, one command line at a time.
 
-Lines in, lines out: how a prompt, completion and paging look is for a terminal to decide
+A line comes in, and lines go out: prompt, completion and paging are the terminal's part
 (`quorumlab.verbs.inspect_tree`).
 """
 

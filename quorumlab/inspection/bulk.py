@@ -1,8 +1,8 @@
 """Text about many partition records at once: the same as one by one, many times as fast.
 
-A batch is decoded into columns. What a value says is put into words once for all rows that have it,
-and the words of all rows are joined at once. Records between blocks are told one by one. A batch
-has one version of a record type: a controller writes it under one metadata.version.
+A batch is decoded into columns. A value is put into words once for all rows that have it, and the
+words of all rows are joined at once. Records between blocks are told one by one. A batch has one
+version of a record type: a controller writes it under one metadata.version.
 """
 
 from collections import defaultdict

@@ -1,9 +1,11 @@
-"""What is wrong with a cluster, seen from the directories and addresses of its nodes.
+"""The findings about a cluster, from the directories and addresses of its nodes, and its status.
 
-Facts in, findings out: nothing is asked, read or repaired here. Advice names what is safe, and what
-cannot be undone is left to people.
+Facts in, findings out: nothing is asked, read or repaired here. Advice names what is safe; people
+decide on what cannot be undone. Whether a node runs is in its cluster's status, for its files do
+not tell that. Whether a node can be taken away is judged by its vote and by what is stored on it.
 
-Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes).
+Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes, removing a
+voter), Kafka's operations guide (decommissioning brokers).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

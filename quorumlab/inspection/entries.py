@@ -1,7 +1,7 @@
-"""The records of metadata batches, decoded as far as this version knows them.
+"""The records of metadata batches, decoded and told as a line of text or as JSON.
 
-What it does not know is an `Unknown` with its bytes and the reason, never an error: a later Kafka
-may have written it.
+A record that this version does not know is an `Unknown` with its bytes and the reason, never an
+error: a later Kafka may have written it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The facts that a diagnosis rests on: read from directories, asked of addresses."""
+"""The facts of a diagnosis, read from directories and asked of addresses, and its findings."""
 
 import socket
 import time

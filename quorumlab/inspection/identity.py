@@ -1,4 +1,4 @@
-"""What small files, names and the two ends of a log say at once, without reading all of it.
+"""The identity of a log: what small files, names and its two ends tell without reading all of it.
 
 Source: KIP-853 (voters in snapshots), KIP-595 (quorum-state), Kafka's LeaderEpochFileCache.
 """

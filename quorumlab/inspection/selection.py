@@ -1,6 +1,15 @@
-"""Which records are wanted: by type, by what they are about, by place and time, by expression.
+"""The records that a user wants: by type, subject, place and time, or by expression.
 
-Of single records by their facts, of blocks of partition records by columns: both say the same.
+A single record is judged by its facts, a block of partition records by columns, with one result. An
+expression (`--where EXPR`) compares the fields of a record:
+
+    leader == 3 and 2 not in isr
+    type == "CONFIG_RECORD" and name == "retention.ms"
+    topic == "orders" and partition in [0, 3] and offset > 1000
+
+It has Python's syntax, of which only comparisons, `and`, `or`, `not`, `in`, literals and names are
+taken. A name is a field of some record, or one of offset, epoch, timestamp, type, topic, partition
+and broker; any other is refused. A record without the field matches no comparison with it.
 """
 
 import ast

@@ -1,7 +1,7 @@
-"""The cluster as it was: the image at an offset or a time, out of a snapshot and the log behind it.
+"""The cluster as it was: the image at an offset or a time, from a snapshot and the log behind it.
 
-Records that this version does not know are skipped and told; so are those that cannot follow from
-what came before, since a damaged log is what one looks at with such a tool.
+Records that this version does not know are skipped and told. So are records that cannot follow from
+what came before, since users look at damaged logs with such a tool.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,10 @@
 """A whole log, record by record: all segments in order, and what is wrong on the way.
 
-Damage is told where it lies and reading goes on behind it. What no quorum writes is damage too:
-gaps between batches, epochs that go back or begin without a record that says who leads them, a
+Damage is told where it lies, and reading goes on behind it. Whatever no quorum writes is damage
+too: gaps between batches, epochs that go back or begin without a record that says who leads them, a
 segment that does not begin where its name says, a snapshot without its header or footer.
+
+A live log is first copied into a scratch folder (`opened`), so that all readers read files.
 """
 
 import tempfile

@@ -1,6 +1,6 @@
-"""What a metadata log is and holds: counts, epochs, voters and problems, once all was read.
+"""A summary of a metadata log that was read to its end: counts, epochs, voters and problems.
 
-Whatever is counted is bounded: a log of any size takes the same memory.
+Every count is bounded: a log of any size takes the same memory.
 """
 
 from collections import Counter, deque

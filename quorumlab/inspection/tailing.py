@@ -1,8 +1,8 @@
-"""Following a log as it grows: files by looking again, a live quorum by asking it.
+"""Following a log as it grows: files are listed again, a live quorum is asked.
 
-From files one sees what a node has written, which may not be committed yet; from a live quorum only
-what is. What came before is replayed once, so that topics are known by name.
-Where a node truncates its log, or goes on from a snapshot, that is told, and what follows then.
+Files show what a node has written, which may not be committed yet; a live quorum shows only what
+is. The log before the starting point is replayed once, so that topics are known by name. Where a
+node truncates its log, or goes on from a snapshot, that is told, and then what follows.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What several verbs share: naming a cluster, choosing a format, finding bootstrap servers."""
+"""Options that several verbs share: the cluster, the format, and values that are refused."""
 
 import argparse
 from collections.abc import Collection, Mapping

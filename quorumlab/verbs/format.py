@@ -1,7 +1,7 @@
 """`quorumlab format`: prepare the data directories of a node, once in its life.
 
-Where the controllers are static, the configuration names them and nothing else is to be said. Where
-they live in the log, the first ones have to be named here, in Kafka's three ways.
+The configuration names static controllers, and nothing else is needed. Where voters live in the
+log, the first ones are named here, in Kafka's three ways.
 """
 
 import argparse

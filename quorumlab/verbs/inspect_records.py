@@ -1,4 +1,4 @@
-"""`inspect dump` and `inspect tail`: records, one line each."""
+"""`inspect dump`, `inspect tail` and `inspect export`: records, a line each or as tables."""
 
 import argparse
 import json

@@ -1,6 +1,6 @@
 """The cluster that `up` is asked for: a new one, or the one that the directory holds.
 
-What cannot be is refused before anything is written: a directory that holds a cluster which can
+An impossible cluster is refused before anything is written: a directory with a cluster that can
 never start is nothing to leave behind.
 """
 
