@@ -1,4 +1,4 @@
-"""What a node does for tests that drive it over HTTP, beside what Kafka's protocol has.
+"""The agent serves tests that drive a node over HTTP, beside what Kafka's protocol has.
 
 GET  /v1/agent/read-committed?topic=T&config=K
      200 {"value", "offset", "epoch"}: what the topic's configuration says, linearizable

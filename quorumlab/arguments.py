@@ -1,6 +1,6 @@
-"""Command lines that cannot be obeyed: one line that says what is wrong, and the nearest word.
+"""The parser of command lines: a refusal is one line, which names the nearest known word.
 
-What an option means is left to its verb. argparse itself prints the whole usage before every
+Each verb decides what its options mean. argparse itself prints the whole usage before every
 complaint, which hides it.
 
 A verb's module is imported once a command line names the verb. A node, of which six may start at a
@@ -42,7 +42,7 @@ def positive(text: str) -> float:
 
 
 class Parser(argparse.ArgumentParser):
-    """Its verbs have parsers of the same kind. `options` is as in `Verbs`."""
+    """The parsers of its verbs are of the same kind. `options` is as in `Verbs`."""
 
     def __init__(self, *args: Any, options: "str | Verbs" = "", **named: Any) -> None:
         super().__init__(*args, **named)
@@ -84,7 +84,7 @@ class Parser(argparse.ArgumentParser):
         self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Said as our own refusals are."""
+        """Refuses a choice in the words of our own refusals."""
         known = action.choices
         if known is None or value in known:
             return

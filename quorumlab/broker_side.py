@@ -1,6 +1,6 @@
-"""What only a node with a broker has: the broker, whether it serves, and its part of the pages.
+"""The parts that only a node with a broker has: the broker, its readiness, its part of the pages.
 
-Loaded by those nodes alone: a controller starts sooner without.
+Only those nodes load this module: a controller starts sooner without.
 """
 
 from random import Random
@@ -34,7 +34,7 @@ def broker_of(
 
 
 def why_not_serving(broker: Broker) -> str | None:
-    """What keeps it from its clients, for people; None if nothing does."""
+    """Returns, for people, what keeps the broker from its clients; None if nothing does."""
     state = broker.lifecycle.state
     if state is not BrokerState.RUNNING or not broker.serves_clients:
         return f"the broker does not serve clients: it is {state.name.lower()}"

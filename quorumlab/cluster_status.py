@@ -1,6 +1,6 @@
-"""How a local cluster is, put together from what its nodes say: the contract of `status`.
+"""The state of a local cluster, put together from what its nodes say: the contract of `status`.
 
-The keys of `describe` are relied on by scripts: they may be added to, never changed.
+Scripts rely on the keys of `describe`: they may be added to, never changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -123,7 +123,7 @@ def _active_controller(answers: Answers) -> tuple[int | None, int]:
 def _metadata(
     cluster: LocalCluster, answers: Answers, active_controller: int | None
 ) -> Mapping[str, Any]:
-    """From a node that can tell how things are now; else as the best informed one knew them."""
+    """Asks for a node that can tell how things are now; else the best informed one counts."""
     last_known: Mapping[str, Any] = {}
     for node_id in in_order_of_knowledge(answers, active_controller):
         node = cluster.layout.node(node_id)

@@ -205,7 +205,7 @@ class NodeConfig:
 
     @property
     def advertised_controllers(self) -> tuple[Listener, ...]:
-        """Where the quorum finds this node; empty unless it is a controller."""
+        """The listeners where the quorum finds this node; empty unless it is a controller."""
         return tuple(each for each in self.advertised if each.name == self.controller_listener)
 
     def number(self, key: str) -> int:

@@ -55,7 +55,7 @@ class FirstRecords:
     others: tuple[MetadataRecord, ...] = ()
 
     def records(self) -> Iterator[MetadataRecord]:
-        """As bootstrap.checkpoint has them: metadata.version first, since it says how to read."""
+        """Yields metadata.version first, since it says how to read the others."""
         for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=name, feature_level=self.levels[name])
         yield from self.others

@@ -1,10 +1,10 @@
 """Finding, reading and converting the histories that a command line names.
 
 A target is a directory of a run, a file of any kind that `check` reads, a table, or a directory
-with many runs below it. Spark reads tables: that of a history says which content it is of, and lies
-in a directory of its own beside the history, since workers must see it where they see that. Where
-nothing can be written, or the file of somebody else is in its place, it lies in a directory that is
-gone at the end.
+with many runs below it. Spark reads tables. The table of a history says from which content it was
+made, and lies in a directory of its own beside the history, since workers must see both. If nothing
+can be written there, or somebody else's file has that name, the table lies in a directory that is
+removed at the end.
 """
 
 import gc
@@ -50,7 +50,7 @@ _HOME = ".quorumlab"  # the directory that we make beside a history
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How a history shall be judged, as its reader knows better than it says itself."""
+    """The reader's own knowledge of how a history shall be judged, which wins over its header."""
 
     model: str | None = None
     initial: Sequence[Value] = ()  # [value] that registers begin with
@@ -75,7 +75,7 @@ class Found:
 
     @property
     def void(self) -> Sequence[str]:
-        """Why the run that made it proves nothing, as it said itself. Raises `Failed`."""
+        """Why the run proves nothing, as it said itself. Raises `Failed`."""
         return void_of(self.path)
 
 
@@ -106,8 +106,8 @@ def _read(path: Path, asked: Asked) -> History:
 
 @contextmanager
 def _many_objects() -> Iterator[None]:
-    """What is made here stays, and has no cycles: to look for these again and again would take as
-    long as the reading itself."""
+    """Objects that are made here stay, and have no cycles: to look for these again and again would
+    take as long as the reading itself."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -119,9 +119,9 @@ def _many_objects() -> Iterator[None]:
 
 
 def void_of(history: Path) -> Sequence[str]:
-    """Why its run proves nothing. A run that was interrupted has left no verdict.
+    """Returns why the run of a history proves nothing. An interrupted run has left no verdict.
 
-    Raises `Failed` where it has left one that cannot be read.
+    Raises `Failed` for a verdict that cannot be read.
     """
     verdict = history.parent / VERDICT
     if history.name != HISTORY or not verdict.exists():
@@ -177,7 +177,7 @@ def tables_of(
 
 
 def _place(history: Path) -> Path | None:
-    """Where its table lies, or shall; None: nowhere beside it."""
+    """Returns where the table of a history lies, or shall; None: nowhere beside it."""
     from spark.convert import made_of
 
     path = history.parent / _HOME / f"{history.name}{TABLE}"

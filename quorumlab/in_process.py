@@ -92,7 +92,7 @@ class InProcessCluster:
         return await self._ends[node_id]
 
     async def wait_ready(self, timeout_seconds: float = 30.0) -> None:
-        """Until every running node does its work."""
+        """Waits until every running node does its work."""
         async with asyncio.timeout(timeout_seconds):
             while not all(node.is_ready for node in self.nodes.values()):  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_SECONDS)  # readiness is a state, nobody announces it

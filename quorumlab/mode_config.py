@@ -1,8 +1,12 @@
-"""server.properties of a controller whose engine is raftos: where its controllers send datagrams.
+"""server.properties of two other modes: controllers whose engine is raftos, brokers with ZooKeeper.
 
-That is where controller.quorum.voters has them, unless quorumlab.raftos.voters names other places.
 raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
-be had. How many controllers there may be is in `quorum.node.engines`.
+be had: those of controller.quorum.voters, unless quorumlab.raftos.voters names other places.
+`quorum.node.engines` says how many controllers there may be.
+
+As in Apache Kafka, a file without `process.roles` and with `zookeeper.connect` is one of ZooKeeper
+mode, in which a broker's id is `broker.id`. `quorumlab.design` names the documented design that the
+broker follows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +25,7 @@ _VOTERS = "quorumlab.raftos.voters"
 def raftos_addresses(
     given: Mapping[str, str], roles: frozenset[str], voters: Sequence[Endpoint]
 ) -> dict[int, tuple[str, int]]:
-    """By node id; empty with our own engine, and on brokers, which follow either engine alike."""
+    """Returns them by node id; none with our own engine, or on brokers, which follow both alike."""
     engine = given.get(_ENGINE, NATIVE)
     if engine not in ENGINES:
         raise ConfigError(f"{_ENGINE}={engine}: must be one of {', '.join(ENGINES)}")
@@ -69,7 +73,7 @@ class ConfigError(ValueError):
 
 
 def design_of(given: Mapping[str, str]) -> Design | None:
-    """None for a node of a quorum. Raises ConfigError."""
+    """Returns None for a node of a quorum. Raises ConfigError."""
     name = given.get("quorumlab.design", "quorum")
     if "zookeeper.connect" not in given:
         if name != "quorum":

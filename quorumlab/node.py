@@ -1,9 +1,7 @@
-"""One node: its directories, its cores and their driver, composed. The only place that joins them.
+"""One node: its directories, its cores and their driver, composed. No other place joins them.
 
-What not every node has is imported where it begins, so that each starts with its own parts alone.
-
-A process of a cluster is one of these; a whole cluster can also run inside one process, which is
-what tests like.
+A part that not every node has is imported where it begins, so that each starts with its own parts
+alone. A process of a cluster is one node; tests like to run a whole cluster inside one process.
 """
 
 from collections.abc import Callable
@@ -81,7 +79,7 @@ class Node(NodeParts):
         return await self._exit.__aexit__(kind, error, trace)
 
     async def run(self) -> Stop:
-        """Until the node has stopped, for whatever reason."""
+        """Runs until the node has stopped, for whatever reason."""
         stop = await self.driver.run(self.member)
         if self.broker is not None:
             self.driver.broker_epoch = self.broker.broker_epoch

@@ -1,6 +1,11 @@
-"""What a node is made of while it runs, and how it is: all that its HTTP side looks at.
+"""The parts of a running node, its state and its milestones: all that its HTTP side looks at.
 
 `quorumlab.node` composes the parts, and serves the pages on them.
+
+Cores tell milestones as traces (`quorum.core.milestones`); that a voter misses its leader, and that
+it becomes the leader itself, is in a trace that they have anyway. A detection happened when the
+driver began the turn in which the core heard of it; everything else, when the trace was taken: at
+the end of that turn. The clock is CLOCK_MONOTONIC, one for all processes of a machine.
 """
 
 import time
@@ -50,11 +55,11 @@ class NodeParts:
 
     @property
     def take_over(self) -> TakeOver | None:
-        """How this node came to lead the quorum the last time."""
+        """The node's last election, until it was the active controller."""
         return self.member.take_over if isinstance(self.member, Member) else None
 
     def facts(self) -> Mapping[str, Any]:
-        """What it says of the quorum, or of what stands in its place."""
+        """Describes the quorum, or what stands in its place."""
         return self.raft.facts() if self.zk is None else self.zk.facts()
 
     @property
@@ -62,7 +67,7 @@ class NodeParts:
         return self.why_not_ready() is None
 
     def why_not_ready(self) -> str | None:
-        """What keeps the node from doing its work, for people; None if nothing does."""
+        """Returns, for people, what keeps the node from its work; None if nothing does."""
         if self.zk is not None and self.zk.why_not_ready is not None:
             return self.zk.why_not_ready
         if not self.is_in_quorum:
@@ -107,7 +112,7 @@ class Milestones:
         self._instants: dict[str, int] = {}
 
     def take(self, trace: Trace) -> bool:
-        """Is it one for us alone? Others are for the log, too."""
+        """Is the trace for us alone? Others go to the log, too."""
         if trace.event == MILESTONE:
             self._reach(trace)
         elif trace.event == INSTANT:

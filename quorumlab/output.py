@@ -1,4 +1,9 @@
-"""What people and scripts see: aligned tables, JSON, and progress that only a terminal gets."""
+"""Output for people and scripts: tables, JSON, progress, and the files that may be overwritten.
+
+quorumlab writes neither into a directory nor over a file that it did not make. A directory is its
+own if it has a file that only quorumlab writes, a file if it begins as one of ours does. An output
+may always be new or empty, a terminal or a pipe.
+"""
 
 import json
 import os
@@ -38,7 +43,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def say_if_heard(text: str, stream: TextIO | None = None) -> None:
-    """As `say`, but goes on where nobody reads the output: the text is dropped."""
+    """Says it as `say` does, but drops the text where nobody reads the output."""
     stream = stream or sys.stdout
     try:
         say(text, stream)
@@ -61,12 +66,13 @@ def complain(found: object) -> None:
 
 
 def one_line(text: str) -> str:
-    """As it is, or quoted: what others wrote may break lines, and more on a terminal."""
+    """Quotes a text that is not printable: what others wrote may break lines, and more on a
+    terminal."""
     return text if text.isprintable() else json.dumps(text)
 
 
 def say_settings(settings: Mapping[str, str]) -> None:
-    """What a local cluster has otherwise than Kafka, on as few lines as it takes."""
+    """Says in what a local cluster differs from Kafka, on as few lines as it takes."""
     pairs = ", ".join(f"{key}={value}" for key, value in settings.items())
     text = f"time-outs other than Kafka's: {pairs}"
     say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
@@ -154,7 +160,7 @@ def _ids(brokers: Sequence[int] | None) -> str:
 
 
 def number_of(count: int, thing: str, things: str = "") -> str:
-    """As in "1 batch" and "2 batches"; `things` where an s does not make the plural."""
+    """Says "1 batch" or "2 batches"; `things` is the plural where an s does not make it."""
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 

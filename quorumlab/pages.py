@@ -16,6 +16,18 @@
                             first, as for a client
     /v1/agent/...           what only tests ask for: see `quorumlab.agent`
 
+The numbers of the ledger do not depend on the machine. Requests over HTTP are not in it.
+
+    zk.<operation>        asked of ZooKeeper: see `wire.zk.request_costs`
+    zk.watches_armed      left at a place where this client had none
+    zk.watches_fired      events for which it waited
+    rpc.sent.<API>        requests to other nodes
+    rpc.received.<API>    requests of nodes and clients
+    rpc.bytes_sent        of frames, in requests and in answers; also by API, behind another dot
+    rpc.bytes_received
+    fsyncs                of files and directories
+    log.records           appended to the metadata log, control records too
+
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 
@@ -108,7 +120,7 @@ def _take_over(last: TakeOver | None) -> dict[str, int | None]:
 
 
 def _image(node: NodeParts) -> MetadataImage:
-    """What this node knows to be committed."""
+    """The metadata that this node knows to be committed."""
     if node.controller is not None:
         return node.controller.image
     if node.broker is not None:
@@ -145,7 +157,7 @@ def _known_metadata(node: NodeParts) -> dict[str, Any]:
 
 
 async def _current_metadata(node: NodeParts) -> Answer:
-    """In a ZooKeeper design, ZooKeeper is read: a broker may hear of a change late, or never."""
+    """Reads ZooKeeper in its designs: there a broker may hear of a change late, or never."""
     if node.zk is None:
         return Answer.json(_known_metadata(node))
     read = await node.zk.read_cluster(node.driver, None, wait_seconds=_READING_SECONDS)
@@ -213,7 +225,7 @@ async def _topic(node: NodeParts, name: str) -> Answer:
 
 
 def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) -> Mapping[str, int]:
-    """What a broker knows of its own replica."""
+    """Tells what a broker knows of its own replica."""
     if node.broker is None:
         return {}
     from quorumlab import broker_side

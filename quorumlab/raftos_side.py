@@ -1,6 +1,6 @@
 """A controller whose engine is raftos: the core that hosts it, and the library beside the driver.
 
-Loaded by those who need it: raftos is no dependency of ours.
+Only such a node loads this module: raftos is no dependency of ours.
 """
 
 from pathlib import Path

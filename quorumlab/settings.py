@@ -1,4 +1,4 @@
-"""From a node's configuration to what each of its cores is told."""
+"""The settings of each core, from the configuration of its node."""
 
 from collections.abc import Collection
 from pathlib import Path

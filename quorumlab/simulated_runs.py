@@ -106,7 +106,7 @@ def evidence_in(outcome: ChaosOutcome) -> frozenset[int]:
 
 
 def timeline_of(history: History, evidence: frozenset[int], *, context: int) -> list[str]:
-    """All of it without evidence; with some, what lies around that."""
+    """Shows all operations, or, where there is evidence, those around it."""
     ops = around(history.ops, evidence, context=context) if evidence else history.ops
     lines = list(timeline(ops[:_LINES_MAX], evidence=evidence))
     left = len(ops) - _LINES_MAX
@@ -125,7 +125,7 @@ def _tells_of_simulation(told: object) -> bool:
 
 
 def kept_plan(directory: Path) -> tuple[Plan, str]:
-    """What `directory` was a run of, and its digest."""
+    """Reads the plan of the run in `directory`, and its digest."""
     path = directory / _RUN
     try:
         told = json.loads(path.read_text())

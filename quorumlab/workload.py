@@ -1,4 +1,4 @@
-"""A producer that keeps account of every acknowledgement, and the reading back of all of them."""
+"""A producer that keeps account of every acknowledgement, and a reader that checks all of them."""
 
 import threading
 import time
@@ -15,14 +15,14 @@ _READ_SECONDS = 20.0
 
 @dataclass(slots=True)
 class Account:
-    """What the cluster promised: (partition, offset) of every acknowledged record, its value."""
+    """The cluster's promises: the value of every acknowledged record, by (partition, offset)."""
 
     acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
     acknowledged_at: dict[int, list[float]] = field(default_factory=dict)  # by partition, s
     failed: int = 0  # not acknowledged within the delivery time-out: may or may not be there
 
     def first_after(self, partition: int, moment: float) -> float | None:
-        """When the first acknowledgement of `partition` after `moment` came."""
+        """Returns when the first acknowledgement of `partition` after `moment` came."""
         return next((at for at in self.acknowledged_at.get(partition, ()) if at > moment), None)
 
 

@@ -1,6 +1,7 @@
-"""What a node in ZooKeeper mode has in the place of a quorum: a session, and beside its broker a
-chance to be the controller, or an administrator where there is none. Composed here; the only place
-that joins them.
+"""The side of a node in ZooKeeper mode: a session in the place of a quorum.
+
+Beside its broker the node may become the controller, or, in a design without one, has an
+administrator. No other place joins these.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ __all__ = ["ZkSide"]
 
 
 class ZkSide:
-    """Given a node's storage and driver: its cores, and what is to be seen of them."""
+    """The cores of a node in ZooKeeper mode, and what others may see of them."""
 
     def __init__(
         self,
@@ -119,12 +120,11 @@ class ZkSide:
         return told.read if isinstance(told, ReadClusterResponse) else None
 
     def counts(self) -> Mapping[str, int]:
-        """What was asked of ZooKeeper."""
         return {} if self._client is None else self._client.counts()
 
     @property
     def why_not_ready(self) -> str | None:
-        """What keeps the node from being of use beyond its broker; None if nothing does."""
+        """Returns what keeps the node from its work beyond its broker; None if nothing does."""
         if not self.session.is_connected:
             return f"the session with ZooKeeper is {self.session.state.value}"
         if self.controller is not None and self.controller.controller_id < 0:
@@ -132,7 +132,7 @@ class ZkSide:
         return None
 
     def facts(self) -> Mapping[str, object]:
-        """With the keys of a quorum's, as far as they mean anything here."""
+        """Has the keys of a quorum's facts, as far as they mean anything here."""
         controller = self.controller
         known = -1 if controller is None else controller.controller_id
         is_active = controller is not None and controller.is_active

@@ -1,10 +1,10 @@
 """The APIs that a node serves, and in which versions: the only place that knows.
 
-The table makes the answers to ApiVersions (`wire/api_table.py`) and docs/compatibility.md; a
-version that it does not list is refused. What the ZooKeeper designs ask (`wire/zk/control_rpc.py`)
-is no API of Kafka's, and has keys where Kafka has none.
+The table makes the answers to ApiVersions and docs/compatibility.md; a version that it does not
+list is refused. Requests of the ZooKeeper designs (`wire/zk/control_rpc.py`) are no API of Kafka's,
+and have keys where Kafka has none.
 
-Source: KIP-35; Kafka 4's ranges, cut to what is served here.
+Source: KIP-35, KIP-511, KIP-584; Kafka 4's ranges, cut to what is served here.
 """
 
 import re
@@ -47,7 +47,7 @@ def camel_case(name: str) -> str:
 
 
 class ListenerKind(Enum):
-    """Who is asked: brokers and controllers serve different APIs."""
+    """Brokers and controllers serve different APIs."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -86,7 +86,7 @@ class Api:
 
     @property
     def title(self) -> str:
-        """As Kafka's own texts have it: `CreateTopics`."""
+        """The name in Kafka's own texts: `CreateTopics`."""
         return camel_case(self.name)
 
     versions: Versions = field(init=False)  # all that this project can speak, as a client too
@@ -109,7 +109,7 @@ class Api:
 
 
 def _forwarded(key: int, name: str, served: Versions) -> Api:
-    """Asked of either kind of node; a broker passes it on."""
+    """An API that either kind of node is asked; a broker passes it on."""
     return Api(key=key, name=name, broker=served, controller=served, forwardable=True)
 
 
@@ -255,7 +255,7 @@ def api_versions_response(
 
 
 def finalized_features(levels: Mapping[str, int]) -> tuple[FinalizedFeatureKey, ...]:
-    """As ApiVersions tells them. Level 0 is the same as not having the feature, and is not told."""
+    """ApiVersions does not tell level 0, which is the same as not having the feature."""
     return tuple(
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in sorted(levels.items())
@@ -294,7 +294,7 @@ def names_its_software(request: ApiVersionsRequest) -> bool:
 
 
 def api_versions_unsupported() -> ApiVersionsResponse:
-    """What a client gets that asks in a version we lack: in version 0, so that it can read it."""
+    """Answers a request in a version that we lack: in version 0, which every client can read."""
     own = _row(API_VERSIONS_KEY).versions
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,

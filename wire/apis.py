@@ -107,7 +107,7 @@ def _served_name(api_key: int, version: int, listener: ListenerKind | None) -> s
 
 
 def _read_client_id(frame: bytes, flexible: bool) -> tuple[str | None, int]:
-    """Kept in the old form even in flexible headers, which end with tagged fields."""
+    """The client id keeps the old form in flexible headers, too, which end with tagged fields."""
     start = _REQUEST_HEADER.size + _INT16.size
     if len(frame) < start:
         raise Malformed("the request header ends early")

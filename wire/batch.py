@@ -231,7 +231,7 @@ def assign(batches: Buffer, *, base_offset: int, leader_epoch: int) -> bytes:
 def placed(
     batches: Buffer, *, base_offset: int, leader_epoch: int
 ) -> tuple[bytes, list[BatchHeader]]:
-    """What `assign` gives, and the headers in it."""
+    """Returns what `assign` gives, and the headers in it."""
     view = memoryview(batches)
     parts: list[Buffer] = []
     found: list[BatchHeader] = []
@@ -355,7 +355,7 @@ def records_of(batch: Buffer) -> Iterator[Record]:
 
 
 def plain_records(batch: Buffer, header: BatchHeader) -> Buffer:
-    """What is behind the header of the batch that `batch` begins with, opened."""
+    """Opens what is behind the header of the batch that `batch` begins with."""
     if header.size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
@@ -378,7 +378,7 @@ def records_in(body: Buffer, header: BatchHeader) -> Iterator[Record]:
 
 
 def marks_in(body: bytes, header: BatchHeader) -> Iterator[RecordMark]:
-    """What is judged of each record of a batch that has been opened, three times as fast as all."""
+    """Reads only what is judged of each record of an opened batch, three times as fast as all."""
     position = 0
     for _ in range(header.record_count):
         length, start = read_varint(body, position)

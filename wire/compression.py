@@ -45,7 +45,7 @@ class Compression(IntEnum):
 
 @cache
 def _cramjam() -> Any:
-    """Loaded when it is first needed: it takes some 20 ms, and most processes never compress."""
+    """Loads it at its first use: that takes some 20 ms, and most processes never compress."""
     import cramjam
 
     return cramjam

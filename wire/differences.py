@@ -1,4 +1,4 @@
-"""Where a version says a thing otherwise, not only with fewer fields.
+"""The versions that say a thing otherwise, not only with fewer fields.
 
 Each row names an entity of some versions of an API, and tells how the fields that the canonical
 message lacks are taken from it (`write`) and given to it (`read`). A version that is not listed

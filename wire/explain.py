@@ -1,7 +1,7 @@
-"""What each byte of a record batch means: ranges with the name and the value of a field.
+"""The meaning of each byte of a record batch: ranges with the name and the value of a field.
 
-For people who compare bytes. The ranges cover the batch without gaps, in order; where bytes cannot
-be told, the last range says why.
+People use it to compare bytes. The ranges cover the batch without gaps, in order; where bytes
+cannot be told, the last range says why.
 
 Source: KIP-98 for the batch, KIP-482 for flexible structs.
 """

@@ -37,7 +37,7 @@ _STRANGERS = (
 
 
 class FrameError(ValueError):
-    """What came is not a frame; nothing after it can be understood."""
+    """The bytes are no frame; nothing after them can be understood."""
 
 
 class FrameReader:
@@ -50,7 +50,7 @@ class FrameReader:
         self._end = 0  # of what has arrived; _start <= _end <= len(_buffer)
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go: never empty. Valid until the next call of any method."""
+        """Returns where the next bytes go: never empty, valid until the next call of any method."""
         if self._start == self._end:
             self._start = self._end = 0
             if len(self._buffer) > _BUFFER_BYTES_KEPT:
@@ -90,7 +90,7 @@ class FrameReader:
 
     @property
     def half_frame_bytes(self) -> int:
-        """How much of frames that were not taken is here."""
+        """The number of bytes here of frames that were not taken."""
         return self._end - self._start
 
     def _make_room(self) -> None:

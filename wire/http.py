@@ -1,8 +1,8 @@
-"""The HTTP side of a node: a table of routes behind aiohttp, and nothing about nodes.
+"""The HTTP server of a node: a table of routes behind aiohttp, which knows nothing about nodes.
 
 A route is called for each GET of its path, with the values of the query and of the path's `{name}`
-parts, or for each POST with its body; it may be a coroutine. What is served at which path is the
-caller's.
+parts, or for each POST with its body; it may be a coroutine. The caller decides what each path
+serves.
 """
 
 import json

@@ -75,7 +75,7 @@ def is_array(annotation: Any) -> bool:
 
 
 def _bare(annotation: Any) -> Any:
-    """Without `Annotated`, if the marks belong to the field and not to its type."""
+    """Drops `Annotated`, if the marks belong to the field and not to its type."""
     if get_origin(annotation) is Annotated:
         inner = get_args(annotation)[0]
         if get_origin(inner) in (Union, UnionType, tuple):

@@ -381,7 +381,7 @@ def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
 
 
 def expressed(record: MetadataRecord, metadata_version: int) -> MetadataRecord | None:
-    """As much of a record as `metadata_version` can say; None if it does not know the record."""
+    """Reduces a record to what `metadata_version` can say; None if it does not know the record."""
     try:
         version = record_version(type(record), metadata_version)
     except ValueError:
@@ -403,7 +403,7 @@ def encode_record(
 
 
 def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
-    """What a value of the record begins with."""
+    """Returns the bytes that a value of the record begins with."""
     frame = _FRAMES.get((record_type, version))
     if frame is None:
         raise ValueError(f"{record_type.__name__} has no version {version}")
@@ -421,7 +421,7 @@ def decode_record(value: Buffer) -> MetadataRecord:
 
 
 def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], int, int]:
-    """What a framed value holds: type, version, and where its struct begins. Raises as above."""
+    """Returns type and version of a framed value, and where its struct begins. Raises as above."""
     kind = _BY_FRAME.get(buffer[position : position + _FRAME_BYTES])
     if kind is not None:
         return *kind, position + _FRAME_BYTES

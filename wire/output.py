@@ -1,10 +1,8 @@
 """Answers on their way into a socket that may be slow: handed over in slices, never copied whole.
 
-A transport copies what its socket does not take at once. An answer of many megabytes that goes to
-thirty followers would be copied thirty times; here it waits as one object until there is room for
-the next slice.
-
-Owns no socket: it writes to a transport and is told when that is full.
+A transport copies what its socket does not take at once. An answer of many megabytes to thirty
+followers would be copied thirty times; here it waits as one object until there is room for the next
+slice. `Output` owns no socket: it writes to a transport and is told when that is full.
 """
 
 from collections import deque
@@ -17,7 +15,7 @@ SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones
 
 
 class _Transport(Protocol):
-    """What is used of `asyncio.Transport`."""
+    """The part of `asyncio.Transport` that is used."""
 
     def write(self, data: bytes | memoryview, /) -> None: ...
 

@@ -376,7 +376,7 @@ def block_of_runs(runs: Sequence[tuple[Rows, PartitionBlock]]) -> PartitionBlock
 
 
 def _column(name: str, runs: Sequence[tuple[Rows, PartitionBlock]]) -> NDArray[Any]:
-    """Written once, whatever the runs: a failure's blocks are larger than the caches."""
+    """Writes the column once, whatever the runs: a failure's blocks are larger than the caches."""
     first = getattr(runs[0][1], name)
     column = np.zeros((sum(len(rows) for rows, _ in runs), *first.shape[1:]), first.dtype)
     end = 0

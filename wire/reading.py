@@ -1,8 +1,8 @@
-"""What generated readers call: the rarer steps, and errors that say which field is wrong.
+"""The steps that generated readers call, and errors that say which field is wrong.
 
 A reader takes the bytes of a frame and a position, and returns a message and the position behind
-it. What Kafka accepts is accepted: unknown tagged fields are skipped (KIP-482), unknown error codes
-become UNKNOWN_SERVER_ERROR. Nothing is allocated on the word of a length that the bytes left could
+it. It accepts what Kafka accepts: unknown tagged fields are skipped (KIP-482), unknown error codes
+become UNKNOWN_SERVER_ERROR. It allocates nothing on the word of a length that the bytes left could
 not hold. Anything else that does not fit raises `Malformed`.
 """
 
@@ -25,7 +25,7 @@ NOT_WHOLE = (struct_error, IndexError, UnicodeDecodeError)
 
 
 def unreadable(buffer: bytes, error: Exception) -> Malformed:
-    """What a reader raises instead of an error of `NOT_WHOLE`."""
+    """A reader raises this instead of an error of `NOT_WHOLE`."""
     if isinstance(error, UnicodeDecodeError):
         return Malformed(f"a string is not UTF-8: {error}")
     return _ended(len(buffer))
@@ -36,7 +36,7 @@ def _ended(size: int) -> Malformed:
 
 
 def _bad_size(name: str, length: int, left: int) -> Malformed:
-    """Of a string, or of bytes that are not there."""
+    """Says what is wrong with the length of a string or of bytes."""
     if length == -1:
         return Malformed(f"{name} is null, where no null may be")
     if length < 0:
@@ -79,7 +79,7 @@ def _read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:
 
 
 def _skip_tags(buffer: bytes, position: int) -> int:
-    """Behind tagged fields none of which is known; the position is that of their count."""
+    """Skips tagged fields none of which is known; `position` is that of their count."""
     count, position = read_uvarint(buffer, position)
     for _ in range(count):
         _, _, position = _read_tag(buffer, position)

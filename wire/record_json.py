@@ -46,13 +46,13 @@ def json_name(field_name: str) -> str:
 
 
 def field_names() -> frozenset[str]:
-    """Whatever any record may have at its top."""
+    """The fields that any record may have at its top."""
     types = (*get_args(MetadataRecord), *get_args(ControlRecord))
     return frozenset(json_name(name) for each in types for name in fields_of(each))
 
 
 def json_of(record: Any, version: int) -> dict[str, Any]:
-    """What the record says on the wire in `version`."""
+    """Tells what the record says on the wire in `version`."""
     found = {}
     for name, is_tagged, default in shown_fields(record.__class__, version):
         value = getattr(record, name)
@@ -64,7 +64,7 @@ def json_of(record: Any, version: int) -> dict[str, Any]:
 def json_of_rows(
     block: PartitionBlock, version: int, id_text: Callable[[bytes], str]
 ) -> Iterator[dict[str, Any]]:
-    """As `json_of` has the records of a block; `id_text` puts ids into words."""
+    """Tells the records of a block as `json_of` does; `id_text` puts ids into words."""
     record_type = PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
     shown = shown_fields(record_type, version)
     for row in rows_of(block, id_text, list):

@@ -157,7 +157,7 @@ def _encoded_deltas(first: int, count: int, width: int) -> Iterator[Bytes]:
 
 
 def matching_rows(data: Bytes, template: RowTemplate, *, first_delta: int, rows_max: int) -> int:
-    """How many rows of `template`, with deltas from `first_delta` on, `data` begins with."""
+    """Counts the rows of `template`, with deltas from `first_delta` on, that `data` begins with."""
     rows_max = min(rows_max, len(data) // template.size)
     matched = 0
     step = _COMPARED_AT_FIRST

@@ -30,7 +30,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What holds for one version of a message and for the structs in it."""
+    """The rules of one version of a message, for the structs in it, too."""
 
     differences: Mapping[str, Difference] = field(default_factory=dict)  # by entity
     # By entity, fields that may not be left out unless they have their default. None: no field may.
@@ -42,7 +42,7 @@ class Rules:
         return found.read if found is not None else None
 
     def source(self, entity: str, name: str) -> Callable[[Any], Any] | None:
-        """What gives the value of a field, if it is not the canonical field of that name."""
+        """The function that gives a field's value, if not the canonical field of that name."""
         found = self.differences.get(entity)
         return found.write.get(name) if found is not None else None
 
@@ -52,7 +52,7 @@ class Rules:
         return found.elements.get(name) if found is not None else None
 
     def checked(self, entity: str, lacking: Iterable[str]) -> list[str]:
-        """Those of the fields that a layout lacks that must have their default."""
+        """Returns the fields that a layout lacks and that must have their default."""
         if self.must_arrive is None:
             return list(lacking)
         names = self.must_arrive.get(entity, ())

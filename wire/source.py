@@ -27,7 +27,7 @@ class Source:
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
-        """What is added within is indented under `header`."""
+        """Lines that are added within are indented under `header`."""
         self.line(header)
         self._depth += 1
         start = len(self._lines)

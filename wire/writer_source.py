@@ -302,7 +302,7 @@ def _null_bytes(field: FieldLayout, flexible: bool) -> bytes:
 
 
 def _default_bytes(field: FieldLayout, flexible: bool) -> bytes:
-    """What is sent as a field that the canonical message lacks."""
+    """A field that the canonical message lacks is sent with Kafka's default."""
     default = field.default
     if field.is_array or field.is_sized:
         if default is None:

@@ -1,9 +1,9 @@
-"""What generated writers call, and what they raise.
+"""The steps that generated writers call, and the errors that they raise.
 
-A writer appends a message to bytes. The counterpart of `wire.reading`: a field that the class lacks
-is sent with Kafka's default, one that the version lacks is left out. Whether it may be left out is
-decided in `wire.differences`. A value that its field has no room for raises `CannotExpress`, which
-names the field, before anything of the message can have been sent.
+A writer appends a message to bytes, as a reader (`wire.reading`) takes one from them: a field that
+the class lacks is sent with Kafka's default, one that the version lacks is left out. Whether it may
+be left out is decided in `wire.differences`. A value that its field has no room for raises
+`CannotExpress`, which names the field, before anything of the message can have been sent.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ class CannotExpress(ValueError):
 
 
 class Sink(bytearray):
-    """What has been written: `buffers()` gives it without having copied large record batches."""
+    """The bytes written so far; `buffers()` does not copy large record batches."""
 
     _full: Sequence[bytes] = ()
 
@@ -48,7 +48,7 @@ class Sink(bytearray):
         self.clear()
 
     def buffers(self) -> list[bytes]:
-        """All of it, in order. Ends the use of the sink."""
+        """Returns all of it, in order, and ends the use of the sink."""
         return [*self._full, bytes(self)] if self else list(self._full)
 
 
@@ -127,7 +127,7 @@ WRITING = {
 
 
 def misfit(message: Any, layout: EntityLayout, rules: Rules) -> str:
-    """For example "topics[0].partition is 2147483648, not an int32"."""
+    """Explains a failure as "topics[0].partition is 2147483648, not an int32"."""
     found = next(_in_entity(message, layout, rules, ""), "a value is of another type")
     return f"{layout.name} version {layout.version}: {found}"
 

@@ -1,13 +1,13 @@
-"""Which partition is tried next, at which broker, and what came of it: the measuring client's core.
+"""The measuring client's core: which partition is tried next, at which broker, with what outcome.
 
-Pure. Every partition is written to in turn, at a pace that leaves the machine to the cluster; who
-is refused is tried at another of its replicas. The client knows the replicas and never asks for
-metadata: in the designs that answer from ZooKeeper that would cost a read a partition, and be found
-in the ledger.
+Pure. Every partition is written to in turn, at a pace that leaves the machine to the cluster; a
+partition whose broker refuses is tried at another of its replicas. The client knows the replicas
+and never asks for metadata: in the designs that answer from ZooKeeper that would cost a read for
+each partition, and be found in the ledger.
 
-From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. One that
-comes from the broker that has failed does not count: it was on its way. How long a partition takes
-no record is counted from when one was due: the client's own pace is no gap.
+From a `mark` on (the fault) every partition is due, and its first acknowledgement is kept. An
+acknowledgement of the broker that has failed does not count: it was on its way. The time that a
+partition takes no record is counted from when a record was due: the client's own pace is no gap.
 """
 
 import heapq
@@ -84,7 +84,7 @@ class Attempts:
     # --- what to try --------------------------------------------------------------------
 
     def take(self, broker: int, now_ns: int, limit: int) -> list[Attempt]:
-        """At most `limit` that are due at `broker`. Their outcome must be told."""
+        """Takes at most `limit` that are due at `broker`. The caller must tell their outcome."""
         heap = self._due.get(broker, [])
         taken: list[Attempt] = []
         while heap and heap[0][0] <= now_ns and len(taken) < limit:
@@ -131,7 +131,7 @@ class Attempts:
 
     @property
     def written(self) -> int:
-        """How many partitions have taken a record since the mark, or at all if there was none."""
+        """Counts the partitions that have taken a record since the mark, or at all without one."""
         if self._marked_ns is None:
             return sum(each.is_known for each in self._partitions)
         return sum(each.first_ns is not None for each in self._partitions)
@@ -144,7 +144,7 @@ class Attempts:
         return [number for number, each in enumerate(self._partitions) if each.broker == broker]
 
     def silences_ms(self, partitions: Sequence[int]) -> list[float | None]:
-        """From the mark to the first acknowledgement; None: there was none."""
+        """Returns the times from the mark to the first acknowledgement; None: there was none."""
         assert self._marked_ns is not None
         return [
             None if first_ns is None else round((first_ns - self._marked_ns) / 1e6, 1)
@@ -152,8 +152,7 @@ class Attempts:
         ]
 
     def longest_ms(self, now_ns: int) -> list[float]:
-        """For each partition: the longest that it kept a record waiting since the mark, until that
-        was acknowledged, or until now."""
+        """Returns for each partition the longest time that a record was due and unacknowledged."""
         return [
             round(max(each.longest_ns, now_ns - each.due_ns) / 1e6, 1) for each in self._partitions
         ]
@@ -199,7 +198,7 @@ class Attempts:
         return max(_BACKOFF_MIN_NS, self._failing * 10**9 // _TRIES_A_SECOND)
 
     def _wake(self, now_ns: int) -> None:
-        """Where one partition can be written to again, the others may be, too."""
+        """Tries every partition again as soon as one takes a record: the others may, too."""
         if now_ns - self._woken_ns < self._backoff_ns:
             return
         self._woken_ns = now_ns

@@ -1,7 +1,7 @@
-"""One cell of the comparison: a cluster, one thing that is done to it, and all that came of it.
+"""One cell of the comparison: a cluster, one experiment on it, and the result.
 
-Nothing on the cluster is to be kept, so that it is ended by SIGKILL. Only where an experiment gave
-up or failed, what nodes printed stays.
+SIGKILL ends the cluster, for nothing on it is to be kept. Only if the experiment gave up or failed,
+the nodes' output stays.
 """
 
 import shutil

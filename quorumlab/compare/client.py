@@ -1,8 +1,8 @@
 """The measuring client: connections to every broker that do what `attempts` says, on real sockets.
 
-One record an attempt, acks=all, nothing repeated under the hood: an error is counted where it
-happens. A broker has two connections, because a request of which one partition waits is answered
-as late as that one.
+An attempt is one record with acks=all, and nothing is repeated under the hood: an error is counted
+where it happens. A broker has two connections, because a request is answered as late as its slowest
+partition.
 """
 
 import threading
@@ -35,8 +35,6 @@ _ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Silences:
-    """What the client saw since the mark."""
-
     first_ms: Sequence[float | None]  # of the partitions asked for, the first acknowledgement
     others_ms: Sequence[float | None]
     longest_ms: Sequence[float]
@@ -74,7 +72,7 @@ class MeasuringClient:
             self._attempts.mark(fault_ns, failed_nodes)
 
     def wait_written(self, check: Callable[[str], None]) -> None:
-        """Until every partition has taken a record. `check` is told how far, and may raise."""
+        """Waits until every partition has taken a record. `check` hears how far, and may raise."""
         while True:
             with self._lock:
                 written, every = self._attempts.written, len(self._attempts.placed)

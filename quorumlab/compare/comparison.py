@@ -1,4 +1,10 @@
-"""The comparison itself: the plan is told, made cell by cell, and kept after each."""
+"""The comparison itself: which cells are measured in which order, and the measuring of one by one.
+
+The most telling cells come first: what fails most often, at the sizes that are quick; then larger
+sizes, the designs' own time-outs, and the rest. A budget leaves out cells at the end. The results
+are kept after each cell, and a measured cell is not measured again. They say on which machine they
+were measured: times depend on it, counts do not.
+"""
 
 import os
 import platform
@@ -59,8 +65,8 @@ def planned(
     partitions: Sequence[int],
     timeouts: Sequence[str],
 ) -> list[CellKey]:
-    """In the order in which they are made. Defaults are measured at one size, the one nearest 100:
-    a time-out is as long with any."""
+    """Returns the cells in the order in which they are made. Defaults are measured at one size, the
+    one nearest 100: a time-out is as long with any."""
     sizes = sorted(set(partitions))
     of_defaults = min(sizes, key=lambda size: abs(size - 100))
     keys = [
@@ -79,7 +85,7 @@ def planned(
 
 
 def _wave(key: CellKey) -> int:
-    """Three waves: failures at quick sizes, changes at quick sizes and defaults, all the rest."""
+    """First failures at quick sizes, then changes and defaults at quick sizes, then the rest."""
     is_failure = key.experiment in ("broker-crash", "controller-failover")
     if key.timeouts == "equal" and key.partitions <= 1000:
         return 0 if is_failure else 1
@@ -115,7 +121,7 @@ def within(
 
 
 class Interrupted(Exception):
-    """Somebody wants it to end; what is measured is kept."""
+    """The user wants the comparison to end; it keeps what is measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +176,6 @@ class Comparison:
 
 
 def describe_plan(plan: Plan, measured: int) -> list[str]:
-    """For people, before anything is begun."""
     lines = [f"{len(plan.cells)} cells to measure, about {max(1, round(plan.seconds / 60))} min"]
     if measured:
         lines[0] += f"; {measured} are there already"

@@ -1,7 +1,11 @@
-"""The experiments as values: what is done, which steps are told of it, and who can take part.
+"""The experiments as values: the fault, its steps, the subjects that can take part, and topics.
 
-How each is done to running processes is in `scenarios`. Steps are named in their order; those of
-the nodes are milestones (`phases.STEPS`), the others are seen from outside.
+`scenarios` does each experiment to running processes. Steps are named in their order; those of the
+nodes are milestones (`node_measurements.STEPS`), the others are seen from outside.
+
+Partitions are counted through several topics, laid out by hand. Kafka's controller writes at most
+10,000 records for a request, so one topic has 9,000 partitions at most, and more come as several.
+The request says where replicas lie: all designs then fail over the same partitions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +56,7 @@ class Experiment:
     needs_data: bool = False  # replicas that fetch, or a client
 
     def why_not(self, subject: Subject) -> str:
-        """Why `subject` cannot take part, in one sentence; nothing if it can."""
+        """Returns why `subject` cannot take part, in one sentence; nothing if it can."""
         if self.needs_zookeeper and not subject.has_zookeeper:
             return f"{subject.name} has no ZooKeeper"
         if self.needs_controller and not subject.has_controller:
@@ -189,7 +193,7 @@ def topics_for(placed: Sequence[tuple[int, ...]]) -> Iterator[Topic]:
 
 
 def place_of(topics: Sequence[Topic], partition: int) -> tuple[int, int]:
-    """Which of `topics`, and which partition of it."""
+    """Returns the number of the topic among `topics`, and of the partition in it."""
     number, index = divmod(partition, PER_TOPIC)
     assert index < len(topics[number].placed), (partition, len(topics))
     return number, index

@@ -1,13 +1,17 @@
-"""When each step of an event was done: from milestones of the nodes, by one clock of the machine.
+"""What nodes say of an event: when each step was done (milestones), and what it cost (counters).
 
-Pure. A step is done when its milestones have counted all partitions that the event is about; `told`
-and `applied`, when that holds for every broker that lives. What nodes do not say is not guessed: a
-step without milestones, or one that has not counted to the end, has no time.
+Pure. One clock of the machine dates the milestones. A step is done when its milestones have counted
+all partitions that the event is about; `told` and `applied`, when that holds for every broker that
+lives. A step without milestones, or one that has not counted to the end, has no time: nothing is
+guessed.
 
-Who applies a change does not know why it was made. So of commands those count that make leaders and
-followers, not those that spread the word; and nothing is applied before something is decided.
+A broker that applies a change does not know why it was made. So only those commands count that make
+leaders and followers, not those that spread the word; and nothing is applied before something is
+decided. docs/compare.md names the six steps of seed 000, discussion 1.
 
-The six steps of seed 000, discussion 1, are named where they fall: docs/compare.md.
+The ledger is the difference of the counters of all nodes, summed by role. Counts are exact. Some of
+them go on whatever happens, because time goes by (fetches, heartbeats, the measuring client): they
+depend on how long was measured and are told apart. The others depend on the design alone.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -53,7 +57,7 @@ class Phase:
 
 
 def milestone_of(node: int, told: Mapping[str, Any]) -> Milestone:
-    """As `/v1/milestones` has it."""
+    """Reads one entry of `/v1/milestones`."""
     return Milestone(
         node=node,
         at_ns=int(told["at_ns"]),
@@ -73,12 +77,13 @@ def phases_of(
     failed_nodes: Collection[int] = (),
     at_least: int | None = None,
 ) -> dict[str, Phase]:
-    """By step. `partitions`: how many must be counted; `brokers`: those that live.
+    """Returns the phase of each step. `partitions` must be counted, on the `brokers` that live.
 
-    If all has come to its end and fewer were counted, but `at_least` so many, the last one counts.
+    If a step has come to its end with fewer counted, but `at_least` so many, its last milestone
+    counts.
 
-    Milestones that name another cause than one of `causes`, or another broker than one that was
-    `failed_nodes`, are about something else.
+    A milestone that names another cause than `causes`, or another broker than `failed_nodes`, is
+    about something else.
     """
     since = sorted(
         (
@@ -139,7 +144,7 @@ def _done_ns(
 def _counted_ns(
     of_step: Sequence[Milestone], *, partitions: int, at_least: int | None
 ) -> int | None:
-    """When so many have been counted."""
+    """Returns when the milestones had counted so many partitions."""
     counted = 0
     for each in of_step:
         counted += each.count
@@ -169,10 +174,11 @@ def difference(
     roles: Mapping[int, str],
     restarted: Collection[int] = (),
 ) -> dict[str, dict[str, int]]:
-    """By role, sorted by name; what has not moved is left out.
+    """Returns what each role has counted more, sorted by name; a count that has not moved is left
+    out.
 
-    A node that is gone has nothing more to say, and one that was restarted counts from 0: what
-    they did until then is not known, and not in the sum.
+    A node that is gone has nothing more to say, and one that was restarted counts from 0: what they
+    did until then is not known, and not in the sum.
     """
     summed: dict[str, dict[str, int]] = {}
     for node, counts in sorted(after.items()):

@@ -119,7 +119,7 @@ def _told(parts: Sequence[Segment]) -> str:
 
 
 def _detected_ms(parts: Sequence[Segment]) -> float:
-    """When; 0 where nothing has to be noticed first."""
+    """Returns 0 where nothing has to be noticed first."""
     return parts[0].end_ms if parts[0].step == "detected" else 0.0
 
 
@@ -173,7 +173,7 @@ def _line(ms: float, y: float) -> str:
 
 
 def _sizes(places: Mapping[int, float]) -> Iterator[str]:
-    """Below the plot, as many as there is room for: the largest is always told."""
+    """Labels as many sizes below the plot as there is room for, the largest in any case."""
     free = _WIDTH
     for size in sorted(places, reverse=True):
         x, text = places[size], f"{size:,}"

@@ -1,7 +1,7 @@
-"""Reading back what was acknowledged: is each record where the cluster said that it would be?
+"""Reading back: is each acknowledged record where the cluster said that it would be?
 
-Fetches straight from the leaders, by what the measuring client last believed. A partition that
-cannot be read is said to be that, and counts neither as kept nor as lost.
+Fetches go straight to the leaders that the measuring client last believed in. A partition that
+cannot be read counts neither as kept nor as lost.
 """
 
 import time
@@ -37,7 +37,7 @@ class ReadBack:
 def lost(
     acknowledged: Iterable[Acknowledged], found: Mapping[int, Mapping[int, int]]
 ) -> list[Acknowledged]:
-    """What is not where it was acknowledged, in the partitions that were read."""
+    """Returns records that are not where they were acknowledged, in partitions that were read."""
     return [
         each
         for each in acknowledged
@@ -149,7 +149,7 @@ class _Reader:
         )
 
     def _ask_another(self, partition: int) -> None:
-        """Any broker: replicas may have moved since they were placed."""
+        """Asks the next broker: replicas may have moved since they were placed."""
         self.answering.discard(partition)
         known = self.left.get(partition)
         if known is not None:

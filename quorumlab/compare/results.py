@@ -54,7 +54,7 @@ class CellKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How durations spread, in milliseconds; `never`: how many had no end."""
+    """Durations in milliseconds; `never` counts those that had no end."""
 
     count: int
     never: int = 0
@@ -65,7 +65,7 @@ class Spread:
 
 
 def spread_of(values: Sequence[float | None]) -> Spread:
-    """What never ends is longer than all that does; `most` is the longest that did."""
+    """A duration that never ends is longer than all that do; `most` is the longest that did."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return Spread(count=len(values), never=len(values))
@@ -121,13 +121,14 @@ class Cell:
         )
 
     def is_final(self, limit_seconds: float) -> bool:
-        """What failed is tried again, and so is what gave up in less time than it has now."""
+        """A cell that failed is tried again, and so is one that gave up in less time than it has
+        now."""
         if self.outcome == GAVE_UP:
             return self.limit_seconds >= limit_seconds
         return self.outcome != FAILED
 
     def done_ms(self, step: str) -> float | None:
-        """When a step was done, by whoever has seen it."""
+        """Returns when a step was done, whoever has seen it."""
         if step == "first write":
             spread = self.client["first_ms"]
             return None if spread.never else spread.most

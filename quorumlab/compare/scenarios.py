@@ -1,7 +1,7 @@
 """How each experiment is done to a cluster of processes, and when it is over.
 
-A scenario begins on a cluster in calm, with a client that writes to every partition. It ends when
-every partition takes records again, or when the experiment says so. What it leaves is a trial.
+A scenario begins on a calm cluster, with a client that writes to every partition. It ends when
+every partition takes records again, or when the experiment says so. Its outcome is a trial.
 """
 
 import time
@@ -34,7 +34,7 @@ _TARGET = 3  # of reassignments: the broker that had nothing
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """What a fault (or a change) concerns, and what of its end was seen from outside."""
+    """A fault (or a change), what it concerns, and what was seen of its end from outside."""
 
     fault_ns: int  # when, by time.monotonic_ns()
     before: Mapping[int, Counts]  # the ledger just before, by node
@@ -131,7 +131,8 @@ def _leader_of(zookeeper: ZooKeeper) -> int | None:
 
 
 def _change_anew(stage: Stage, trial: Trial) -> None:
-    """Until metadata can be changed, a topic gets a leader, and every partition takes records."""
+    """Waits until metadata can be changed, a new topic has a leader, and all partitions take
+    records."""
     stage.wait(lambda: stage.try_to_create(_ANEW), "no topic can be created", _LOOK_SECONDS / 4)
 
     def is_led() -> bool:
@@ -221,8 +222,8 @@ def _begin(stage: Stage) -> None:
 
 
 def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
-    """One that is not the controller, once all has begun. Where replicas elect, one may lead
-    everything: then it is the one that leads most nearly its share."""
+    """Chooses a broker that is not the controller, once all has begun. Where replicas elect, one
+    broker may lead everything: then it is the one that leads most nearly its share."""
     _begin(stage)
     active = _active_controller(stage)
     able = [node.id for node in stage.brokers if node.id != active]
@@ -234,7 +235,7 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
 
 
 def _active_controller(stage: Stage) -> int | None:
-    """None: the design has none."""
+    """Returns None if the design has none."""
     if not stage.subject.has_controller:
         return None
     return stage.wait(stage.active_controller, "no active controller", _LOOK_SECONDS)
@@ -266,7 +267,7 @@ def _marked(
 
 
 def _look_seconds(stage: Stage) -> float:
-    """Between two looks at all metadata: every one costs the cluster something."""
+    """Returns the pause between two looks at all metadata: each costs the cluster something."""
     return max(_LOOK_SECONDS, stage.partitions / 5000)
 
 

@@ -1,7 +1,7 @@
-"""What each step of a cell took since the one before it was done, and how that grows with its size.
+"""The time of each step of a cell since the step before, and how that grows with the cell's size.
 
-Pure. Steps may overlap: one that is done before another that is named before it took no time.
-Growth is the exponent of a power: log(time) against log(partitions), by least squares. Times
+Pure. Steps may overlap: a step that is done before another one that is named before it took no
+time. Growth is the exponent of a power: log(time) against log(partitions), by least squares. Times
 between two steps are fitted, never times since the fault: those begin with a time-out, which is the
 same for all and would hide growth.
 """
@@ -25,7 +25,7 @@ _LINEAR = (0.8, 1.25)
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From when to when, in ms since the fault."""
+    """Both ends are in ms since the fault."""
 
     step: str
     start_ms: float
@@ -37,7 +37,7 @@ class Segment:
 
 
 def segments(cell: Cell) -> list[Segment]:
-    """In the order of the experiment's steps; those that were not seen to end are left out."""
+    """Returns the steps in the experiment's order; those that were not seen to end are left out."""
     found: list[Segment] = []
     reached_ms = 0.0
     for step in EXPERIMENTS[cell.experiment].steps:
@@ -49,8 +49,8 @@ def segments(cell: Cell) -> list[Segment]:
 
 
 def own_times(cells: Iterable[Cell]) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """By step and subject: (partitions, ms) of every cell; and of all that comes once it is
-    detected. `cells` are of one experiment."""
+    """Returns (partitions, ms) of every cell, by step and subject, and of all steps once the fault
+    is detected. `cells` are of one experiment."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for cell in cells:
         parts = segments(cell)

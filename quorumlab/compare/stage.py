@@ -1,7 +1,7 @@
-"""A cluster of processes on which one experiment is made: what is asked of it, and done to it.
+"""A cluster of processes for one experiment: requests to it, and faults in it.
 
-Whoever waits asks `check` again and again, which raises when the time of the experiment is up. How
-the cluster is started and thrown away is in `cell`.
+Every wait calls `check` again and again, which raises when the time of the experiment is up. `cell`
+starts the cluster and throws it away.
 """
 
 import signal
@@ -55,7 +55,7 @@ class GaveUp(Exception):
 
 
 def beside(call: Callable[[], Result]) -> Future[Result]:
-    """Done by a thread that nobody has to wait for."""
+    """Runs the call in a thread that nobody has to wait for."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(call)
@@ -119,7 +119,7 @@ class Stage:
         return found
 
     def patiently(self, call: Callable[[], Result], what: str) -> Result:
-        """What blocks: meanwhile, `check` is told `what`."""
+        """Waits for a call that blocks; meanwhile, `check` is told `what`."""
         future = beside(call)
         while not wait([future], _POLL_SECONDS).done:
             self.check(what)
@@ -141,7 +141,8 @@ class Stage:
         self.cluster.kill(node_id)
 
     def stop(self, node_id: int) -> None:
-        """In good order: until its process is gone, however long that takes. It blocks."""
+        """Stops a node in good order, and blocks until its process is gone, however long that
+        takes."""
         self._failed_nodes.add(node_id)
         process = self.cluster.process(self.cluster.layout.node(node_id))
         assert process is not None, node_id
@@ -150,7 +151,8 @@ class Stage:
 
     @property
     def patience_seconds(self) -> float:
-        """How long to wait for one answer: longer than is left, so that `check` ends the wait."""
+        """Returns how long to wait for one answer: longer than is left, so that `check` ends the
+        wait."""
         return max(0.0, self._deadline - time.monotonic()) + _GRACE_SECONDS
 
     # --- topics -------------------------------------------------------------------------
@@ -171,8 +173,8 @@ class Stage:
             self.topics[number] = replace(topic, id=told.topic_id)
 
     def _who_creates(self) -> Sequence[NodeLayout]:
-        """Any broker; but for very many partitions the controller, where that is a broker: others
-        ask it, and wait a minute at most."""
+        """Returns any broker; but for very many partitions the controller, where that is a broker:
+        others ask it, and wait a minute at most."""
         active = None if self.has_data else self.active_controller()
         return [node for node in self.brokers if node.id == active] or self.brokers
 
@@ -189,7 +191,7 @@ class Stage:
         return self.patiently(ask, what)
 
     def begin_serving(self) -> None:
-        """Until every partition has taken a record, or every broker knows of all."""
+        """Waits until every partition has taken a record, or every broker knows of all."""
         if self.has_data:
             self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
             if self._fault_ns is not None:
@@ -200,7 +202,8 @@ class Stage:
     # --- the fault ----------------------------------------------------------------------
 
     def led_by(self, broker: int) -> list[int]:
-        """As the client has found, or else as they were laid out: a controller keeps to that."""
+        """The client has found the leaders; without one they are as placed, for a controller keeps
+        to that."""
         if self.client is not None:
             return self.client.led_by(broker)
         if not self.subject.has_controller:
@@ -209,7 +212,8 @@ class Stage:
         return [number for number, replicas in enumerate(placed) if replicas[0] == broker]
 
     def _leaders(self) -> dict[int, int]:
-        """By partition, as a broker tells: where replicas elect, it has to read each."""
+        """Asks a broker for the leader of each partition: where replicas elect, it has to read
+        each."""
         found = {}
         for topic in self.topics:
             answer = self.ask(_about([topic.name]), MetadataResponse, f"who leads {topic.name}")
@@ -219,8 +223,8 @@ class Stage:
         return found
 
     def counted(self, affected: Sequence[int]) -> int:
-        """How many partitions milestones have to count, if those are `affected`: a controller has
-        to take whoever has failed out of every ISR, too."""
+        """Returns how many partitions milestones have to count. A controller also removes the
+        failed broker from every ISR."""
         return self.partitions if affected and self.subject.has_controller else len(affected)
 
     def mark(self, *, failed_nodes: Sequence[int] = (), affected: Sequence[int] = ()) -> int:
@@ -233,8 +237,8 @@ class Stage:
         return now_ns
 
     def wait_served(self) -> None:
-        """Since the mark: until every partition takes records; where there is no data, until every
-        broker that lives has applied what has become of those that are affected."""
+        """Waits until every partition has taken a record since the mark. Without data, it waits
+        until every living broker has applied what became of the affected ones."""
         if self.client is not None:
             self.client.wait_written(self.check)
         elif self._affected:
@@ -251,7 +255,7 @@ class Stage:
         return "applied" in found and found["applied"].done_ms is not None
 
     def calm(self) -> None:
-        """For what goes on behind the first writes."""
+        """Gives time to what goes on behind the first writes."""
         self.pass_time(_CALM_SECONDS, "waiting for calm")
 
     def pass_time(self, seconds: float, what: str) -> None:

@@ -1,9 +1,9 @@
-"""What is compared: a design, in quorum mode with an engine that replicates its log; its time-outs.
+"""The subjects of a comparison: designs, engines that replicate the quorum's log, and time-outs.
 
 A design is measured under its own default time-outs and under equal ones. Defaults differ by an
-order of magnitude between the designs and would be mistaken for them. Equal means: a broker, a
-session, a leader of the quorum are given up after the same silence. How often a design says that it
-is alive stays its own matter.
+order of magnitude between the designs and would be mistaken for them. With equal ones a broker, a
+session and a leader of the quorum are given up after the same silence. Each design still decides
+how often it says that it is alive.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,12 +75,13 @@ class Subject:
 
     @property
     def admits_loss(self) -> str:
-        """Why the design's document says that it may lose what it acknowledged; else nothing."""
+        """Returns why the design's document says that it may lose acknowledged records; else
+        nothing."""
         return ADMITTED.get(whose_document(self.design, self.engine), {}).get("lost-write", "")
 
 
 def subjects(designs: Sequence[str], engines: Sequence[str]) -> Iterator[Subject]:
-    """In the order of ALL_DESIGNS; an engine is a choice of the quorum alone."""
+    """Yields subjects in the order of ALL_DESIGNS; only the quorum has a choice of engines."""
     for design in ALL_DESIGNS:
         if design not in designs:
             continue
@@ -108,7 +109,7 @@ def settings_of(
 
 
 def silence_ms(subject: Subject, settings: Mapping[str, str]) -> int:
-    """How long a broker may be silent before it is given up."""
+    """Returns how long a broker may be silent before it is given up."""
     if subject.has_zookeeper:
         return int(settings.get("zookeeper.session.timeout.ms", _ZOOKEEPER_DEFAULT_MS))
     return int(settings.get("broker.session.timeout.ms", _BROKER_DEFAULT_MS))

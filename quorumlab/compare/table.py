@@ -20,7 +20,7 @@ ZOOKEEPER_REQUESTS = tuple(f"zk.{each}" for each in (*_KINDS, "multi", "get", "e
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
-    """By experiment, setting, size; then the oldest design first."""
+    """Sorts cells by experiment, setting and size; then the oldest design comes first."""
     experiments = list(EXPERIMENTS)
     return sorted(
         cells,
@@ -110,7 +110,7 @@ def _of_records(cell: Cell) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How the time of a step, since the one before, grows with the partitions."""
+    """The growth of a step's own time with the number of partitions."""
 
     experiment: str
     subject: str
@@ -121,7 +121,7 @@ class Growth:
 
 
 def growth_of(cells: Iterable[Cell]) -> Iterator[Growth]:
-    """By experiment and subject, steps in their order; of equal time-outs only."""
+    """Yields growth by experiment and subject, steps in their order; of equal time-outs only."""
     equal = [
         cell for cell in in_order(cells) if cell.outcome == MEASURED and cell.timeouts == "equal"
     ]

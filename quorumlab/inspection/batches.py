@@ -63,7 +63,7 @@ class _Window:
         self._buffer = b""
 
     def at(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position` on; fewer at the end."""
+        """Returns up to `length` bytes from `position` on; fewer at the end."""
         begin = position - self._start
         if begin < 0 or begin + length > len(self._buffer):
             self._file.seek(position)
@@ -72,18 +72,18 @@ class _Window:
         return self._buffer[begin : begin + length]
 
     def forget(self) -> None:
-        """What is asked for next is read from the file again."""
+        """Makes the next call read from the file again."""
         self._buffer = b""
 
 
 def read_batches(path: Path, position: int = 0) -> Iterator[Batch | Damage]:
-    """In the order of the file, from the batch at `position` on. Raises OSError if that fails."""
+    """Yields in the order of the file, from the batch at `position` on. Raises OSError."""
     with path.open("rb") as file:
         yield from _batches_from(_Window(file), path, position)
 
 
 def last_batch(path: Path) -> Batch | None:
-    """Without reading what is before it; None if there is none near the end."""
+    """Finds it without reading what is before; None if there is none near the end."""
     with path.open("rb") as file:
         start = end = _end_of_data(file)
         while start > 0 and end - start < _SEARCH_BYTES_MAX:
@@ -97,7 +97,7 @@ def last_batch(path: Path) -> Batch | None:
 
 
 def _end_of_data(file: BinaryIO) -> int:
-    """Where preallocated zeros begin, or a little before: found by halving, of whole pieces."""
+    """Finds where preallocated zeros begin, or a little before, by halving whole pieces."""
     pieces = range(0, file.seek(0, SEEK_END), _PIECE_BYTES)
 
     def is_blank(start: int) -> bool:
@@ -182,7 +182,7 @@ def _is_blank(window: _Window, position: int) -> bool:
 
 
 def _next_intact(window: _Window, path: Path, position: int) -> int | None:
-    """Where the next intact batch begins; metadata has no producers, which is quick to look for."""
+    """Finds where the next intact batch begins, quickly, for metadata has no producers."""
     while len(piece := window.at(position, _PIECE_BYTES)) >= HEADER_BYTES:
         likely = _LIKELY.search(piece, _MAGIC_AT)
         while likely is not None:

@@ -105,7 +105,7 @@ def _changed_rows(before: MetadataImage, after: MetadataImage) -> Rows:
 
 
 def _standing(table: PartitionTable, rows: Rows, broker_id: int) -> tuple[_Flags, _Flags]:
-    """Does the broker lead each row, and is it in its ISR? Neither where there is no row."""
+    """Does the broker lead each row, and is it in its ISR? Neither holds where there is no row."""
     leads, is_member = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     there = np.flatnonzero(rows != NO_ROW)
     columns = table.columns(rows[there])

@@ -1,6 +1,6 @@
 """A metadata tree as a file system with a working directory, one command line at a time.
 
-Lines in, lines out: how a prompt, completion and paging look is for a terminal to decide
+A line comes in, and lines go out: prompt, completion and paging are the terminal's part
 (`quorumlab.verbs.inspect_tree`).
 """
 
@@ -51,7 +51,7 @@ class Browser:
         self.path = "/"
 
     def run(self, line: str) -> Iterator[str]:
-        """What the command has to say. Raises BrowseError."""
+        """Yields the answer to a command. Raises BrowseError."""
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -65,7 +65,7 @@ class Browser:
         yield from command(" ".join(words[1:]))
 
     def completions(self, line: str, word: str) -> list[str]:
-        """What `word`, the last one of `line`, may become."""
+        """Returns what `word`, the last one of `line`, may become."""
         if line.lstrip() == word:
             return [name for name in (*self._commands, "exit") if name.startswith(word)]
         above, _, begun = word.rpartition("/")
@@ -83,7 +83,7 @@ class Browser:
         ]
 
     def _absolute(self, path: str) -> str:
-        """Without `.` and `..`, from the top."""
+        """Returns the path from the top, without `.` and `..`."""
         parts: list[str] = []
         for part in (path if path.startswith("/") else f"{self.path}/{path}").split("/"):
             if part == "..":
@@ -142,7 +142,7 @@ class Browser:
 
 
 def looked_up(tree: Node, path: str) -> list[tuple[str, Any]]:
-    """What lies at an absolute path, or at every one that matches. Raises KeyError."""
+    """Returns what lies at an absolute path, or at every path that matches. Raises KeyError."""
     if not set("*?[") & set(path):
         return [(path.rstrip("/"), find(tree, path))]
     found = list(matches(tree, path))
@@ -152,7 +152,7 @@ def looked_up(tree: Node, path: str) -> list[tuple[str, Any]]:
 
 
 def listing(found: Sequence[tuple[str, Any]]) -> Iterator[str]:
-    """What is in a directory, or a value; where several were found, each with its path."""
+    """Lists a directory, or tells a value; where several were found, each with its path."""
     for path, node in found:
         if not isinstance(node, Mapping):
             yield value_text(node) if len(found) == 1 else f"{path} = {value_text(node)}"
@@ -164,7 +164,7 @@ def listing(found: Sequence[tuple[str, Any]]) -> Iterator[str]:
 
 
 def outline(node: Any, depth: int = 0) -> Iterator[str]:
-    """Everything below, two blanks further in for each level."""
+    """Tells everything below, two blanks further in for each level."""
     indent = "  " * depth
     if not isinstance(node, Mapping):
         yield f"{indent}{value_text(node)}"

@@ -1,8 +1,8 @@
 """Text about many partition records at once: the same as one by one, many times as fast.
 
-A batch is decoded into columns. What a value says is put into words once for all rows that have it,
-and the words of all rows are joined at once. Records between blocks are told one by one. A batch
-has one version of a record type: a controller writes it under one metadata.version.
+A batch is decoded into columns. A value is put into words once for all rows that have it, and the
+words of all rows are joined at once. Records between blocks are told one by one. A batch has one
+version of a record type: a controller writes it under one metadata.version.
 """
 
 from collections import defaultdict
@@ -126,7 +126,7 @@ class BulkText:
         return _joined(len(block), thousands, rest, before, index, behind, *fields, end)
 
     def _offsets(self, offsets: _Column) -> tuple[_Words, _Words]:
-        """In two parts: the second ones are the same thousand everywhere."""
+        """Splits offsets in two parts; the second ones are the same thousand everywhere."""
         form = self._form
         if offsets[0] < len(_RESTS):
             return [form.offset(each) for each in offsets.tolist()], ""
@@ -188,7 +188,8 @@ class BulkText:
     def _judged(
         self, condition: Condition, block: PartitionBlock, first: Entry, rows: _Column
     ) -> Flags:
-        """Which rows it holds of, asked once for all rows that say the same in its fields."""
+        """Finds the rows for which the condition holds, asked once for all rows with the same
+        values."""
         asked = [rows] if "offset" in condition.names else []
         for field in sorted(condition.names & _COLUMNS.keys()):
             asked += [getattr(block, name) for name in _COLUMNS[field] if hasattr(block, name)]
@@ -202,7 +203,7 @@ class BulkText:
     def _facts(
         self, block: PartitionBlock, first: Entry, rows: Sequence[int]
     ) -> Iterator[Mapping[str, Any]]:
-        """As `TopicNames.facts` has them; `rows` are the places behind `first`."""
+        """Yields facts as `TopicNames.facts` has them; `rows` are the places behind `first`."""
         same = {
             "epoch": first.epoch,
             "timestamp": first.timestamp_ms,
@@ -282,7 +283,7 @@ class _TextForm:
 
     @staticmethod
     def about(head: str, id_: str, name: str | None) -> tuple[str, str, str]:
-        """What stands before and behind the number of the partition, and at the end."""
+        """Returns the text before and behind the number of the partition, and at the end."""
         if name is None:
             return f"{head} partitionId=", f" topicId={id_}", "\n"
         return f"{head} {name}-", "", "\n"

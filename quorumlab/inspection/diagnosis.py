@@ -1,9 +1,11 @@
-"""What is wrong with a cluster, seen from the directories and addresses of its nodes.
+"""The findings about a cluster, from the directories and addresses of its nodes, and its status.
 
-Facts in, findings out: nothing is asked, read or repaired here. Advice names what is safe, and what
-cannot be undone is left to people.
+Facts in, findings out: nothing is asked, read or repaired here. Advice names what is safe; people
+decide on what cannot be undone. Whether a node runs is in its cluster's status, for its files do
+not tell that. Whether a node can be taken away is judged by its vote and by what is stored on it.
 
-Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes).
+Source: Raft thesis 5.4 (which log may hold all that is committed), KIP-853 (who votes, removing a
+voter), Kafka's operations guide (decommissioning brokers).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -248,7 +250,7 @@ def _answers(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
 
 
 def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
-    """As the leader of the latest epoch sees it."""
+    """Judges the quorum as the leader of the latest epoch sees it."""
     answered = [live for live in lives if live.leader_id >= 0]
     if not answered:
         if not all(live.no_quorum for live in lives):
@@ -279,7 +281,7 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
 
 
 def removable(live: LiveFacts, held: Holdings) -> list[Finding]:
-    """What is said of its vote, and of what it stores."""
+    """Judges the node's vote, and what it stores."""
     is_voter = any(voter.id == held.broker_id for voter in live.voters)
     if not (is_voter or held.is_registered or held.replicas):
         text = f"node {held.broker_id} is neither a voter nor a broker of this cluster"
@@ -337,7 +339,7 @@ def _way_out(live: LiveFacts, node_id: int) -> str:
 
 
 def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
-    """Caught up, and somebody listens where it is said to be."""
+    """Is the voter caught up, and does somebody listen at its endpoint?"""
     return 0 <= voter.behind_ms <= BEHIND_MAX_MS and voter.endpoint not in live.unreachable
 
 
@@ -376,7 +378,7 @@ def _of_node(role: str, node: Mapping[str, Any], directory: str) -> Finding:
 
 
 def _of_cluster(status: Status) -> Iterator[Finding]:
-    """For a cluster that is unhealthy although each of its nodes runs."""
+    """Explains a cluster that is unhealthy although each of its nodes runs."""
     offline = status["offline_partitions"]
     lagging = status["under_replicated_partitions"]
     if offline:

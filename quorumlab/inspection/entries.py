@@ -1,7 +1,7 @@
-"""The records of metadata batches, decoded as far as this version knows them.
+"""The records of metadata batches, decoded and told as a line of text or as JSON.
 
-What it does not know is an `Unknown` with its bytes and the reason, never an error: a later Kafka
-may have written it.
+A record that this version does not know is an `Unknown` with its bytes and the reason, never an
+error: a later Kafka may have written it.
 """
 
 import json
@@ -69,7 +69,7 @@ class Entry:
         return type_name(type(self.content))
 
     def data(self) -> dict[str, Any]:
-        """Its fields by Kafka's names, ready for JSON."""
+        """Returns the fields by Kafka's names, ready for JSON."""
         if isinstance(self.content, Unknown):
             unknown = self.content
             return {"key": unknown.key, "reason": unknown.reason, "value": unknown.value.hex()}
@@ -172,7 +172,7 @@ class TopicNames:
         return self._names.get(topic_id)
 
     def topic_of(self, entry: Entry, data: Mapping[str, Any]) -> str | None:
-        """What the record is about; `data` are its fields."""
+        """Returns the topic that a record is about; `data` are its fields."""
         if isinstance(entry.content, TopicRecord):
             return entry.content.name
         if "topicId" in data:
@@ -227,7 +227,7 @@ def as_text(entry: Entry, names: TopicNames) -> str:
 
 
 def line_head(offset: int, epoch: int, timestamp_ms: int, type_: str) -> str:
-    """What every line begins with; the offset takes the first eight characters, or more."""
+    """Begins every line; the offset takes the first eight characters, or more."""
     return f"{offset:>8} {epoch:>3}  {time_text(timestamp_ms)}  {type_:<24}"
 
 

@@ -1,4 +1,4 @@
-"""The facts that a diagnosis rests on: read from directories, asked of addresses."""
+"""The facts of a diagnosis, read from directories and asked of addresses, and its findings."""
 
 import socket
 import time
@@ -76,7 +76,7 @@ class LiveVoter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFacts:
-    """What an address said. `failure` is why it said nothing."""
+    """The answer of an address. `failure` says why there was none."""
 
     name: str
     failure: str | None = None
@@ -100,7 +100,7 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """What would go with a broker."""
+    """The replicas that would go with a broker."""
 
     broker_id: int
     is_registered: bool = False
@@ -149,7 +149,7 @@ def ask(address: Address) -> LiveFacts:
 
 
 def held_by(address: str, node_id: int) -> Holdings:
-    """As the committed metadata says. Raises ClusterError."""
+    """Reads the committed metadata. Raises ClusterError."""
     with opened(address) as files:
         image = replay(files, Moment()).image
     states = [state for _, _, state in image.partitions_with(node_id)]

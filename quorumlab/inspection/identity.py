@@ -1,4 +1,4 @@
-"""What small files, names and the two ends of a log say at once, without reading all of it.
+"""The identity of a log: what small files, names and its two ends tell without reading all of it.
 
 Source: KIP-853 (voters in snapshots), KIP-595 (quorum-state), Kafka's LeaderEpochFileCache.
 """
@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(slots=True, kw_only=True)
 class Identity:
-    """What is not known is None or empty. Offsets are inclusive at the start, exclusive ends."""
+    """An unknown value is None or empty. Offsets are inclusive at the start, ends exclusive."""
 
     path: str
     what: str

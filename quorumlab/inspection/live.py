@@ -95,7 +95,7 @@ class LiveLog:
             time.sleep(_LOOK_AGAIN_SECONDS)
 
     def batches(self) -> Iterator[Batch]:
-        """What is committed behind `position`; none after a while in which nothing came.
+        """Yields what is committed behind `position`, and ends when nothing came for a while.
 
         Raises ClusterError if the log no longer goes back so far: `save_snapshot` brings the rest.
         """
@@ -216,7 +216,7 @@ class LiveLog:
 
 
 def cluster_id_of(address: Address) -> str | None:
-    """As a broker or a controller says it: each answers for its own kind. Raises ClusterError."""
+    """Asks for brokers, then for controllers: a node answers for its own kind."""
     with Client([(address.host, address.port)]) as client:
         for kind in (_BROKERS, _CONTROLLERS):
             asked = DescribeClusterRequest(endpoint_type=kind)
@@ -233,7 +233,7 @@ def has_dynamic_voters(address: Address) -> bool:
 
 
 def describe_quorum_of(address: Address) -> DescribeQuorumResponse:
-    """As the leader describes it, to which a standby controller points. Raises ClusterError."""
+    """Asks the leader, to which a standby controller points. Raises ClusterError."""
     asked: Address | None = address
     for _ in range(_HOPS_MAX):
         found = None if asked is None else _described(asked)

@@ -86,7 +86,7 @@ class PartitionStory:
 
 
 def _changes(before: PartitionState, after: PartitionState) -> Iterator[str]:
-    """In words, the most important first."""
+    """Puts the change into words, the most important first."""
     yield from _elections(before, after)
     left = [broker for broker in before.isr if broker not in after.isr]
     joined = [broker for broker in after.isr if broker not in before.isr]
@@ -116,7 +116,7 @@ def _elections(before: PartitionState, after: PartitionState) -> Iterator[str]:
 
 
 def _is_unclean(before: PartitionState, after: PartitionState) -> bool:
-    """Also where the leader before it had not recovered yet, from an election like this one."""
+    """Also holds if the leader before had not recovered yet from another unclean election."""
     if after.leader_recovery_state != RECOVERING:
         return False
     could_lead = (*before.isr, *before.eligible_leader_replicas, NO_LEADER)
@@ -138,7 +138,7 @@ def _moves(before: PartitionState, after: PartitionState) -> Iterator[str]:
 def _causes(
     together: Sequence[tuple[int, Change]], before: PartitionState, after: PartitionState
 ) -> Iterator[str]:
-    """What else the controller wrote at once, of the brokers that came or went."""
+    """Finds what else the controller wrote at once about the brokers that came or went."""
     concerned = {*before.isr} ^ {*after.isr}
     concerned |= {*before.eligible_leader_replicas} ^ {*after.eligible_leader_replicas}
     if after.leader != before.leader:
@@ -156,7 +156,7 @@ def _causes(
 
 
 def _asked(before: PartitionState, after: PartitionState) -> tuple[str, ...]:
-    """What a change without such a record comes from."""
+    """Guesses the cause of a change without such a record."""
     is_moving = (before.adding_replicas, before.removing_replicas) != (
         after.adding_replicas,
         after.removing_replicas,

@@ -92,7 +92,7 @@ def _named_rows(
 def _odd(
     before: MetadataImage, after: MetadataImage, rows: Rows, counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.intp]:
-    """Where in `rows` one must look closer."""
+    """Returns the places in `rows` that must be judged one by one."""
     now = after.partitions.columns(rows)
     odd = ~now.is_columnar | _has_odd_members(after, now)
     old_rows = before.topics.rows_of(now.topic_id, now.partition)

@@ -1,6 +1,15 @@
-"""Which records are wanted: by type, by what they are about, by place and time, by expression.
+"""The records that a user wants: by type, subject, place and time, or by expression.
 
-Of single records by their facts, of blocks of partition records by columns: both say the same.
+A single record is judged by its facts, a block of partition records by columns, with one result. An
+expression (`--where EXPR`) compares the fields of a record:
+
+    leader == 3 and 2 not in isr
+    type == "CONFIG_RECORD" and name == "retention.ms"
+    topic == "orders" and partition in [0, 3] and offset > 1000
+
+It has Python's syntax, of which only comparisons, `and`, `or`, `not`, `in`, literals and names are
+taken. A name is a field of some record, or one of offset, epoch, timestamp, type, topic, partition
+and broker; any other is refused. A record without the field matches no comparison with it.
 """
 
 import ast
@@ -155,7 +164,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is None, empty or unbounded selects everything."""
+    """A criterion that is None, empty or unbounded selects everything."""
 
     types: frozenset[str] = frozenset()
     topic: str | None = None
@@ -172,7 +181,7 @@ class Selection:
         return bare != Selection()
 
     def may_take(self, type_: str, offset: int, timestamp_ms: int) -> bool:
-        """As far as type, place and time go."""
+        """Decides by type, place and time alone."""
         return (
             (not self.types or type_ in self.types)
             and offset in self.offsets
@@ -191,9 +200,9 @@ class Selection:
     def rows(
         self, block: PartitionBlock, first: Entry, name_of: Callable[[bytes], str | None]
     ) -> Flags:
-        """Which rows of a block are taken, an expression aside; `first` is its first record.
+        """Selects rows of a block, an expression aside; `first` is the block's first record.
 
-        `name_of` a topic's id. All records of a batch of metadata have one timestamp.
+        `name_of` maps a topic's id. All records of a batch of metadata have one timestamp.
         """
         inside = min(max(first.offset, self.offsets.start), first.offset + len(block) - 1)
         if not self.may_take(first.type, inside, first.timestamp_ms):

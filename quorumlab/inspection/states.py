@@ -1,7 +1,7 @@
-"""The cluster as it was: the image at an offset or a time, out of a snapshot and the log behind it.
+"""The cluster as it was: the image at an offset or a time, from a snapshot and the log behind it.
 
-Records that this version does not know are skipped and told; so are those that cannot follow from
-what came before, since a damaged log is what one looks at with such a tool.
+Records that this version does not know are skipped and told. So are records that cannot follow from
+what came before, since users look at damaged logs with such a tool.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ __all__ = ["Moment", "Replay", "load_snapshot", "replay"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Up to where to go: the last offset, or the last time, that counts. Without both: the end."""
+    """The last offset, or the last time, that counts. Without both it is the end."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -117,7 +117,7 @@ def _is_within(path: Path, moment: Moment) -> bool:
 
 
 def _last_contained_ms(path: Path) -> int:
-    """When the last record in a snapshot was written, as its header says."""
+    """Reads from the header when the last record in a snapshot was written."""
     for found in snapshot_batches(path):
         for entry in entries(found) if isinstance(found, Batch) else ():
             if isinstance(entry.content, SnapshotHeader):

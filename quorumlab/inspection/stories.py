@@ -101,7 +101,6 @@ def also_meant(subject: Subject, image: MetadataImage) -> Subject | None:
 
 
 def story(target: Target, subject: Subject) -> Iterator[Event | Damage]:
-    """What happened to it, in order."""
     start = _known_before(target)
     teller = _teller(subject, start)
     at = start.image.at
@@ -144,7 +143,7 @@ def _changes_of(batch: Batch) -> list[tuple[int, Change]]:
 
 
 def _known_before(target: Target) -> Replay:
-    """What the oldest snapshot of a log that was cut says; nothing of one that begins at 0."""
+    """Loads the oldest snapshot of a log that was cut; a log that begins at 0 needs none."""
     is_cut = bool(target.segments) and target.segments[0].stem.strip("0") != ""
     usable = [path for path in target.snapshots if snapshot_id(path)[0]]
     is_alone = not target.segments
@@ -173,7 +172,7 @@ def nearest(image: MetadataImage, subject: Subject) -> str:
 
 class _Teller(Protocol):
     def known(self) -> Iterator[str]:
-        """What held of the subject before the first record."""
+        """Tells what held of the subject before the first record."""
         ...
 
     def tell(

@@ -1,8 +1,10 @@
 """A whole log, record by record: all segments in order, and what is wrong on the way.
 
-Damage is told where it lies and reading goes on behind it. What no quorum writes is damage too:
-gaps between batches, epochs that go back or begin without a record that says who leads them, a
+Damage is told where it lies, and reading goes on behind it. Whatever no quorum writes is damage
+too: gaps between batches, epochs that go back or begin without a record that says who leads them, a
 segment that does not begin where its name says, a snapshot without its header or footer.
+
+A live log is first copied into a scratch folder (`opened`), so that all readers read files.
 """
 
 import tempfile
@@ -87,7 +89,7 @@ def _still_there(segment: Path) -> Iterator[Batch | Damage]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """Where the batches that were read so far end."""
+    """The end of the batches that were read so far."""
 
     next_offset: int = -1
     epoch: int = -1
@@ -95,7 +97,7 @@ class _End:
 
 
 def segments_from(segments: Sequence[Path], offset: int) -> Sequence[Path]:
-    """Without those that end before `offset`: a segment is named after its first one."""
+    """Drops segments that end before `offset`: a segment is named after its first one."""
     bases = [_base_offset(path) or 0 for path in segments]
     first = max((at for at, base in enumerate(bases) if base <= offset), default=0)
     return segments[first:]
@@ -137,7 +139,8 @@ def _damaged(batch: Batch, offset: int, rule: str, problem: str) -> Damage:
 
 
 def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
-    """From a header to a footer, offsets counted from 0, all in one epoch: that of the name."""
+    """A snapshot goes from a header to a footer; its offsets count from 0, its epoch is in its
+    name."""
     epoch = snapshot_id(path)[1] or None  # a copy may be called something else
     end, position = _End(next_offset=0), 0
     types: list[type] = []

@@ -1,6 +1,6 @@
-"""What a metadata log is and holds: counts, epochs, voters and problems, once all was read.
+"""A summary of a metadata log that was read to its end: counts, epochs, voters and problems.
 
-Whatever is counted is bounded: a log of any size takes the same memory.
+Every count is bounded: a log of any size takes the same memory.
 """
 
 from collections import Counter, deque
@@ -41,7 +41,7 @@ class Busiest:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What all records say. Offsets are inclusive at the start and exclusive at the end."""
+    """All records together. Offsets are inclusive at the start and exclusive at the end."""
 
     problems: Complaints = field(default_factory=Complaints)
     torn_tail: str = ""  # one of them: a write that was cut off, or is under way
@@ -142,7 +142,7 @@ def _count_each(summary: Summary, batch: Batch) -> None:
 
 
 def _note_epoch(summary: Summary, batch: Batch) -> None:
-    """Who leads, since when, and who votes: from control records."""
+    """Control records say who leads, since when, and who votes."""
     header = batch.header
     if not summary.epochs or summary.epochs[-1].epoch != header.leader_epoch:
         started = Epoch(
@@ -189,7 +189,7 @@ def _with_endpoints(summary: Summary) -> VoterSet:
 
 
 def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, str]:
-    """Before which offset all is known to be committed, and why; -1 if nothing says it."""
+    """Returns the offset before which all is known to be committed, and why; -1 if unknown."""
     if not target.segments:
         end_offset, _ = snapshot_id(target.files[0])
         return end_offset or -1, "a snapshot holds what was, and nothing else"
@@ -205,7 +205,7 @@ def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, s
 
 
 def notes(summary: Summary) -> list[str]:
-    """What people wonder about."""
+    """Explains what people wonder about."""
     found = []
     idle = summary.types[type_name(NoOpRecord)]
     if summary.records and idle > _FLOOD_SHARE * summary.records:

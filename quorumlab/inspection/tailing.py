@@ -1,8 +1,8 @@
-"""Following a log as it grows: files by looking again, a live quorum by asking it.
+"""Following a log as it grows: files are listed again, a live quorum is asked.
 
-From files one sees what a node has written, which may not be committed yet; from a live quorum only
-what is. What came before is replayed once, so that topics are known by name.
-Where a node truncates its log, or goes on from a snapshot, that is told, and what follows then.
+Files show what a node has written, which may not be committed yet; a live quorum shows only what
+is. The log before the starting point is replayed once, so that topics are known by name. Where a
+node truncates its log, or goes on from a snapshot, that is told, and then what follows.
 """
 
 import time
@@ -97,7 +97,7 @@ def _pop_lost(seen: deque[_Seen], target: Target) -> _Seen | None:
 
 
 def _is_there(batch: _Seen, target: Target) -> bool:
-    """Or in a segment that was removed since a snapshot has what it said."""
+    """A batch also counts as there if a snapshot has replaced its segment."""
     if batch.path not in target.segments:
         return batch.path < target.segments[0]
     try:
@@ -111,7 +111,7 @@ def _is_there(batch: _Seen, target: Target) -> bool:
 
 
 def _behind(target: Target, last: _Seen | None, next_offset: int) -> Iterator[Batch | Damage]:
-    """What is in the segments behind the last batch that was seen."""
+    """Reads what is in the segments behind the last batch that was seen."""
     for segment in segments_from(target.segments, next_offset):
         position = 0
         if last is not None and segment == last.path:

@@ -1,7 +1,19 @@
-"""What the words on the command line point at: directories and files of a metadata log.
+"""Targets: the directories and files of a metadata log that words on the command line name.
 
 A target is a node's directory, its data directory, `__cluster_metadata-0` itself, one segment, one
 snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no lock is looked at.
+
+Is a file a part of a metadata log? A file with a whole batch in it, wherever, may be one; bytes
+before that batch are damage. A file without a whole batch is the border case. A crash that cuts off
+the very first write leaves a prefix of one batch, with zeros behind it where the file was
+preallocated. Such a file is read as a log without records: each header field that is there in full
+has a value that the first batch of a metadata log may have. Any other file never was a log, and is
+refused; beside files of the same log that have batches it is damage.
+
+Records of a later Kafka are accepted, though this version does not know them: their frame is known.
+The preview of KRaft in Kafka 2.8 wrote an older frame, which no later release reads.
+
+Source: Kafka's AbstractApiMessageSerde (frame version 1; 0 in 2.8), KIP-595 (control records).
 """
 
 import re
@@ -100,7 +112,7 @@ def _begins_batch(path: Path) -> bool:
 
 
 def why_foreign(path: Path) -> str | None:
-    """What it is instead; None for a metadata log, and for what holds nothing that could tell."""
+    """Returns what the file is instead; None for a metadata log, and where nothing could tell."""
     is_quorums = False
     for batch in islice(_batches(path), _BATCHES_MAX):
         if batch.header.producer_id >= 0:
@@ -142,7 +154,7 @@ Progress = Callable[[Path, int], None]  # a file, and how far it has been read
 
 
 class NoSuchTarget(ClusterError):
-    """What was named is not there: a slip of the pen, and nothing that a node may have done."""
+    """The named target is not there: a slip of the pen, and nothing that a node may have done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,7 @@ def nodes_in(path: Path) -> list[Path]:
 
 
 def listed_again(target: Target) -> Target:
-    """With the segments that a running node has made and removed since.
+    """Lists the segments again, of which a running node has made and removed some.
 
     Raises ClusterError if there is nothing left.
     """
@@ -257,7 +269,7 @@ def _directory(path: Path) -> Target:
 
 
 def _log_directory(path: Path, named: Path) -> Target | None:
-    """None if it is no directory of a metadata log; a copied one may have any name."""
+    """Returns None if it is no directory of a metadata log; a copied one may have any name."""
     if not path.is_dir() or path.name == _PREVIEW_LOG:
         return None
     names = sorted(child.name for child in path.iterdir())

@@ -5,8 +5,11 @@
 /configs/topic/orders/retention.ms   60000
 /features/metadata.version           25
 
-Topics and partitions, of which there may be a million, are made when they are looked at. A `/` in
-a name is written %2F.
+Topics and partitions, of which there may be a million, are made when they are looked at. A `/` in a
+name is written %2F. Two images are first compared in columns, whatever rows their partitions have:
+only topics that differ become parts of the trees.
+
+Source: `controller.metadata.describe` says what an image holds.
 """
 
 import fnmatch
@@ -159,7 +162,7 @@ def _part(name: str) -> str:
 
 
 def find(tree: Node, path: str) -> Any:
-    """What lies at a path. Raises KeyError with the part that is not there."""
+    """Returns what lies at a path. Raises KeyError with the part that is not there."""
     found: Any = tree
     for part in filter(None, path.split("/")):
         if not isinstance(found, Mapping) or part not in found:
@@ -169,7 +172,7 @@ def find(tree: Node, path: str) -> Any:
 
 
 def matches(tree: Node, pattern: str) -> Iterator[tuple[str, Any]]:
-    """Whatever lies at a path with `*`, `?` or `[…]` in it, which match within one name."""
+    """Yields what lies at a path with `*`, `?` or `[…]` in it, which match within one name."""
     return _matches(tree, "", [part for part in pattern.split("/") if part])
 
 
@@ -191,7 +194,7 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def plain(tree: Any) -> Any:
-    """With dictionaries only, as JSON wants it."""
+    """Replaces mappings by dictionaries, as JSON wants it."""
     if not isinstance(tree, Mapping):
         return tree
     return {name: plain(child) for name, child in tree.items()}
@@ -207,7 +210,7 @@ class Change:
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[Change]:
-    """What is not the same; whole branches that came or went are one change."""
+    """Yields what is not the same; a whole branch that came or went is one change."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if before != after:
             yield Change(path, plain(before), plain(after))
@@ -217,7 +220,6 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[Change]:
 
 
 def first_difference(one: MetadataImage, other: MetadataImage) -> Change | None:
-    """None if there is none."""
     return next(image_differences(one, other), None)
 
 
@@ -228,7 +230,7 @@ def image_differences(one: MetadataImage, other: MetadataImage) -> Iterator[Chan
 
 
 def _changed_topics(one: MetadataImage, other: MetadataImage) -> set[str]:
-    """By name: those that one has and the other has not, and those that are not alike."""
+    """Returns the names of topics that only one image has, or that are not alike."""
     ours, theirs = one.topics.by_name, other.topics.by_name
     found = set(ours) ^ set(theirs)
     for name in set(ours) & set(theirs):
@@ -273,7 +275,7 @@ def _unlike_rows(one: MetadataImage, other: MetadataImage, number: int) -> Rows:
 
 
 def _directory_numbers(one: MetadataImage, other: MetadataImage) -> npt.NDArray[np.int64]:
-    """For each directory of the second table its number in the first, -1 where it has none."""
+    """Maps each directory of the second table to its number in the first, -1 where it has none."""
     numbers = {directory: number for number, directory in enumerate(one.partitions.directories)}
     return np.array([numbers.get(each, -1) for each in other.partitions.directories], np.int64)
 

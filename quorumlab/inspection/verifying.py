@@ -45,8 +45,6 @@ class Violation:
 
 @dataclass(slots=True)
 class Verified:
-    """How much was looked at."""
-
     batches: int = 0
     records: int = 0
     snapshots_compared: int = 0

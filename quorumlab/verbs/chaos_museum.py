@@ -111,10 +111,6 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     else:
         print_rows((_row(item, each) for item, of_item in shown for each in of_item), _COLUMNS)
     is_right = all(each.is_right for _, of_item in shown for each in of_item)
-    return _exit_code(is_right=is_right, failed=failed)
-
-
-def _exit_code(*, is_right: bool, failed: Sequence[str]) -> int:
     if not is_right:
         return EXIT_WRONG
     return EXIT_ERROR if failed else EXIT_OK

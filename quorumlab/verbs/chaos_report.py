@@ -28,10 +28,10 @@ from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.environment import why_not
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.node.engines import NATIVE
-from quorumlab.arguments import Failed, UsageError
+from quorumlab.arguments import Failed
 from quorumlab.interrupts import child, sigterm_as_ctrl_c
 from quorumlab.output import refuse_other_directory, refuse_other_file, say
-from quorumlab.verbs.common import one_of
+from quorumlab.verbs.common import in_bounds, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]
@@ -60,9 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    for name, most in (("runs", _RUNS_MAX), ("seconds", 3600)):
-        if not 1 <= getattr(args, name) <= most:
-            raise UsageError(f"--{name} {getattr(args, name)}: from 1 to {most}")
+    in_bounds(args, runs=(1, _RUNS_MAX), seconds=(1, 3600))
     try:
         with sigterm_as_ctrl_c():
             return _make_all(args)
@@ -73,8 +71,14 @@ def _run(args: argparse.Namespace) -> int:
 
 def _make_all(args: argparse.Namespace) -> int:
     one_of(("quorum", *DESIGNS), "--design", args.design)
-    left_out = _left_out() if args.design == "quorum" else {}
-    planned = _planned(args, left_out)
+    left_out: Mapping[str, str] = {}  # what this machine cannot do, and why
+    if args.design == "quorum":
+        with tempfile.TemporaryDirectory() as directory:
+            left_out = why_not(Path(directory), tuple(KINDS))
+        kinds = [kind for kind in KINDS if kind not in left_out]
+        planned = plan_campaign(runs=args.runs, kinds=kinds, seed=args.seed)
+    else:
+        planned = plan_zk_campaign(args.design, runs=args.runs, seed=args.seed)
     page = args.page or args.out / "report.md"
     refuse_other_directory(args.out, option="--out", holds=_PLAN)
     refuse_other_file(page, option="--page", is_own=is_report)
@@ -83,7 +87,8 @@ def _make_all(args: argparse.Namespace) -> int:
         _make(args, each)
     told = [_told(args.out / each.directory) for each in planned]
     before = page.read_text() if page.exists() else ""
-    commits = [_commit_of(args.out / each.directory) for each in planned]
+    runs = [json.loads((args.out / each.directory / "run.json").read_text()) for each in planned]
+    commits = [run["commit"] for run in runs]
     if args.design == "quorum":
         first = report(
             told,
@@ -101,19 +106,6 @@ def _make_all(args: argparse.Namespace) -> int:
     return next((code for code in (4, 5) if code in worst), 0)
 
 
-def _planned(args: argparse.Namespace, left_out: Mapping[str, str]) -> Sequence[Planned]:
-    if args.design != "quorum":
-        return plan_zk_campaign(args.design, runs=args.runs, seed=args.seed)
-    kinds = [kind for kind in KINDS if kind not in left_out]
-    return plan_campaign(runs=args.runs, kinds=kinds, seed=args.seed)
-
-
-def _left_out() -> Mapping[str, str]:
-    """What this machine cannot do, and why."""
-    with tempfile.TemporaryDirectory() as directory:
-        return why_not(Path(directory), tuple(KINDS))
-
-
 def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
     """The runs of one page are of one plan: another one needs another directory."""
     path = args.out / _PLAN
@@ -124,7 +116,11 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_text(json.dumps(plan, indent=1) + "\n")
-    elif _json_in(path) != plan:
+    try:
+        is_same = json.loads(path.read_text()) == plan
+    except ValueError:
+        is_same = False
+    if not is_same:
         raise Failed(f"{args.out} holds runs of another plan: use another --out")
     # All designs with ZooKeeper have the same plan.
     for directory in filter(_is_made, (args.out / each.directory for each in planned)):
@@ -135,15 +131,8 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
             )
 
 
-def _json_in(path: Path) -> object:
-    try:
-        return json.loads(path.read_text())
-    except ValueError:
-        return None
-
-
 def _make(args: argparse.Namespace, planned: Planned) -> None:
-    """Unless it has its verdict."""
+    """Makes a run that has no verdict yet."""
     directory = args.out / planned.directory
     if _is_made(directory):
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
@@ -163,7 +152,7 @@ def _is_made(directory: Path) -> bool:
 
 
 def _put_aside(directory: Path) -> None:
-    """What an interrupted run left: kept, out of the way."""
+    """Keeps what an interrupted run left, out of the way."""
     if not directory.exists():
         return
     number = 1
@@ -181,16 +170,11 @@ def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
 
 
 def _told(directory: Path) -> dict[str, Any]:
-    """With what is known by now to be admitted."""
+    """Adds what is known by now to be admitted."""
     told: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
     known = ADMITTED.get(whose_document(told["design"], told.get("engine", NATIVE)), {})
     rules = [finding["rule"] for finding in told["verdict"]["findings"]]
     return {**told, "admitted": {rule: known[rule] for rule in rules if rule in known}}
-
-
-def _commit_of(directory: Path) -> str:
-    commit: str = json.loads((directory / "run.json").read_text())["commit"]
-    return commit
 
 
 def _command(args: argparse.Namespace) -> str:

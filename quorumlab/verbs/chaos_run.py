@@ -29,8 +29,8 @@ from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.arguments import UsageError
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, print_json, say
-from quorumlab.verbs.common import add_format_option, addresses, one_of, take_defaults
+from quorumlab.output import Progress, number_of, print_json, say
+from quorumlab.verbs.common import add_format_option, addresses, in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]
@@ -91,7 +91,11 @@ def _run(args: argparse.Namespace) -> int:
             ran = execute(options, watching)
         except Interrupted:
             watching.done()
-            say(f"interrupted: {_what_is_left(options.directory)}", sys.stderr)
+            left = "the run had not begun yet"
+            if RunDirectory(options.directory).history.exists():
+                judge = command("check", options.directory)
+                left = f"the history is kept in {options.directory}; `{judge}` judges it"
+            say(f"interrupted: {left}", sys.stderr)
             return _INTERRUPTED
         finally:
             watching.done()
@@ -102,25 +106,17 @@ def _run(args: argparse.Namespace) -> int:
     return ran.exit_code
 
 
-def _what_is_left(directory: Path) -> str:
-    if not RunDirectory(directory).history.exists():
-        return "the run had not begun yet"
-    return f"the history is kept in {directory}; `{command('check', directory)}` judges it"
-
-
 class _Watching(Watcher):
     def __init__(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
-        self._progress = Progress()
+        self._shown = Progress()
+        self.done = self._shown.done
 
     def progress(self, text: str) -> None:
-        self._progress(text)
+        self._shown(text)
 
     def is_interrupted(self) -> bool:
         return self._interrupt.happened
-
-    def done(self) -> None:
-        self._progress.done()
 
 
 # --- what is asked for -----------------------------------------------------------------------
@@ -134,14 +130,13 @@ def _options(args: argparse.Namespace) -> RunOptions:
         if getattr(args, name):
             raise UsageError(f"--{name}: {why}")
     take_defaults(args, _SIZES)
-    for name, least, most in (
-        ("seconds", 1, _SECONDS_MAX),
-        ("controllers", 1, _NODES_MAX),
-        ("brokers", 1, _NODES_MAX),
-        ("zookeepers", 1, _NODES_MAX),
-    ):
-        if not least <= getattr(args, name) <= most:
-            raise UsageError(f"--{name} {getattr(args, name)}: from {least} to {most}")
+    in_bounds(
+        args,
+        seconds=(1, _SECONDS_MAX),
+        controllers=(1, _NODES_MAX),
+        brokers=(1, _NODES_MAX),
+        zookeepers=(1, _NODES_MAX),
+    )
     servers: Sequence[tuple[str, int]] = ()
     if args.bootstrap_server:
         servers = tuple(addresses(args.bootstrap_server, "--bootstrap-server"))
@@ -150,11 +145,14 @@ def _options(args: argparse.Namespace) -> RunOptions:
                 f"--workload {args.workload} asks nodes what only quorumlab's own can answer: "
                 "leave --bootstrap-server out"
             )
+    wanted = args.faults
+    if wanted is None and args.design != "quorum":
+        wanted = f"{_FAULTS},kill-zookeeper"
     seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
     return RunOptions(
         directory=args.out or Path(f"chaos-{args.workload}-{seed}"),
         workload=args.workload,
-        faults=_faults(_wanted(args), is_theirs=bool(servers)),
+        faults=_faults(wanted, is_theirs=bool(servers)),
         seconds=args.seconds,
         seed=seed,
         design=args.design,
@@ -207,11 +205,6 @@ def _refuse_engine(args: argparse.Namespace) -> None:
     )
     if why is not None:
         raise UsageError(f"--engine {args.engine}: {why}")
-
-
-def _wanted(args: argparse.Namespace) -> str | None:
-    is_plain = args.faults is not None or args.design == "quorum"
-    return args.faults if is_plain else f"{_FAULTS},kill-zookeeper"
 
 
 def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
@@ -267,22 +260,16 @@ def _command(args: argparse.Namespace, seed: int) -> str:
 
 
 def _announce(options: RunOptions) -> None:
-    where = (
-        f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
-        if options.servers
-        else f"{_count(options.brokers, 'broker')} of {options.design} and "
-        f"{_count(options.zookeepers, 'ZooKeeper')}"
-        if options.has_zookeeper
-        else f"{_count(options.controllers, 'controller')} and {_count(options.brokers, 'broker')}"
-    )
+    brokers = number_of(options.brokers, "broker")
+    where = f"{number_of(options.controllers, 'controller')} and {brokers}"
+    if options.servers:
+        where = f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
+    elif options.has_zookeeper:
+        where = f"{brokers} of {options.design} and {number_of(options.zookeepers, 'ZooKeeper')}"
     say(
         f"workload {options.workload} on {where}, faults {', '.join(options.faults) or 'none'}, "
         f"{options.seconds} s, seed {options.seed}, in {options.directory}"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _tell(options: RunOptions, ran: Ran) -> None:

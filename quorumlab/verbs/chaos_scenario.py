@@ -81,12 +81,9 @@ def _scripts(name: str) -> list[Script]:
     shipped = names()
     if name == _ALL:
         return [scenario(each) for each in shipped]
-    wanted = [each for each in shipped if name == each or _is_number_of(name, each)]
+    number = f"{int(name):02}" if name.isdecimal() else None
+    wanted = [each for each in shipped if name == each or each.partition("-")[0] == number]
     return [scenario(wanted[0])] if wanted else [_read(_path(name))]
-
-
-def _is_number_of(name: str, shipped: str) -> bool:
-    return name.isdecimal() and int(name) == int(shipped.partition("-")[0])
 
 
 def _path(name: str) -> Path:
@@ -107,7 +104,7 @@ def _read(path: Path) -> Script:
 
 
 def _show(scripts: Sequence[Script], plant: str | None) -> int:
-    """With a bug, what it breaks first is told, and then what comes of it if nobody minds."""
+    """With a planted bug, first tells what it breaks, then how the scenario goes on regardless."""
     is_told = len(scripts) == 1
     differing = 0
     with planted(plant):

@@ -48,7 +48,7 @@ from quorumlab.verbs.chaos_sweep import (
     run_sweep,
     sum_up,
 )
-from quorumlab.verbs.common import one_of, take_defaults
+from quorumlab.verbs.common import in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_replay_options", "add_shrink_options", "add_sim_options"]
@@ -133,7 +133,13 @@ def _run(args: argparse.Namespace) -> int:
     _refuse_engine(args)
     _refuse_what_would_be_ignored(args)
     if args.design != "quorum":
-        _take_designs_defaults(args)
+        # The same run that has clients judges what a design promises: `--sweep` is so many seeds
+        # of it, with invariants.
+        args.workload = args.workload or "log"
+        if args.sweep is not None:
+            first = args.first or 0
+            args.seeds = f"{first}..{first + args.sweep - 1}"
+            args.invariants = True
     if args.workload is None:
         return run_sweep(args)
     seeds = _seeds(args)
@@ -173,30 +179,19 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _take_designs_defaults(args: argparse.Namespace) -> None:
-    """What a design promises is looked at by the same run that has clients: `--sweep` is so many
-    seeds of it, with invariants."""
-    args.workload = args.workload or "log"
-    if args.sweep is not None:
-        first = args.first or 0
-        args.seeds = f"{first}..{first + args.sweep - 1}"
-        args.invariants = True
-
-
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
-    """In the order of the plans."""
+    """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
         yield from map(run_plan, plans)
         return
     with closing(mapped(run_plan, plans, processes)) as outcomes:
         for plan, outcome in outcomes:
-            yield _apart(plan) if isinstance(outcome, Lost) else outcome
-
-
-def _apart(plan: Plan) -> ChaosOutcome:
-    """In a process that may die of it, as one did that had this run or others to do."""
-    (outcome,) = apart(run_plan, [plan])
-    return failed(plan, died(outcome)) if isinstance(outcome, Died) else outcome
+            if isinstance(outcome, Lost):
+                # The process died that had this run or others to do: now this one is alone in one.
+                (again,) = apart(run_plan, [plan])
+                yield failed(plan, died(again)) if isinstance(again, Died) else again
+            else:
+                yield outcome
 
 
 def _seeds(args: argparse.Namespace) -> Sequence[int]:
@@ -216,11 +211,9 @@ def _plan(args: argparse.Namespace, seed: int) -> Plan:
     why = why_no_workload(DESIGNS[args.design], args.workload) if args.design in DESIGNS else ""
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
-    if not 1 <= args.zookeepers <= _NODES_MAX:
-        raise UsageError(f"--zookeepers {args.zookeepers}: from 1 to {_NODES_MAX}")
+    in_bounds(args, zookeepers=(1, _NODES_MAX))
     one_of(_SIMULATED, "--workload", args.workload)
-    if not 1 <= args.seconds <= 3600:
-        raise UsageError(f"--seconds {args.seconds}: from 1 to 3600")
+    in_bounds(args, seconds=(1, 3600))
     unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]
     if unknown:
         raise UsageError(

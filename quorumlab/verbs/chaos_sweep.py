@@ -52,7 +52,7 @@ def add_master_argument(sim: argparse.ArgumentParser) -> None:
 
 
 def run_sweep(args: argparse.Namespace) -> int:
-    """Without clients: `--sweep`, and all else that `chaos sim` does without a workload."""
+    """Runs `--sweep`, and all else that `chaos sim` does without a workload."""
     results: list[SweepResult] = []
 
     def sweeping(
@@ -157,7 +157,7 @@ def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _known_traces(folders: Sequence[str]) -> list[str]:
-    """All that the code can say, by looking at the code."""
+    """Finds all trace events that the code can emit, by reading the code."""
     sources = (path.read_text() for folder in folders for path in (_ROOT / folder).rglob("*.py"))
     found = (match for source in sources for match in _TRACES.findall(source))
     return sorted({first or second for first, second in found})

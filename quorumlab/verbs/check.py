@@ -97,9 +97,12 @@ def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
     on_spark = args.on == "spark" or args.master is not None
     if _is_own(args.model):
-        _refuse_beside_own_model(args, on_spark=on_spark)
+        if on_spark:
+            raise UsageError("a model of your own is judged by without Spark")
+        if args.initial:
+            raise UsageError("--initial: a model of your own says itself what it begins with")
         return _run_locally(args)
-    if _is_table(args.target):
+    if histories_in(args.target)[0].suffix == TABLE:
         _refuse_beside_table(args)
         on_spark = True
     if args.on == "local" or not (on_spark or _is_much(args.target)):
@@ -113,13 +116,6 @@ def run(args: argparse.Namespace) -> int:
         return _run_locally(args)
 
 
-def _refuse_beside_own_model(args: argparse.Namespace, *, on_spark: bool) -> None:
-    if on_spark:
-        raise UsageError("a model of your own is judged by without Spark")
-    if args.initial:
-        raise UsageError("--initial: a model of your own says itself what it begins with")
-
-
 def _refuse_beside_table(args: argparse.Namespace) -> None:
     if args.on == "local":
         raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
@@ -128,10 +124,6 @@ def _refuse_beside_table(args: argparse.Namespace) -> None:
             raise UsageError(
                 f"--{option}: a table is judged as what it was made as; name its history"
             )
-
-
-def _is_table(target: str) -> bool:
-    return histories_in(target)[0].suffix == TABLE
 
 
 def _is_much(target: str) -> bool:
@@ -203,7 +195,7 @@ def own_model(named: str) -> Model:
 
 @contextmanager
 def running(named: str) -> Iterator[None]:
-    """While code of the model runs. Raises `UsageError` for whatever it raises."""
+    """Surrounds code of the model. Raises `UsageError` for whatever that raises."""
     try:
         yield
     except MalformedHistory:

@@ -92,7 +92,7 @@ def _checked(
 def _evidence(
     findings: Sequence[Finding], tables: Sequence[Table], asked: Asked
 ) -> Sequence[Sequence[Op]]:
-    """From the histories themselves, each read once; none where only the table is there."""
+    """Reads each history once; finds nothing where only the table is there."""
     lines: dict[str, dict[int, Op]] = {}
     for table in tables:
         mine = [each for each in findings if _is_of(each, table, tables)]

@@ -1,4 +1,4 @@
-"""What several verbs share: naming a cluster, choosing a format, finding bootstrap servers."""
+"""Options that several verbs share: the cluster, the format, and values that are refused."""
 
 import argparse
 from collections.abc import Collection, Mapping
@@ -22,6 +22,7 @@ __all__ = [
     "one_of",
     "open_cluster",
     "take_defaults",
+    "in_bounds",
 ]
 
 DEFAULT_DIRECTORY = "data"
@@ -29,22 +30,13 @@ _PORTS = range(1, 65_536)
 
 
 def add_directory_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        default=None,
-        metavar="D",
-        help=f"the cluster's directory (default: ./{DEFAULT_DIRECTORY})",
-    )
+    about = f"the cluster's directory (default: ./{DEFAULT_DIRECTORY})"
+    parser.add_argument("--dir", type=Path, metavar="D", help=about)
 
 
 def add_format_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format",
-        choices=("table", "json", "jsonl"),
-        default="table",
-        help="for people, or for scripts (default: table)",
-    )
+    forms, about = ("table", "json", "jsonl"), "for people, or for scripts (default: table)"
+    parser.add_argument("--format", choices=forms, default="table", help=about)
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
@@ -54,14 +46,22 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 def take_defaults(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
-    """For options without a default in the parser, so that the ones given are known."""
+    """Give options a default that the parser has not, so that it is known which ones were given."""
     for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
 
 
+def in_bounds(args: argparse.Namespace, **bounds: tuple[int, int]) -> None:
+    """Raises UsageError for an option that is given and lies outside its bounds, both inclusive."""
+    for name, (least, most) in bounds.items():
+        value = getattr(args, name)
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"--{name.replace('_', '-')} {value}: from {least} to {most}")
+
+
 def one_of(known: Collection[str], option: str, value: str) -> None:
-    """Raises UsageError, with the nearest of those that there are."""
+    """Raises UsageError, which names the nearest known value."""
     if value not in known:
         nearest = did_you_mean(value, known)
         raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
@@ -78,7 +78,12 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
     if text and args.dir:
         raise UsageError("give --bootstrap-server or --dir, not both")
     if not text:
-        cluster = _cluster_here(args)
+        try:
+            cluster = open_cluster(args)
+        except ClusterError as error:
+            if args.dir is not None:
+                raise
+            raise ClusterError(f"{error}, or name one by --bootstrap-server or --dir") from error
         if not cluster.running():
             where = cluster.layout.directory
             raise ClusterError(
@@ -86,15 +91,6 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
             )
         text = cluster.layout.bootstrap_servers
     return addresses(text, "--bootstrap-server")
-
-
-def _cluster_here(args: argparse.Namespace) -> "LocalCluster":
-    try:
-        return open_cluster(args)
-    except ClusterError as error:
-        if args.dir is not None:
-            raise
-        raise ClusterError(f"{error}, or name one by --bootstrap-server or --dir") from error
 
 
 def addresses(text: str, option: str) -> list[tuple[str, int]]:

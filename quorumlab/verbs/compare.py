@@ -35,7 +35,7 @@ from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, refuse_other_directory, say
-from quorumlab.verbs.common import add_format_option, one_of
+from quorumlab.verbs.common import add_format_option, in_bounds, one_of
 
 __all__ = ["add_options", "run"]
 
@@ -77,8 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not 0 <= args.zookeeper_delay <= _DELAY_MAX_MS:
-        raise UsageError(f"--zookeeper-delay {args.zookeeper_delay}: from 0 to {_DELAY_MAX_MS}")
+    in_bounds(args, zookeeper_delay=(0, _DELAY_MAX_MS))
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
@@ -126,7 +125,7 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
     if cells:
         (args.out / "compare.html").write_text(page(results), encoding="ascii")
     if args.format != "table":
-        print_json([dict(row) for row in _rows(results)], form=args.format)
+        print_json([asdict(cell) for cell in cells], form=args.format)
         return
     for table in tables(cells):
         say(f"\n{table.title} (ms since the fault)")
@@ -140,10 +139,6 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
         print_rows(growth, list(growth[0]))
     if cells:
         say(f"\n{results.path}, {args.out / 'compare.html'}")
-
-
-def _rows(results: Results) -> list[dict[str, Any]]:
-    return [asdict(cell) for cell in results.cells.values()]
 
 
 def _results(args: argparse.Namespace) -> Results:

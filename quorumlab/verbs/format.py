@@ -1,7 +1,7 @@
 """`quorumlab format`: prepare the data directories of a node, once in its life.
 
-Where the controllers are static, the configuration names them and nothing else is to be said. Where
-they live in the log, the first ones have to be named here, in Kafka's three ways.
+The configuration names static controllers, and nothing else is needed. Where voters live in the
+log, the first ones are named here, in Kafka's three ways.
 """
 
 import argparse
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cluster_id(given: str | None, config: NodeConfig) -> str | None:
-    """What is given, or that of the directories which are formatted already."""
+    """Returns what is given, or the id of the directories that are formatted already."""
     try:
         if given is not None:
             parse_uuid(given)
@@ -179,7 +179,7 @@ def _beginning(args: argparse.Namespace, config: NodeConfig) -> VoterSet:
 
 
 def first_voters(text: str | None, config: NodeConfig) -> VoterSet:
-    """What --initial-controllers names; empty if it is not given."""
+    """Parses --initial-controllers; empty if it is not given."""
     return initial_controllers(text, config) if text else NOBODY
 
 
@@ -205,6 +205,7 @@ def format_node(
         )
     own = voters.get(config.node_id)
     fresh = [path for path in paths if path not in done]
+    now_ms = time.time_ns() // 1_000_000
     for path in fresh:
         is_voters = own is not None and path == str(config.metadata_dir)
         format_directory(
@@ -213,10 +214,6 @@ def format_node(
             node_id=config.node_id,
             directory_id=own.key.directory_id if own is not None and is_voters else None,
             bootstrap=tuple(map(encode_record, first.records())),
-            first_voters=_first_voters_file(voters) if is_voters else b"",
+            first_voters=format_first_voters(voters, timestamp_ms=now_ms) if is_voters else b"",
         )
     return fresh
-
-
-def _first_voters_file(voters: VoterSet) -> bytes:
-    return format_first_voters(voters, timestamp_ms=time.time_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""`inspect dump` and `inspect tail`: records, one line each."""
+"""`inspect dump`, `inspect tail` and `inspect export`: records, a line each or as tables."""
 
 import argparse
 import json
@@ -102,7 +102,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _wanted_batches(target: Target, selection: Selection) -> Iterator[Batch | Damage]:
-    """Up to where nothing can be wanted; what comes first may name topics."""
+    """Ends where nothing can be wanted any more; batches before the wanted ones may name topics."""
     for found in target_batches(target):
         if isinstance(found, Batch) and found.header.base_offset >= selection.offsets.stop:
             return

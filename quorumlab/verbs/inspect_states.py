@@ -1,4 +1,4 @@
-"""`inspect at` and `inspect diff`: the cluster as it was, and what changed."""
+"""`inspect at` and `inspect diff`: the cluster as it was, as tables or a tree, and what changed."""
 
 import argparse
 from collections.abc import Iterator, Mapping

@@ -32,7 +32,7 @@ def run_summary(args: argparse.Namespace, target: Target) -> int:
 
 
 def _as_json(target: Target, known: Identity, summary: Summary) -> dict[str, object]:
-    """What was scanned counts where both say it."""
+    """The scan wins where both say the same thing."""
     offset, why = committed(target, known, summary)
     return {
         **asdict(known),

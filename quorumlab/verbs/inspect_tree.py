@@ -18,7 +18,7 @@ __all__ = ["add_path", "run_tree"]
 
 
 def add_path(parser: argparse.ArgumentParser) -> None:
-    """Behind the target, which comes first here."""
+    """The path stands behind the target, which comes first here."""
     add = parser.add_argument
     add(
         "path",
@@ -94,7 +94,7 @@ def _converse(browser: Browser, target: Target) -> None:
 
 
 def _page(lines: list[str]) -> None:
-    """Through the user's pager where it is more than a screen holds."""
+    """Uses the user's pager for more than a screen holds."""
     if len(lines) < shutil.get_terminal_size().lines:
         say_lines(lines)
     else:

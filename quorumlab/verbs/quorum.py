@@ -1,15 +1,25 @@
-"""`quorumlab quorum`: the metadata quorum, in the layout of kafka-metadata-quorum."""
+"""`quorumlab quorum`: the metadata quorum and its voters, as kafka-metadata-quorum has them.
+
+`add-controller` reads what it says of a new voter where the node itself reads it: in its
+server.properties and its formatted directory. So it runs where these are, as Kafka's does.
+
+Source: KIP-853; Kafka's MetadataQuorumCommand.
+"""
 
 import argparse
 import json
+import os
 import time
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
+from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.arguments import UsageError
-from quorumlab.output import aligned, print_json, say
-from quorumlab.verbs import quorum_voters
+from quorumlab.config import ConfigError, NodeConfig, load
+from quorumlab.output import aligned, answer, print_json, say
 from quorumlab.verbs.common import (
     add_cluster_options,
     add_format_option,
@@ -17,21 +27,28 @@ from quorumlab.verbs.common import (
     bootstrap_servers,
 )
 from wire.errors import ErrorCode
+from wire.messages.endpoints import Listener
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     QuorumPartition,
     QuorumPartitionResult,
     QuorumReplica,
     QuorumTopic,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
 )
-from wire.primitives import METADATA_TOPIC, ZERO_UUID, uuid_text
+from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = ["add_options"]
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
+_TIMEOUT_MS = 10_000
+_TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,98 +63,110 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         description="Who leads the quorum, who votes, and how far each replica is: give --status "
         "or --replication.",
     )
-    _add_options(describe)
-    add_format_option(describe)
-    describe.add_argument("--status", action="store_true", help="a summary of the quorum")
-    describe.add_argument("--replication", action="store_true", help="every replica and its lag")
-    describe.add_argument(
-        "--human-readable", action="store_true", help="times as seconds ago (with --replication)"
-    )
+    _add_cluster_options(describe)
+    option = describe.add_argument
+    option("--status", action="store_true", help="a summary of the quorum")
+    option("--replication", action="store_true", help="every replica and its lag")
+    about = "times as seconds ago (with --replication)"
+    option("--human-readable", action="store_true", help=about)
     describe.set_defaults(run=_describe)
-    quorum_voters.add_parsers(actions, _add_options, _open_client, _partition)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_cluster_options(parser)
-    parser.add_argument(
-        "--bootstrap-controller", metavar="HOST:PORT,…", help="controllers to ask, not brokers"
+    add = actions.add_parser(
+        "add-controller",
+        aliases=["add-voter"],
+        help="make a controller that follows the quorum one of its voters",
+        description="Make a controller that runs and follows the quorum one of its voters. Its "
+        "id, directory id and endpoints come from its server.properties and log directory: run "
+        "this on its machine.",
     )
+    about = "its server.properties"
+    add.add_argument("--config", type=Path, required=True, metavar="FILE", help=about)
+    add.set_defaults(run=_add)
+    remove = actions.add_parser(
+        "remove-controller",
+        aliases=["remove-voter"],
+        help="let a controller vote no longer",
+        description="Let a controller vote no longer. It goes on following the quorum until it is "
+        "stopped.",
+    )
+    remove.add_argument("--controller-id", type=int, required=True, metavar="ID")
+    about = "default: that of the voter"
+    remove.add_argument("--controller-directory-id", metavar="DIRECTORY-ID", help=about)
+    remove.set_defaults(run=_remove)
+    for each in (add, remove):
+        each.add_argument("--dry-run", action="store_true", help="say what would be done")
+        _add_cluster_options(each)
+
+
+def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    add_cluster_options(parser)
+    about = "controllers to ask, not brokers"
+    parser.add_argument("--bootstrap-controller", metavar="HOST:PORT,…", help=about)
+    add_format_option(parser)
 
 
 def _open_client(args: argparse.Namespace) -> Client:
-    """To a broker, which finds the leader by itself, or to the leader."""
+    """Connects to a broker, which finds the leader by itself, or to the leader."""
     if not args.bootstrap_controller:
         return Client(bootstrap_servers(args))
     if args.bootstrap_server or args.dir:
         raise UsageError("--bootstrap-controller: give it alone")
-    servers = addresses(args.bootstrap_controller, "--bootstrap-controller")
-    with Client(servers) as client:
+    with Client(addresses(args.bootstrap_controller, "--bootstrap-controller")) as client:
         known = client.ask(
-            DescribeClusterRequest(
-                include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
-            ),
-            DescribeClusterResponse,
+            DescribeClusterRequest(endpoint_type=_CONTROLLERS), DescribeClusterResponse
         )
     if known.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
         raise ClusterError(
             f"{args.bootstrap_controller} is a broker's: give it as --bootstrap-server"
         )
-    if known.error_code != ErrorCode.NONE:
-        raise ClusterError(refusal(known.error_code, known.error_message))
+    _check(known.error_code, known.error_message)
     for node in known.brokers:
         if node.broker_id == known.controller_id:
             return Client([(node.host, node.port)])
     raise ClusterError("no controller leads the quorum at the moment")
 
 
+def _check(code: ErrorCode, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise ClusterError(refusal(code, message))
+
+
+# --- describing -------------------------------------------------------------------------------
+
+
 def _describe(args: argparse.Namespace) -> int:
     if args.status == args.replication:
         raise UsageError("quorum describe: give --status or --replication")
+    kind = _CONTROLLERS if args.bootstrap_controller else _BROKERS
     with _open_client(args) as client:
-        answer = _ask(client)
-        partition = answer.topics[0].partitions[0]
-        cluster_id = client.ask(
-            DescribeClusterRequest(
-                include_cluster_authorized_operations=False,
-                endpoint_type=_CONTROLLERS if args.bootstrap_controller else _BROKERS,
-            ),
-            DescribeClusterResponse,
-        ).cluster_id
+        described = _ask(client)
+        cluster = client.ask(DescribeClusterRequest(endpoint_type=kind), DescribeClusterResponse)
     if args.status:
-        _print_status(_status(answer, partition, cluster_id), args.format)
+        _print_status(_status(described, cluster.cluster_id), args.format)
     else:
-        _print_replication(_replication(partition), args)
+        _print_replication(_replication(described.topics[0].partitions[0]), args)
     return 0
 
 
-def _partition(client: Client) -> QuorumPartitionResult:
-    return _ask(client).topics[0].partitions[0]
-
-
 def _ask(client: Client) -> DescribeQuorumResponse:
-    partition = QuorumPartition(partition_index=0)
-    topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(partition,))
-    answer = client.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse)
-    for code, message in [(answer.error_code, answer.error_message)] + [
-        (partition.error_code, partition.error_message)
-        for topic in answer.topics
-        for partition in topic.partitions
-    ]:
-        if code != ErrorCode.NONE:
-            raise ClusterError(refusal(code, message))
-    return answer
+    asked = (QuorumPartition(partition_index=0),)
+    topics = (QuorumTopic(topic_name=METADATA_TOPIC, partitions=asked),)
+    described = client.ask(DescribeQuorumRequest(topics=topics), DescribeQuorumResponse)
+    _check(described.error_code, described.error_message)
+    for topic in described.topics:
+        for partition in topic.partitions:
+            _check(partition.error_code, partition.error_message)
+    return described
 
 
-def _status(
-    answer: DescribeQuorumResponse, partition: QuorumPartitionResult, cluster_id: str
-) -> dict[str, Any]:
+def _status(described: DescribeQuorumResponse, cluster_id: str) -> dict[str, Any]:
+    partition = described.topics[0].partitions[0]
     leader = _leader(partition)
     followers = [v for v in partition.current_voters if v is not leader and v.log_end_offset >= 0]
     slowest = min((v.last_caught_up_timestamp for v in followers), default=-1)
     now_ms = leader.last_caught_up_timestamp
     endpoints = {
         node.node_id: [f"{item.name}://{item.host}:{item.port}" for item in node.listeners]
-        for node in answer.nodes
+        for node in described.nodes
     }
     return {
         "ClusterId": cluster_id,
@@ -157,7 +186,7 @@ def _status(
 
 
 def _leader(partition: QuorumPartitionResult) -> QuorumReplica:
-    """One that is being removed is an observer already."""
+    """A leader that is being removed is an observer already."""
     return next(
         replica
         for replica in (*partition.current_voters, *partition.observers)
@@ -166,19 +195,18 @@ def _leader(partition: QuorumPartitionResult) -> QuorumReplica:
 
 
 def _identity(replica: QuorumReplica) -> dict[str, Any]:
-    """Without the directory id, where it is not known."""
-    if replica.replica_directory_id == ZERO_UUID:
-        return {"id": replica.replica_id}
-    return {"id": replica.replica_id, "directoryId": uuid_text(replica.replica_directory_id)}
+    """Leaves out a directory id that is not known."""
+    directory_id = replica.replica_directory_id
+    known = {} if directory_id == ZERO_UUID else {"directoryId": uuid_text(directory_id)}
+    return {"id": replica.replica_id, **known}
 
 
 def _print_status(status: dict[str, Any], form: str) -> None:
-    if form != "table":
-        print_json(status, form=form)
-        return
+    lines = []
     for label, value in status.items():
         text = json.dumps(value, separators=(", ", ": ")) if isinstance(value, list) else value
-        say(f"{label + ':':<{_LABEL_WIDTH}}{text}")
+        lines.append(f"{label + ':':<{_LABEL_WIDTH}}{text}")
+    answer(form, status, *lines)
 
 
 def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
@@ -212,3 +240,98 @@ def _print_replication(rows: list[dict[str, Any]], args: argparse.Namespace) -> 
     lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
     for line in aligned(lines, "\t"):
         say(line)
+
+
+# --- voters -----------------------------------------------------------------------------------
+
+
+def _add(args: argparse.Namespace) -> int:
+    config = load(args.config, os.environ)
+    if not config.is_controller:
+        raise UsageError(f"node {config.node_id} of {args.config} is no controller")
+    directory_id = _formatted_id(config)
+    listeners = tuple(
+        Listener(name=each.name, host=each.host, port=each.port)
+        for each in config.advertised_controllers
+    )
+    where = ", ".join(f"{each.name}://{each.host}:{each.port}" for each in listeners)
+    done = (
+        f"controller {config.node_id} with directory id {uuid_text(directory_id)}"
+        f" and endpoints: {where}"
+    )
+    if not args.dry_run:
+        request = AddRaftVoterRequest(
+            timeout_ms=_TIMEOUT_MS,
+            voter_id=config.node_id,
+            voter_directory_id=directory_id,
+            listeners=listeners,
+        )
+        with _open_client(args) as client:
+            _check_change(client.ask(request, AddRaftVoterResponse))
+    _tell(
+        args,
+        f"{'DRY RUN of adding' if args.dry_run else 'Added'} {done}",
+        config.node_id,
+        directory_id,
+    )
+    return 0
+
+
+def _formatted_id(config: NodeConfig) -> UUID:
+    path = config.metadata_dir / META_PROPERTIES
+    try:
+        directory_id = parse_meta_properties(path.read_bytes(), str(path)).directory_id
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}; format and start the node first, and run this "
+            "where its directory is"
+        ) from error
+    if directory_id is None:
+        raise ConfigError(f"{path} has no directory.id: start the node once")
+    return directory_id
+
+
+def _remove(args: argparse.Namespace) -> int:
+    node_id, given = args.controller_id, args.controller_directory_id
+    with _open_client(args) as client:
+        try:
+            directory_id = None if given is None else parse_uuid(given)
+        except ValueError as error:
+            raise UsageError(f"--controller-directory-id {given}: {error}") from error
+        if directory_id is None:
+            directory_id = _voters_directory(_ask(client).topics[0].partitions[0], node_id)
+        if not args.dry_run:
+            request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
+            _check_change(client.ask(request, RemoveRaftVoterResponse))
+    done = f"KRaft controller {node_id} with directory id {uuid_text(directory_id)}"
+    _tell(
+        args,
+        f"{'DRY RUN of removing' if args.dry_run else 'Removed'} {done}",
+        node_id,
+        directory_id,
+    )
+    return 0
+
+
+def _voters_directory(partition: QuorumPartitionResult, node_id: int) -> UUID:
+    for voter in partition.current_voters:
+        if voter.replica_id == node_id and voter.replica_directory_id != ZERO_UUID:
+            return voter.replica_directory_id
+    known = ", ".join(str(voter.replica_id) for voter in partition.current_voters)
+    raise ClusterError(f"node {node_id} is no voter with a directory id; the voters are {known}")
+
+
+def _check_change(told: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
+    if told.error_code in _TRY_AGAIN:
+        hint = ". Look at `quorumlab quorum describe --replication`, and try again"
+        raise ClusterError(refusal(told.error_code, told.error_message) + hint)
+    _check(told.error_code, told.error_message)
+
+
+def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID) -> None:
+    told = {
+        "controller_id": node_id,
+        "directory_id": uuid_text(directory_id),
+        "dry_run": args.dry_run,
+    }
+    answer(args.format, told, text)

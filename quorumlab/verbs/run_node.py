@@ -20,7 +20,6 @@ from jepsen_like.real.free_ports import holder_of
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
-from quorum.raft.voters import VoterSet
 from quorumlab.arguments import Failed
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
@@ -47,10 +46,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    _log_to_stdout()
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_ToStdout()])
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
     config = load(args.config, os.environ)
     if args.format_as:
-        config = _format(config, args.format_as, first_voters(args.initial_controllers, config))
+        voters = first_voters(args.initial_controllers, config)
+        format_node(config, args.format_as, ignore_formatted=True, voters=voters)
+        # A directory that was formatted already must belong to that cluster, too.
+        config = replace(config, values={**config.values, "cluster.id": args.format_as})
     try:
         return asyncio.run(_run(config, args.seed))
     except (ConfigError, StorageError):
@@ -61,12 +64,6 @@ def run(args: argparse.Namespace) -> int:
             f"node {config.node_id} stopped on a bug, {type(error).__name__}: {error}; its log has "
             "the traceback. What it acknowledged is on its disk: it may be started again"
         ) from error
-
-
-def _format(config: NodeConfig, cluster_id: str, voters: VoterSet) -> NodeConfig:
-    """What is formatted already must belong to that cluster, too."""
-    format_node(config, cluster_id, ignore_formatted=True, voters=voters)
-    return replace(config, values={**config.values, "cluster.id": cluster_id})
 
 
 async def _run(config: NodeConfig, seed: int | None) -> int:
@@ -108,23 +105,18 @@ def _farewell(stop: Stop) -> int:
 
 
 def _say(line: str) -> None:
-    """In one write, for several threads do. A log that cannot be written stops no node: its disk
-    may be full, or its reader gone."""
+    """Writes the line at once, for several threads do. A log that cannot be written stops no node:
+    its disk may be full, or its reader gone."""
     stamped = f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line}\n"
     with suppress(OSError):
         os.write(sys.stdout.fileno(), stamped.encode(errors="backslashreplace"))
 
 
 class _ToStdout(logging.Handler):
-    """Lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
+    """Prints lines of modules that know no node: the wire's, asyncio's, aiohttp's."""
 
     _PREFIXES: Mapping[int, str] = {logging.DEBUG: "", logging.INFO: ""}
 
     def emit(self, record: logging.LogRecord) -> None:
         prefix = self._PREFIXES.get(record.levelno, f"{record.levelname.lower()}: ")
         _say(prefix + self.format(record))
-
-
-def _log_to_stdout() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_ToStdout()])
-    logging.getLogger("aiohttp").setLevel(logging.WARNING)

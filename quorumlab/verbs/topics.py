@@ -197,7 +197,7 @@ def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
 
 
 def _shown(answer: MetadataResponse, args: argparse.Namespace) -> list[MetadataResponseTopic]:
-    """By name; those that brokers keep for themselves only if they are asked for."""
+    """Sorts by name; topics that brokers keep for themselves are shown only if asked for."""
     shown = (topic for topic in answer.topics if args.include_internal or not topic.is_internal)
     return sorted(shown, key=lambda topic: topic.name or "")
 
@@ -254,7 +254,7 @@ def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
 
 
 def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None]]:
-    """What was set for each topic itself, defaults left out."""
+    """Asks for what was set for each topic itself, without defaults."""
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(

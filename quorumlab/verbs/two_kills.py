@@ -98,8 +98,8 @@ def _story(cluster: LocalCluster) -> int:
 
 
 def _create_topic(servers: str, name: str) -> None:
-    """By a client that begins now: one that was there before waits for the broker that it has taken
-    for the controller, and does not ask again though that one was killed."""
+    """Uses a client that begins now. A client that was there before would wait for the broker that
+    it took for the controller, and not ask again though that one was killed."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     futures = admin.create_topics([NewTopic(name, PARTITIONS, 3)], request_timeout=10)
     futures[name].result(15)
@@ -178,7 +178,7 @@ class _Clock:
 def _recorded(
     cluster: LocalCluster, clock: _Clock, wanted: Callable[[object], bool], epoch: int = 0
 ) -> float:
-    """When the first such record since the kill was appended, as a living controller has it."""
+    """Finds when the first such record since the kill was appended, in a living node's log."""
     for node in cluster.layout.controllers:
         if cluster.process(node) is None:
             continue

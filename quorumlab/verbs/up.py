@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from jepsen_like.real.processes import DirectoryLock, ProcessId
 from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, print_json, say, say_if_heard, say_settings
+from quorumlab.output import Progress, number_of, print_json, say, say_if_heard, say_settings
 from quorumlab.verbs.common import DEFAULT_DIRECTORY, add_directory_option, add_format_option
 from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
@@ -154,12 +154,12 @@ def _start(cluster: LocalCluster, interrupted: Interrupt) -> None:
 
 def _announce(cluster: LocalCluster) -> None:
     layout = cluster.layout
-    kind = "combined node" if layout.combined else "process"
+    kind, kinds = ("combined node", "") if layout.combined else ("process", "processes")
     adopted = cluster.running()
     if adopted:
         say(f"already running, taken over: nodes {', '.join(map(str, adopted))}")
     parts = [
-        _count(nodes, name)
+        number_of(len(nodes), name)
         for name, nodes in (
             ("ZooKeeper", () if cluster.zookeeper is None else cluster.zookeeper.servers),
             ("controller", layout.controllers),
@@ -167,25 +167,22 @@ def _announce(cluster: LocalCluster) -> None:
         )
         if nodes
     ]
-    nodes = "" if cluster.zookeeper is not None else f" as {_count(layout.nodes, kind)}"
+    nodes = (
+        "" if cluster.zookeeper is not None else f" as {number_of(len(layout.nodes), kind, kinds)}"
+    )
     say(f"starting {' and '.join(parts)}{nodes} in {layout.directory}")
     say_settings(_timeouts(cluster))
 
 
-def _count(nodes: Sequence[object], kind: str) -> str:
-    ending = "" if len(nodes) == 1 else "es" if kind.endswith("s") else "s"
-    return f"{len(nodes)} {kind}{ending}"
-
-
 def _timeouts(cluster: LocalCluster) -> dict[str, str]:
-    """As the first node has them: they are written once, and may have been changed by hand."""
+    """Reads the first node's file: settings are written once, and may have been changed by hand."""
     written = cluster.layout.nodes[0].config
     values = parse_properties(written.read_text()) if written.exists() else cluster.settings
     return {key: values[key] for key in FAST_SETTINGS if key in values}
 
 
 def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
-    """Until a signal: tell of every process that dies, start none again."""
+    """Tells of every process that dies until a signal comes, and starts none again."""
     reported: set[ProcessId] = set()
     while not interrupted.happened:
         for gone in cluster.exited():

@@ -1,6 +1,6 @@
 """The cluster that `up` is asked for: a new one, or the one that the directory holds.
 
-What cannot be is refused before anything is written: a directory that holds a cluster which can
+An impossible cluster is refused before anything is written: a directory with a cluster that can
 never start is nothing to leave behind.
 """
 
@@ -18,7 +18,7 @@ from quorum.node.engines import NATIVE
 from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import refuse_other_directory, say
-from quorumlab.verbs.common import one_of
+from quorumlab.verbs.common import in_bounds, one_of
 from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
@@ -60,7 +60,13 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
         left = ("cluster.tmp",)  # of one whose disk was full
         refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=left)
     _check(settings)
-    _warn_of_even(args.controllers)
+    controllers = args.controllers
+    if controllers is not None and controllers % 2 == 0:
+        say(
+            f"warning: {controllers} controllers tolerate no more failures than {controllers - 1}, "
+            f"for their majority is larger: take {controllers - 1} or {controllers + 1}",
+            sys.stderr,
+        )
 
 
 def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster:
@@ -82,17 +88,6 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
 
 def _refuse_what_is_not_there(args: argparse.Namespace, design: str) -> None:
     one_of(DESIGNS_OF_UP, "--design", design)
-    _refuse_engine(args, design)
-    _refuse_what_the_design_has_not(args, design)
-    for name in ("controllers", "brokers"):
-        nodes = getattr(args, name)
-        if nodes is not None and not 1 <= nodes <= 99:
-            raise UsageError(f"--{name} {nodes}: from 1 to 99")
-    if args.port is not None and not 1 <= args.port <= _FIRST_PORT_MAX:
-        raise UsageError(f"--port {args.port}: from 1 to {_FIRST_PORT_MAX}")
-
-
-def _refuse_engine(args: argparse.Namespace, design: str) -> None:
     why = why_no_engine(
         args.engine or NATIVE,
         design=design,
@@ -101,6 +96,8 @@ def _refuse_engine(args: argparse.Namespace, design: str) -> None:
     )
     if why is not None:
         raise UsageError(f"--engine {args.engine}: {why}")
+    _refuse_what_the_design_has_not(args, design)
+    in_bounds(args, controllers=(1, 99), brokers=(1, 99), port=(1, _FIRST_PORT_MAX))
 
 
 def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> None:
@@ -117,26 +114,21 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> No
         )
     if count is not None and connect is not None:
         raise UsageError("--zookeepers, --zookeeper-connect: its own, or another; leave one out")
-    if count is not None and not 1 <= count <= 9:
-        raise UsageError(f"--zookeepers {count}: from 1 to 9")
-    if connect is not None and not _is_connect(connect):
+    in_bounds(args, zookeepers=(1, 9))
+    servers = (server.rpartition(":") for server in (connect or "h:1").split(","))
+    if not all(host and port.isdecimal() for host, _, port in servers):
         raise UsageError(
             f"--zookeeper-connect {connect}: expected HOST:PORT, or several with commas between"
         )
 
 
 def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
-    """Only one of the cluster's own needs what starts it."""
+    """Only a ZooKeeper of the cluster's own needs what starts it."""
     if design == _QUORUM or args.zookeeper_connect is not None:
         return
     missing = missing_reason()
     if missing is not None:
         raise UsageError(f"--design {design}: {missing}")
-
-
-def _is_connect(text: str) -> bool:
-    servers = (server.rpartition(":") for server in text.split(","))
-    return all(host and port.isdecimal() for host, _, port in servers)
 
 
 def _settings(texts: Iterable[str]) -> dict[str, str]:
@@ -152,7 +144,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _check(settings: Mapping[str, str]) -> None:
-    """As a node of both roles would check them."""
+    """Checks the settings as a node of both roles would."""
     layout = plan(Path("/"), cluster_id="", controllers=1, brokers=1, combined=True, ports=count(1))
     try:
         config = node_config(parse_properties(layout.properties(layout.nodes[0], settings)))
@@ -160,16 +152,6 @@ def _check(settings: Mapping[str, str]) -> None:
         raise UsageError(f"--set {error}") from error
     for warning in config.warnings:
         say(f"warning: {warning}", sys.stderr)
-
-
-def _warn_of_even(controllers: int | None) -> None:
-    if controllers is None or controllers % 2:
-        return
-    say(
-        f"warning: {controllers} controllers tolerate no more failures than {controllers - 1}, for "
-        f"their majority is larger: take {controllers - 1} or {controllers + 1}",
-        sys.stderr,
-    )
 
 
 def _refuse_changes(cluster: LocalCluster, port: int | None, settings: Mapping[str, str]) -> None:

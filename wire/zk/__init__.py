@@ -1,1 +1,1 @@
-"""What nodes say in ZooKeeper and how: paths, payloads, and the narrow interface to a session."""
+"""The language of nodes in ZooKeeper: paths, payloads, and the narrow interface to a session."""

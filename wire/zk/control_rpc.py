@@ -117,7 +117,7 @@ class LiveBroker(_Value):
 
 
 class UpdateMetadataRequest(_Value):
-    """All live brokers, and the partitions that changed."""
+    """It has all live brokers, and the partitions that changed."""
 
     client_id: int
     ack_timeout_ms: int

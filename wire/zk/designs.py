@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Elector(Enum):
-    """Who elects the leader of a partition."""
+    """The elector of a partition's leader."""
 
     REPLICAS = "the replicas themselves"
     CONTROLLER = "one broker, the owner of /controller"
@@ -48,14 +48,14 @@ class IsrWriter(Enum):
 
 
 class Routing(Enum):
-    """How a broker knows the metadata that it answers clients with."""
+    """The source of the metadata with which a broker answers clients."""
 
     ZOOKEEPER = "read when a client asks"
     UPDATE_METADATA = "told by the controller"
 
 
 class Truncation(Enum):
-    """Up to where a replica truncates its log before it follows."""
+    """The point to which a replica truncates its log before it follows."""
 
     HIGH_WATERMARK = "all above its high watermark"
     LEADER_EPOCH = "what its leader has not, by leader epochs (KIP-101)"
@@ -143,7 +143,7 @@ _LAST_LEVEL = 99
 
 
 def at_version(design: Design, inter_broker_protocol: str) -> Design:
-    """What `design` is until `inter.broker.protocol.version` has been raised on all brokers.
+    """Returns what `design` is until `inter.broker.protocol.version` is raised on all brokers.
 
     Before KIP-497's version, leaders write ISRs themselves and the controller watches for their
     notes. Raises ValueError for what is no version.

@@ -31,7 +31,7 @@ _log.setLevel(logging.ERROR)  # that connections come and go is told as events
 
 
 class Answer:
-    """What kazoo gives its answer to: once, and on whichever thread it has it."""
+    """kazoo gives its answer to it: once, and on whichever thread it has it."""
 
     __slots__ = ("_done",)
 

@@ -152,7 +152,7 @@ def _written(write: Write, answer: Any, root: str) -> Created | Written | Delete
 
 
 def failure_of(error: BaseException) -> Failed:
-    """What is no answer of the server leaves open whether anything was done."""
+    """An error that is no answer of the server leaves open whether anything was done."""
     known = _ERRORS.get(type(error))
     if known is None:
         is_answer = isinstance(error, kazoo.ZookeeperError)
@@ -161,7 +161,7 @@ def failure_of(error: BaseException) -> Failed:
 
 
 def watch_fired(event: Any, root: str) -> WatchFired | None:
-    """None for what kazoo tells every watcher when it has lost the connection."""
+    """Returns None for what kazoo tells every watcher when it has lost the connection."""
     kind = _KINDS.get(event.type)
     return None if kind is None else WatchFired(path=_from(root, event.path), kind=kind)
 

@@ -91,7 +91,7 @@ class KazooSession:
         await asyncio.to_thread(self._client.end)
 
     def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
-        """As `wire.zk.session.ZkClient` has it."""
+        """Keeps the promises of `wire.zk.session.ZkClient`."""
         if session_id == self._session_id and self._state is SessionState.CONNECTED:
             self._ask(operation, self._root, partial(self._take_result, operation, done))
             return
@@ -100,7 +100,7 @@ class KazooSession:
         self._arrive(partial(done, Failed(error=error)))
 
     def counts(self) -> Mapping[str, int]:
-        """What it has asked and heard since it began, under names that begin with `zk.`."""
+        """Returns what it has asked and heard since it began, under names that begin with `zk.`."""
         return self._counts.describe(self._watches)
 
     # --- out ----------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class KazooSession:
         self._hear(changed)
 
     def _refuse_waiting(self) -> None:
-        """What was to go out on a connection that is no more."""
+        """Refuses operations that were to go out on a connection that is no more."""
         old = [asked for asked in self._waiting if asked.connection != self._connection]
         self._waiting = deque(
             asked for asked in self._waiting if asked.connection == self._connection
@@ -190,7 +190,8 @@ class KazooSession:
             asked.done(Failed(error=Error.CONNECTION_LOSS))
 
     def _watch_again(self) -> None:
-        """Before anybody reads: an event comes before the change that it tells of is seen."""
+        """Reads before anybody else does: an event comes before the change that it tells of is
+        seen."""
         for read in self._watches.again():
             self._ask(read, self._root, partial(self._take_missed, read))
 

@@ -108,7 +108,7 @@ Write = Create | SetData | Delete | Check
 
 
 class Multi(Message):
-    """All of it or nothing, as one change. Its parts see what those before them did."""
+    """Done as a whole or not at all, as one change. Each part sees what those before it did."""
 
     writes: tuple[Write, ...]
 
@@ -262,7 +262,7 @@ SessionEvent = WatchFired | SessionChanged
 
 
 class Session:
-    """Where the session of a node stands, as the last `SessionChanged` told."""
+    """The session of a node, as the last `SessionChanged` told."""
 
     def __init__(self) -> None:
         self.state = SessionState.NOT_CONNECTED
@@ -294,7 +294,7 @@ class Session:
 
 
 class ZkClient(Protocol):
-    """What a driver holds: one client, whose sessions follow each other."""
+    """A driver holds one client, whose sessions follow each other."""
 
     def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
         """Carry out `operation` in that session. `done` is called later, never from within."""

@@ -51,9 +51,7 @@ class Watches:
         self._seen.clear()
 
     def note(self, operation: Operation, result: Result) -> None:
-        """Has the operation left a watch? Failed reads leave none, but `Exists` where there is no
-        node.
-        """
+        """Has the operation left a watch? A failed read leaves none, except `Exists` of no node."""
         if isinstance(operation, GetData | Exists | GetChildren) and operation.watch:
             seen = _seen(result)
             if seen is not None or (isinstance(operation, Exists) and _is_missing(result)):
@@ -81,7 +79,7 @@ class Watches:
         ]
 
     def missed(self, read: Exists | GetChildren, result: Result) -> WatchFired | None:
-        """What the watch would have told; None if nothing has changed, or nobody can know."""
+        """Returns what the watch would have told; None if nothing changed, or nobody can know."""
         place = _place(read)
         if place not in self._seen or (isinstance(result, Failed) and not _is_missing(result)):
             return None
