@@ -22,6 +22,7 @@ from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers.local import scratch_directory
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
+from wire.zk.accounting import batches
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import (
     Check,
@@ -37,7 +38,6 @@ from wire.zk.session import (
     SetData,
     Write,
 )
-from wire.zk.sizes import batches
 
 ROUNDS = 3
 ZNODES = 20_000

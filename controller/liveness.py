@@ -1,6 +1,6 @@
-"""Which brokers have been heard of lately. Soft state of the active controller only.
+"""Which brokers have sent a heartbeat lately. Soft state of the active controller only.
 
-A new active controller gives every broker a fresh session: it cannot know who was silent.
+A new active controller gives every broker a fresh session, since it cannot know which were silent.
 
 Source: KIP-631; Kafka's BrokerHeartbeatManager.
 """

@@ -1,6 +1,6 @@
 """What a node has done since it began, in numbers that do not depend on the machine: `/v1/ledger`.
 
-    zk.<operation>        asked of ZooKeeper: see `wire.zk.counts`
+    zk.<operation>        asked of ZooKeeper: see `wire.zk.accounting`
     zk.watches_armed      left at a place where this client had none
     zk.watches_fired      events for which it waited
     rpc.sent.<API>        requests to other nodes

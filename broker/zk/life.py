@@ -1,11 +1,11 @@
-"""The life of a broker as ZooKeeper sees it: an ephemeral node, and an orderly goodbye.
+"""The life of a broker as ZooKeeper sees it: an ephemeral node, and a controlled shutdown.
 
-Decides when to be registered: once the broker knows what it has to hold and its logs are open. A
-session that is lost takes the registration with it; the next one begins as the process did. An
-earlier life of this broker may still have its node: it goes with its session, and is waited for.
+Decides when to be registered: once the broker knows its replicas and their logs are open. A lost
+session takes the registration with it; the next session begins as the process did. An earlier life
+of this broker may still have its node. It goes with its session, and is waited for.
 
-An orderly stop asks the controller to move leaderships away first, a few times at most. Where there
-is none, the end of the session gives them up.
+A controlled shutdown asks the controller to move leaderships away first, a few times at most.
+Without a controller, the end of the session gives them up.
 
 Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 """

@@ -1,12 +1,12 @@
 """How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
-The four are the transitions of any replica (`broker.partition`, `broker.replicas`): a replica that
-is not there is started, one that a newer decision names leads or follows, one that is stopped goes
-with its log. Decided here is which command is obeyed:
+The four are transitions of any replica (`broker.partition`, `broker.replicas`): a missing replica
+is started, one that a newer decision names leads or follows, a stopped one is removed with its log.
+This file decides which command is obeyed. A command has to
 
-- one with a newer leader epoch than the replica has (seed 000, potential optimization 1);
-- of no earlier controller than the broker has heard, where the design checks that;
-- meant for this life of the broker, where the design knows generations.
+- have a newer leader epoch than the replica (seed 000, potential optimization 1);
+- come from no earlier controller than the broker has heard of, where the design checks that;
+- be meant for this life of the broker, where the design knows generations.
 
 Source: seed 000, C; seed 001, "controller-to-broker requests".
 """

@@ -1,15 +1,11 @@
-"""Which value of a configuration key holds. Whether a new one may is decided in `config_checks`.
+"""Configurations: which value of a key holds, and whether a resource may have a new one.
 
 A topic's own value is stronger than the broker's dynamic one, then the dynamic default of all
 brokers, then the broker's file (`static`), then Kafka's default. The file differs from node to
-node, so whoever asks brings it.
+node, so the caller brings it. The first value that is wrong names the error.
 
-Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations.
-
-May a resource have these configs? The first thing that is wrong names the error.
-
-Source: Kafka's ControllerConfigurationValidator, LogConfig, DynamicBrokerConfig, GroupConfig and
-ClientMetricsConfigs.
+Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations; Kafka's
+ControllerConfigurationValidator, LogConfig, GroupConfig and ClientMetricsConfigs for the checks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,11 +1,9 @@
-"""The successor of a mapping in the making: copied when it is first changed.
+"""The successors of a mapping and of a partition table in the making.
 
-Most batches leave most mappings of an image alone, and those are shared with the image before.
-
-The successor of a partition table in the making.
-
-Chunks that are touched are copied once, first without what says where replicas lie, which most
-changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
+A mapping is copied when it is first changed: most batches leave most mappings of an image alone,
+and these are shared with the image before. The chunks of a table that are changed are copied once,
+at first without the columns that say where replicas lie, which most changes leave alone. Decides
+nothing but where a row goes and which of its two shapes it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

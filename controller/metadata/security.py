@@ -1,21 +1,11 @@
-"""Which operations a client may do, as the bit field that describing APIs can be asked for.
+"""Access control: ACLs and SCRAM credentials, which are kept and shown but not enforced.
 
-Nothing is allowed or denied by access control entries yet, so that everybody may do whatever the
-kind of resource has. Bit n stands for the operation of code n.
+An ACL allows or denies nothing yet, and no listener asks for credentials. Every client may
+therefore do whatever the kind of resource has; describing APIs answer so with a bit field, in which
+bit n stands for the operation of code n.
 
-Source: KIP-430; Kafka's AclEntry.supportedOperations.
-
-Access control entries: which of them a filter means, and how they are described.
-
-They are kept and shown; nothing is allowed or denied by them yet.
-
-Source: KIP-11, KIP-290 (prefixed patterns); Kafka's ResourcePatternFilter and AclApis.
-
-SCRAM credentials: what is derived from a salted password, and who has one.
-
-They are kept and shown without their secrets; no listener asks for them yet.
-
-Source: RFC 5802; KIP-554 (administration), KIP-900 (records); Kafka's ScramImage.
+Source: KIP-11, KIP-290 (prefixed patterns), Kafka's ResourcePatternFilter and AclApis; KIP-430,
+Kafka's AclEntry.supportedOperations; RFC 5802, KIP-554, KIP-900, Kafka's ScramImage.
 """
 
 import hashlib

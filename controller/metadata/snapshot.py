@@ -1,20 +1,18 @@
-"""An image as the records of a snapshot, and back.
+"""An image as the records of a snapshot, and back; and what lies between two images of one log.
 
 The order is Kafka's: features with metadata.version first, brokers and controllers, topics with
 their partitions, configs, quotas, producer ids, ACLs, credentials, tokens. Records have the
-versions of the image's metadata.version; what that cannot say is left out.
+versions of the image's metadata.version; what these cannot express is left out.
 
 Within a batch the topics come before all of their partitions, and these in the order of their
 shapes: many small topics are then as fast as a large one, to write and to read.
 
-Control records and the file around them are the engine's business.
+A node that loads a snapshot while it has an older image obeys the difference of the two, as if it
+had read the batches in between (`delta_between`).
+
+The control records and the file around them belong to the engine.
 
 Source: KIP-630; Kafka's MetadataImage.write and its RecordListWriter.
-
-What lies between two images of one log: the delta of batches that nobody has seen.
-
-For a node that loads a snapshot while it has an older image: it obeys what changed in between, as
-if it had read the batches.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

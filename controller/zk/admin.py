@@ -1,11 +1,11 @@
-"""What administrators and clients ask of the cluster, decided by the rules of both modes.
+"""Requests of administrators and clients in ZooKeeper mode, decided by the rules of both modes.
 
-A rule (`controller.decisions`) looks at an image of what ZooKeeper says and returns changes; here
-these become writes to the paths that administrators of the design would write to themselves. The
-controller then hears of them as it hears of anything in ZooKeeper: by its watches. Which paths
-those are is the layout's: `controller.zk.admin_nodes`, and Kafka's own.
+A rule (`controller.decisions`) looks at an image of what ZooKeeper holds and returns changes. These
+become writes to the paths that administrators of the design would write to themselves
+(`controller.zk.admin_nodes`). The controller then hears of them as of anything in ZooKeeper: by its
+watches.
 
-The answer leaves once the writes are done: that a topic is created, not that it has leaders.
+The answer leaves once the writes are done: the topic is created then, but may not have leaders yet.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

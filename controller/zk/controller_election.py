@@ -1,11 +1,13 @@
-"""The race for /controller: the one broker whose ephemeral node it is decides for the cluster.
+"""The election of a controller: the broker that owns the ephemeral node /controller decides for the
+cluster.
 
-Whoever loses watches the node and runs again when it goes or changes: its owner has died or been
-shut down, or an administrator has deleted it or written another broker's id into it. A node that is
-ours already counts as won: we created it, and the answer was lost (KAFKA-13407).
+A broker that loses watches the node, and runs again when it is deleted or changed: its owner has
+died or was shut down, or an administrator has deleted it or written another broker's id into it. A
+node that belongs to our session already counts as won: we created it, and the answer was lost
+(KAFKA-13407).
 
-The winner increments `/controller_epoch`, the version of which guards its writes where a design
-wants that.
+The winner increments `/controller_epoch`, whose version guards its writes where a design wants
+that.
 
 Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controller".
 """

@@ -1,8 +1,8 @@
-"""Milestones of an active controller: what it is dealing with, and how far it has come.
+"""Milestones of an active controller in ZooKeeper mode: what it is working on, and how far it is.
 
-Decides nothing. Procedures run one after another: what is decided and written belongs to the cause
-that was noticed last. Where partitions are dealt with one after another, they are decided when the
-first of them is, and persisted when the last is.
+Decides nothing. Procedures run one after another, so decisions and writes belong to the cause that
+was noticed last. Where partitions are worked on one after another, they count as decided when the
+first of them is, and as persisted when the last one is.
 """
 
 from quorum.core.milestones import Cause, Occasion, Step, instant, milestone

@@ -1,17 +1,19 @@
 """Leader and ISR of partitions in ZooKeeper: read, decided, written conditionally, read again.
 
 A write holds only at the version that was read: if the leader has changed its ISR in between, the
-decision is made anew on what it wrote. One partition after the other or all together, alone or many
-in a transaction, with or without the guard of the controller's epoch: that is the design's.
+decision is made again on what it wrote. The design says whether partitions are written one after
+another or all together, alone or many in a transaction, with or without the guard of the
+controller's epoch.
 
 A transaction is done whole or not at all. When one of its writes fails, each is tried by itself:
 partitions do not fail together.
 
-Where nobody but the controller writes these nodes it decides on what it knows, and reads only after
-a write that failed (KAFKA-8585).
+Where only the controller writes these nodes it decides on what it knows, and reads only after a
+write that failed (KAFKA-8585).
 
-A write whose answer was lost may have been done. Whoever asks again finds what was wanted, has
-nothing to decide, and would tell nobody: what stands there as it was last tried counts as written.
+A write whose answer was lost may have been done. The next attempt finds what was wanted, has
+nothing to decide, and would tell nobody. So a state that is found as it was last tried counts as
+written.
 
 Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere"; KIP-497 (seed 003).
 """
@@ -25,6 +27,7 @@ from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_metadata import Assignments, States, calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
+from wire.zk.accounting import batches
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter
 from wire.zk.session import (
@@ -41,7 +44,6 @@ from wire.zk.session import (
     Write,
     Written,
 )
-from wire.zk.sizes import batches
 
 __all__ = ["Decide", "StateStore"]
 

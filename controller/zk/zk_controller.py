@@ -1,13 +1,13 @@
 """ZkController: every broker's chance to be the controller, as a core beside the broker.
 
-Decides when to stand for it, and what becomes of it with the session; what is done in it are
-the design's `Duties`. All of it runs in procedures, one after another.
+Decides when to run for controller, and what becomes of the controllership with the session. What is
+done in it are the design's `Duties`. All of it runs in procedures, one after another.
 
-How the session is heard (`Design.hears_session_at_once`):
+How the end of a session is heard (`Design.hears_session_at_once`):
 
-- at once: while the session is cut off nothing is begun or sent; when it has expired the
-  controllership is over at that moment, and with it all that was to be done in it (seed 001).
-- behind what is queued: the controllership ends when its turn comes. What came before it is still
+- At once: while the session is disconnected nothing is begun or sent. When it has expired the
+  controllership ends at that moment, and with it all that was to be done in it (seed 001).
+- Behind what is queued: the controllership ends when its turn comes. Earlier events are still
   written, in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
 """
 

@@ -1,12 +1,12 @@
 """Reassignment in `zk-redesign`: the replica set expands, waits, and contracts.
 
-Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. When
-all new ones are in sync, which the controller sees by watching the partition's state, leadership
-goes to one of them if it must, the others are stopped, and the assignment is the new replicas.
+Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. The
+controller watches the partition's state until all new replicas are in sync. Then leadership moves
+to one of them if it must, the other replicas are stopped, and the assignment is the new replicas.
 
-A node that is written anew while partitions move redirects them; to where they were, it cancels.
-Which replicas are new stands in the topic's node, as Apache Kafka writes it from 2.4 on, so that
-the next controller knows as well.
+If the node is written again while partitions move, they are redirected; if it names their former
+replicas, the move is cancelled. The topic's node names the new replicas, as Apache Kafka writes it
+from 2.4 on, so that the next controller knows them as well.
 
 Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
 the order of steps.

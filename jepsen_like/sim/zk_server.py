@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from jepsen_like.sim.zk_connection import Connection
 from jepsen_like.sim.zk_tree import Tree
+from wire.zk.accounting import request_bytes
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Create,
@@ -32,7 +33,6 @@ from wire.zk.session import (
     WatchFired,
     WatchKind,
 )
-from wire.zk.sizes import request_bytes
 
 __all__ = ["Change", "CloseSession", "Leader", "OpenSession", "Server", "Transaction"]
 

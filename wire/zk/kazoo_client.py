@@ -18,7 +18,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import KeeperState
 
-from wire.zk.counts import ZkCounts
+from wire.zk.accounting import ZkCounts
 from wire.zk.session import SessionChanged, SessionState
 
 __all__ = ["DISCONNECTED", "Answer", "NumberedClient"]

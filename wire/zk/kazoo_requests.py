@@ -1,9 +1,9 @@
 """Operations as kazoo's requests, and its answers as results. Does no I/O.
 
-kazoo's transactions do not raise: the reason lies in the list of answers, before it what was
-rolled back, behind it what was not tried.
+kazoo's transactions do not raise. The reason of a failure lies in the list of answers: before it
+are the writes that were rolled back, after it those that were not tried.
 
-`root` is the path under which everything lies (the chroot of `zookeeper.connect`), or nothing.
+`root` is the path under which everything lies (the chroot of `zookeeper.connect`), or empty.
 """
 
 from collections.abc import Callable
@@ -104,13 +104,8 @@ def _create(kind: Any, create: Create, root: str) -> Any:
 
 def result_of(operation: Operation, answer: Any, root: str) -> Result:
     match operation:
-        case Create():
-            path, stat = answer
-            return Created(path=_from(root, path), stat=_stat(stat))
-        case SetData():
-            return Written(stat=_stat(answer))
-        case Delete():
-            return Deleted()
+        case Create() | SetData() | Delete():
+            return _written(operation, answer, root)
         case Multi(writes=writes):
             return _committed(writes, answer, root)
         case GetData():
@@ -140,7 +135,8 @@ def _committed(writes: tuple[Write, ...], answers: list[Any], root: str) -> Comm
 def _written(write: Write, answer: Any, root: str) -> Created | Written | Deleted | Checked:
     match write:
         case Create():
-            return Created(path=_from(root, answer))
+            path, stat = answer if isinstance(answer, tuple) else (answer, None)  # in a `Multi`
+            return Created(path=_from(root, path), stat=None if stat is None else _stat(stat))
         case SetData():
             return Written(stat=_stat(answer))
         case Delete():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wire.zk.counts import ZkCounts
+from wire.zk.accounting import ZkCounts
 from wire.zk.kazoo_client import DISCONNECTED, Answer, NumberedClient
 from wire.zk.kazoo_requests import failure_of, request_of, result_of, watch_fired
 from wire.zk.paths import parents

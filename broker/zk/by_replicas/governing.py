@@ -1,16 +1,16 @@
 """The state machine of a partition, which its leader runs alone: reassignment, balancing, removal.
 
-A partition is moved by whoever writes its new replicas (RAR) to
-`/brokers/partitions_reassigned/[topic]/[partition_id]`. Its leader has the new replicas start,
+An administrator moves a partition by writing its new replicas (RAR) to
+`/brokers/partitions_reassigned/[topic]/[partition_id]`. The leader has the new replicas start,
 waits until they have caught up, has the old ones close, waits until they no longer fetch, and
-switches over. An empty list removes the partition. With each leader the state machine begins anew,
-from what ZooKeeper says; so every step may be done twice.
+switches over. An empty list removes the partition. Every leader begins the state machine anew, from
+what ZooKeeper says, so every step may be done twice.
 
 The document's commit thread looks at all this after each request that it commits, and says that it
-may as well do so periodically: so it is here. What it does last, "stop this commit thread", is done
-first: while the leader's node goes, nobody commits.
+may as well do so periodically: so it is here. Its last step, "stop this commit thread", is done
+first: while the leader's node is being deleted, nobody commits.
 
-`zk-v1` has no queues: the replicas see for themselves what they have to be.
+`zk-v1` has no queues: the replicas read for themselves what they have to be.
 
 Source: seed 002; the removal of nodes and the order of it are reconstructed.
 """

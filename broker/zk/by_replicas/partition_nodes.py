@@ -1,11 +1,11 @@
-"""The nodes of one partition: read, and written by whoever governs it.
+"""The nodes of one partition: read, and written by its leader or by a candidate.
 
-In `zk-v2` every write holds only if the ISR's node is at the version that was read: it moves with
-each election and each change of the ISR, so that nobody writes who does not know of the last one.
-`zk-v1` has neither epochs nor conditions, and whoever writes last is right.
+In `zk-v2` every write holds only if the ISR's node is at the version that was read. That version
+moves with each election and each change of the ISR, so that a replica that does not know of the
+last one cannot write. `zk-v1` has neither epochs nor conditions, and the last writer wins.
 
 Reconstructed: that the epoch lies with the ISR, and that an election is one `Multi` of epoch, ISR
-and leader, so that a candidate who has read an ISR that is no more does not win (A3 of the museum).
+and leader, so that a candidate that has read an outdated ISR does not win (A3 of the museum).
 Source: seed 002, paths; docs/zookeeper-mode.md.
 """
 

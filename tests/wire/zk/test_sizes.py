@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wire.zk.accounting import batches, request_bytes
 from wire.zk.kazoo_requests import request_of
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
@@ -17,7 +18,6 @@ from wire.zk.session import (
     Operation,
     SetData,
 )
-from wire.zk.sizes import batches, request_bytes
 
 PIECES = (b"", bytes(100_000), bytes(400_000), bytes(1_100_000))
 WRITES = (
