@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
-from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.isr import PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
 from broker.zk.isr_writes import IsrChange
 from quorum.core.effects import Event, Response, earliest
@@ -119,6 +119,5 @@ class AlterIsr:
                 del self._wanted[of]
             if each.error_code in _NEWS_FOLLOWS:
                 self._awaited[of] = (change, now_ms + self._timeout_ms)
-            elif change.is_wanted:
-                change.role.isr = Committed(members=change.asked.members)
+            elif change.end(change.asked.members):
                 self._settled(change.partition, now_ms)

@@ -56,16 +56,22 @@ class IsrChange:
     def of(cls, partition: Partition) -> Self | None:
         """None if it wants nothing."""
         role = partition.role
-        if not isinstance(role, LeaderOf) or not isinstance(
-            role.isr, PendingExpand | PendingShrink
-        ):
-            return None
-        return cls(partition=partition, role=role, asked=role.isr)
+        pending = role.isr if isinstance(role, LeaderOf) else None
+        if isinstance(role, LeaderOf) and isinstance(pending, PendingExpand | PendingShrink):
+            return cls(partition=partition, role=role, asked=pending)
+        return None
 
     @property
     def is_wanted(self) -> bool:
         """Does the partition still want this change?"""
         return self.partition.role is self.role and self.role.isr is self.asked
+
+    def end(self, members: tuple[int, ...]) -> bool:
+        """The ISR has these members, unless the partition no longer wants the change: False."""
+        if not self.is_wanted:
+            return False
+        self.role.isr = Committed(members=members)
+        return True
 
 
 def tell_wanted(outbox: Outbox, node_id: int) -> None:
@@ -114,8 +120,8 @@ class IsrWrites:
             self._give_up(IsrChange(partition=partition, role=role, asked=role.isr))
 
     def session_began(self, partitions: Iterable[Partition]) -> None:
-        """What was to be written ended with the session before it, and is wanted all the same. Done
-        or not: only a second look at the node tells."""
+        """The writes of the former session ended with it, and are still wanted. Whether they were
+        done, only the node tells."""
         for partition in partitions:
             if IsrChange.of(partition) is not None:
                 self._submit(partition)
@@ -151,29 +157,27 @@ class IsrWrites:
                 if found is None or not self._may_have_joined(change, found):
                     self._give_up(change)
                 return
-        if not change.is_wanted:
+        if not change.end(wanted.isr):
             return
-        change.role.isr = Committed(members=wanted.isr)
         change.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
         self._changed(of)
         self._settled(change.partition)
 
     def _may_have_joined(self, change: IsrChange, found: znodes.PartitionState) -> bool:
-        """Is somebody in sync by a write of ours that others have built on?"""
+        """May a replica be in sync by a write of ours, on top of which others have written?"""
         if not isinstance(change.asked, PendingExpand):
             return False
         return change.asked.joining in found.isr or found.leader != self._node_id
 
     def _give_up(self, change: IsrChange) -> None:
-        """Not made: the ISR is what it was, or what a command will say."""
-        if change.is_wanted:
-            change.role.isr = Committed(members=change.asked.members)
+        """It was not made: the ISR is what it was, or what a command will say."""
+        if change.end(change.asked.members):
             self._settled(change.partition)
 
 
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:
-    """Another controller may have been heard of between the write and its repetition."""
+    """The controller epoch may have changed between the write and its repetition."""
     return replace(found, controller_epoch=wanted.controller_epoch) == wanted
 
 
@@ -207,8 +211,8 @@ class IsrNotifications:
         return self._next_check_ms
 
     def _tell(self) -> Procedure[None]:
-        """What is not told, since the session has ended, is told at a later look; so is what has
-        changed while this was on its way."""
+        """Partitions of a notification that the end of a session prevents are named by a later one,
+        and so are those that change meanwhile."""
         listed = tuple((of.topic, of.partition) for of in self._changed)
         if not listed:
             return

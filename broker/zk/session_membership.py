@@ -103,14 +103,11 @@ class ZkMembership:
         )
         self.whereabouts.look_at(broker.cluster, self.metadata)
         self.lifecycle = ZkLife(
-            design=design,
-            config=config,
+            self._design,
+            broker,
             session=self._session,
-            controller=broker.controller,
-            outbox=broker.outbox,
             procedures=self._procedures,
             random=self._random,
-            entered=broker.entered,
             recover=self._recover,
             registered=self._registered,
         )

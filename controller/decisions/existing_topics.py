@@ -180,8 +180,9 @@ def _assigned(
     factor: int,
 ) -> Sequence[Replicas] | Refusal:
     for index, assignment in enumerate(assignments, first):
-        wrong = new_topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        wrong = new_topics.check_replicas(
+            image, index, assignment.broker_ids, replication_factor=factor
+        )
         if wrong is not None:
-            message = f"Partition {index}: {wrong}"
-            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+            return wrong
     return [assignment.broker_ids for assignment in assignments]

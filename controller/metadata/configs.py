@@ -38,11 +38,9 @@ __all__ = [
     "broker_value",
     "check_config",
     "check_topic_config",
-    "in_topic_unit",
     "keys_of",
     "min_insync_replicas",
     "topic_value",
-    "topic_values",
     "topics_with_unclean_election",
     "unclean_election_enabled",
 ]
@@ -106,11 +104,11 @@ def topic_value(
 ) -> str:
     """The value that holds, in the unit of the topic's key."""
     definition = TOPIC_KEYS[key]
-    strongest = next(topic_values(image, topic, definition, broker_id=broker_id, static=static))
-    return in_topic_unit(definition, strongest)
+    strongest = next(_topic_values(image, topic, definition, broker_id=broker_id, static=static))
+    return _in_topic_unit(definition, strongest)
 
 
-def in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
+def _in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
     """A value of a topic's key or one of its synonyms, in the unit of the topic's."""
     assert value.value is not None, f"{key.name} has no default"
     factors = {synonym.name: synonym.factor for synonym in key.synonyms}
@@ -121,7 +119,7 @@ def in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
     return str(number * factor if number >= 0 else number)  # -1 is "none" in every unit
 
 
-def topic_values(
+def _topic_values(
     image: MetadataImage,
     topic: str,
     key: ConfigKey,

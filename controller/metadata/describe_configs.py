@@ -178,13 +178,8 @@ def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
         synonyms = levels.synonyms(key.synonyms[0].name) if key.synonyms else []
         value = own.get(key.name)
         if value is None:
-            value = configs.in_topic_unit(
-                key,
-                next(
-                    configs.topic_values(
-                        levels.image, topic, key, broker_id=levels.broker_id, static=levels.static
-                    )
-                ),
+            value = configs.topic_value(
+                levels.image, topic, key.name, broker_id=levels.broker_id, static=levels.static
             )
         else:
             synonyms.insert(0, ConfigValue(key.name, value, ConfigSource.TOPIC))

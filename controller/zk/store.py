@@ -27,28 +27,15 @@ from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_metadata import Assignments, States, calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
+from wire.zk import session as zk
 from wire.zk.accounting import batches
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter
-from wire.zk.session import (
-    Check,
-    Committed,
-    Create,
-    Created,
-    Error,
-    Failed,
-    Multi,
-    Operation,
-    Result,
-    SetData,
-    Write,
-    Written,
-)
 
 __all__ = ["Decide", "StateStore"]
 
 Decide = Callable[[TopicPartition, PartitionState | None], PartitionState | None]
-_CHANGED = (Error.BAD_VERSION, Error.NODE_EXISTS)
+_CHANGED = (zk.Error.BAD_VERSION, zk.Error.NODE_EXISTS)
 _MULTI_MAX = 100  # writes of a transaction: beyond, seed 001's appendix gains little
 _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write has gone mad
 
@@ -132,15 +119,15 @@ class StateStore:
         )
         done, changed = {}, []
         for of, result in zip(order, results, strict=True):
-            if isinstance(result, Written):
+            if isinstance(result, zk.Written):
                 done[of] = replace(wanted[of], partition_epoch=result.stat.version)
-            elif isinstance(result, Created):
+            elif isinstance(result, zk.Created):
                 done[of] = replace(wanted[of], partition_epoch=0)
-            elif isinstance(result, Failed) and result.error in _CHANGED:
+            elif isinstance(result, zk.Failed) and result.error in _CHANGED:
                 changed.append(of)
         return done, changed
 
-    def _parents(self, partitions: Iterable[TopicPartition]) -> list[Write]:
+    def _parents(self, partitions: Iterable[TopicPartition]) -> list[zk.Write]:
         """Above the new state nodes, below their topics'. They may be there already."""
         missing = dict.fromkeys(
             path
@@ -148,11 +135,11 @@ class StateStore:
             for path in paths.parents(state_path(self._design, of))
             if path.startswith(paths.topic(of.topic) + "/")
         )
-        return [Create(path=path) for path in missing]
+        return [zk.Create(path=path) for path in missing]
 
     def _operation(
         self, of: TopicPartition, state: PartitionState, exists: bool
-    ) -> SetData | Create:
+    ) -> zk.SetData | zk.Create:
         path = state_path(self._design, of)
         data = znodes.PartitionState(
             leader=state.leader,
@@ -161,47 +148,47 @@ class StateStore:
             controller_epoch=self._controllership.epoch,
         ).encode()
         if exists:
-            return SetData(path=path, data=data, version=state.partition_epoch)
-        return Create(path=path, data=data)
+            return zk.SetData(path=path, data=data, version=state.partition_epoch)
+        return zk.Create(path=path, data=data)
 
     # --- how they are made --------------------------------------------------------------------
 
-    def _all_done(self, writes: Sequence[Write]) -> Procedure[list[Result]]:
+    def _all_done(self, writes: Sequence[zk.Write]) -> Procedure[list[zk.Result]]:
         """One result for each write."""
         count_max = _MULTI_MAX if self._design.writes_in_batches else 1
         groups = list(batches(writes, count_max=count_max))
-        results: list[Result] = []
+        results: list[zk.Result] = []
         for group, result in zip(groups, (yield from self._committed(groups)), strict=True):
-            if isinstance(result, Committed):
+            if isinstance(result, zk.Committed):
                 results += result.results[-len(group) :]
             elif len(group) == 1 or self._controllership.is_lost:
                 results += [result] * len(group)
             else:
                 for alone in (yield from self._committed([(write,) for write in group])):
-                    results += alone.results[-1:] if isinstance(alone, Committed) else [alone]
+                    results += alone.results[-1:] if isinstance(alone, zk.Committed) else [alone]
         return results
 
-    def _committed(self, groups: Iterable[tuple[Write, ...]]) -> Procedure[list[Result]]:
+    def _committed(self, groups: Iterable[tuple[zk.Write, ...]]) -> Procedure[list[zk.Result]]:
         """With the guard, they are done only as long as nobody else has become the controller."""
         guards = self._design.guards_writes
-        guard = Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
+        guard = zk.Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
         results = yield from calls(
             self._design,
             (
                 _alone(*group)
                 if len(group) == 1 and not guards
-                else Multi(writes=(guard, *group) if guards else group)
+                else zk.Multi(writes=(guard, *group) if guards else group)
                 for group in groups
             ),
         )
         for result in results:
-            if guards and isinstance(result, Failed) and result.index == 0:
-                self._controllership.is_lost |= result.error is Error.BAD_VERSION
+            if guards and isinstance(result, zk.Failed) and result.index == 0:
+                self._controllership.is_lost |= result.error is zk.Error.BAD_VERSION
         return results
 
 
-def _alone(write: Write) -> Operation:
-    assert not isinstance(write, Check), "it writes nothing"
+def _alone(write: zk.Write) -> zk.Operation:
+    assert not isinstance(write, zk.Check), "it writes nothing"
     return write
 
 

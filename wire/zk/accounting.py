@@ -13,20 +13,7 @@ Source: ZooKeeper's jute archive and its RequestHeader, MultiHeader, CreateReque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from wire.zk.session import (
-    ANY_VERSION,
-    REQUEST_BYTES_MAX,
-    Check,
-    Create,
-    Delete,
-    Exists,
-    GetChildren,
-    GetData,
-    Multi,
-    Operation,
-    SetData,
-    Write,
-)
+from wire.zk import session as zk
 from wire.zk.watches import Watches
 
 __all__ = ["ZkCounts", "batches", "request_bytes"]
@@ -39,27 +26,27 @@ _MULTI_HEADER = 9  # before each write, and once more at the end
 _OPEN_ACL = 4 + 4 + _LENGTH + len("world") + _LENGTH + len("anyone")
 
 
-def request_bytes(operation: Operation) -> int:
+def request_bytes(operation: zk.Operation) -> int:
     match operation:
-        case Multi(writes=writes):
+        case zk.Multi(writes=writes):
             parts = (_MULTI_HEADER + _write_bytes(write) for write in writes)
             return _HEADER + sum(parts) + _MULTI_HEADER
-        case GetData(path=path) | Exists(path=path) | GetChildren(path=path):
+        case zk.GetData(path=path) | zk.Exists(path=path) | zk.GetChildren(path=path):
             return _HEADER + _text(path) + 1
         case _:
             return _HEADER + _write_bytes(operation)
 
 
-def batches(writes: Iterable[Write], *, count_max: int) -> Iterator[tuple[Write, ...]]:
+def batches(writes: Iterable[zk.Write], *, count_max: int) -> Iterator[tuple[zk.Write, ...]]:
     """The writes in their order, in as few groups as may go into a `Multi` each.
 
     A write that is too large is a group by itself, for the server to refuse.
     """
-    group: list[Write] = []
+    group: list[zk.Write] = []
     size = empty = _HEADER + _MULTI_HEADER
     for write in writes:
         more = _MULTI_HEADER + _write_bytes(write)
-        if group and (len(group) == count_max or size + more > REQUEST_BYTES_MAX):
+        if group and (len(group) == count_max or size + more > zk.REQUEST_BYTES_MAX):
             yield tuple(group)
             group, size = [], empty
         group.append(write)
@@ -68,13 +55,13 @@ def batches(writes: Iterable[Write], *, count_max: int) -> Iterator[tuple[Write,
         yield tuple(group)
 
 
-def _write_bytes(write: Write) -> int:
+def _write_bytes(write: zk.Write) -> int:
     match write:
-        case Create(path=path, data=data):
+        case zk.Create(path=path, data=data):
             return _text(path) + _LENGTH + len(data) + _OPEN_ACL + _INT
-        case SetData(path=path, data=data):
+        case zk.SetData(path=path, data=data):
             return _text(path) + _LENGTH + len(data) + _INT
-        case Delete(path=path) | Check(path=path):
+        case zk.Delete(path=path) | zk.Check(path=path):
             return _text(path) + _INT
         case _:
             assert_never(write)
@@ -94,24 +81,24 @@ class ZkCounts:
         self.sent_bytes = 0  # with the client's own messages: sessions, pings
         self.received_bytes = 0
 
-    def asked(self, operation: Operation) -> None:
+    def asked(self, operation: zk.Operation) -> None:
         """Count an operation that is being sent."""
         counts = self._operations
         match operation:
-            case GetData():
+            case zk.GetData():
                 counts["get"] += 1
-            case Exists():
+            case zk.Exists():
                 counts["exists"] += 1
-            case GetChildren():
+            case zk.GetChildren():
                 counts["children"] += 1
-            case SetData(version=version):
+            case zk.SetData(version=version):
                 counts["set"] += 1
-                counts["set.versioned"] += version != ANY_VERSION
-            case Create():
+                counts["set.versioned"] += version != zk.ANY_VERSION
+            case zk.Create():
                 counts["create"] += 1
-            case Delete():
+            case zk.Delete():
                 counts["delete"] += 1
-            case Multi(writes=writes):
+            case zk.Multi(writes=writes):
                 counts["multi"] += 1
                 for write in writes:
                     counts[_name_in_multi(write)] += 1
@@ -129,15 +116,15 @@ class ZkCounts:
         }
 
 
-def _name_in_multi(write: Write) -> str:
+def _name_in_multi(write: zk.Write) -> str:
     match write:
-        case SetData():
+        case zk.SetData():
             return "multi.set"
-        case Create():
+        case zk.Create():
             return "multi.create"
-        case Delete():
+        case zk.Delete():
             return "multi.delete"
-        case Check():
+        case zk.Check():
             return "check"
         case _:
             assert_never(write)

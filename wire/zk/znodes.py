@@ -23,31 +23,6 @@ from msgspec import MsgspecError, convert, field, json, to_builtins
 from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
 
-__all__ = [
-    "NO_EPOCH",
-    "NO_LEADER",
-    "BrokerRegistration",
-    "ClusterId",
-    "ConfigChange",
-    "ControllerOwner",
-    "EntityConfig",
-    "InvalidZnode",
-    "PartitionIsr",
-    "PartitionLeader",
-    "PartitionList",
-    "PartitionState",
-    "ProducerIdBlock",
-    "Reassignments",
-    "ReplicaList",
-    "StateChange",
-    "StateChangeKind",
-    "TopicAssignment",
-    "TopicPartition",
-    "Znode",
-    "decode_epoch",
-    "encode_epoch",
-]
-
 TopicPartition = tuple[str, int]
 NO_LEADER = -1
 

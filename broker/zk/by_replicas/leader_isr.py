@@ -175,6 +175,5 @@ class IsrNode:
         self._failed(of)
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
-        if change.is_wanted:
-            change.role.isr = Committed(members=members)
+        if change.end(members):
             self._settled(change.partition)

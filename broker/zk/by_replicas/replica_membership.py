@@ -99,14 +99,11 @@ class ReplicaMembership:
             shown=self._shown,
         )
         self.lifecycle = ZkLife(
-            design=self._design,
-            config=broker.config,
+            self._design,
+            broker,
             session=self._session,
-            controller=broker.controller,
-            outbox=broker.outbox,
             procedures=self._procedures,
             random=self._random,
-            entered=broker.entered,
             recover=self._recover,
             registered=self.metadata.read_soon,
         )
