@@ -62,7 +62,7 @@ class AlterIsr:
         self._wanted[of] = IsrChange(partition=partition, role=role, asked=role.isr)
 
     def tick(self, now_ms: int) -> None:
-        """All that came into sync with one fetch leaves in one request."""
+        """All changes that follow from one fetch leave in one request."""
         self._ask_again(now_ms)
         if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
             return

@@ -54,7 +54,7 @@ class IsrChange:
 
     @classmethod
     def of(cls, partition: Partition) -> Self | None:
-        """None if it wants nothing."""
+        """The change that the partition wants; None if it wants none."""
         role = partition.role
         pending = role.isr if isinstance(role, LeaderOf) else None
         if isinstance(role, LeaderOf) and isinstance(pending, PendingExpand | PendingShrink):

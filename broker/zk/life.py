@@ -92,7 +92,7 @@ class ZkLife:
             yield from self._register()
 
     def ready_to_unfence(self, now_ms: int) -> None:
-        """All is open. Where the controller tells us what to hold, we are registered by then."""
+        """All logs are open. Where the controller names our replicas, we are registered by then."""
         self._now_ms = now_ms
         if not self._is_recovered or self._is_ready or self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -134,7 +134,8 @@ class ZkLife:
     # --- what quorum mode tells its controller, and nobody here -------------------------------
 
     def directory_failed(self, now_ms: int) -> None:
-        """The designs know of no directories: what has failed leads on until it is stopped."""
+        """The designs know no directories: a replica whose directory failed leads until it is
+        stopped."""
 
     def register_again(self, now_ms: int) -> None:
         """A registration says all that there is to say."""

@@ -69,7 +69,7 @@ class Obeying:
     # --- commands -----------------------------------------------------------------------------
 
     def release(self, now_ms: int) -> None:
-        """We know our generation now."""
+        """We know our generation now: obey the commands that came too early."""
         early, self._early = self._early, []
         for request, handle in early:
             handle(request, now_ms)
@@ -173,11 +173,12 @@ class Obeying:
         return ErrorCode.NONE
 
     def begin_reading(self) -> None:
-        """What there is, while commands may come."""
+        """Reading begins while commands may come."""
         self._deleted = set()
 
     def has_read(self, found: Mapping[TopicPartition, PartitionState], now_ms: int) -> None:
-        """What a command has deleted meanwhile may be listed still, as assignments come last."""
+        """A partition that a command has deleted meanwhile may still be listed: assignments come
+        last."""
         deleted, self._deleted = self._deleted or set(), None
         for of, state in sorted(found.items(), key=lambda item: item[0]):
             known = self._partition(of)

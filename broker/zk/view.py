@@ -66,15 +66,13 @@ _Partitions = dict[TopicPartition, PartitionState]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What ZooKeeper said: the topics that there are, and an image of those that were read."""
+    """The topics that exist in ZooKeeper, and an image of those that were read."""
 
     topics: tuple[str, ...]
     image: MetadataImage
 
 
 class View:
-    """`shown` is told of every change of the image."""
-
     def __init__(
         self,
         *,
@@ -151,11 +149,11 @@ class View:
             then(Reading(names, image))
 
     def name_of(self, topic_id: UUID) -> str:
-        """Nothing if it is new: then it is read, whatever else is."""
+        """Empty for an unknown topic: new topics are read in any case."""
         return self._cluster.topic_name(topic_id) or ""
 
     def miss(self, topic: str, leader: int) -> None:
-        """A command names what the image may lack."""
+        """A command names a topic or a leader that the image may lack."""
         if leader >= 0 and self._cluster.topic_id(topic) is None:
             self.read_soon()
         else:
@@ -167,7 +165,7 @@ class View:
             self.read_soon()
 
     def read_soon(self) -> None:
-        """Unless we are told."""
+        """Read everything, unless a controller tells us."""
         if self._design.routing is Routing.ZOOKEEPER:
             self.refresh(lambda: None)
 

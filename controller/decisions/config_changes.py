@@ -199,7 +199,6 @@ def _operated(
     entry: AlterableConfig,
     config: ControllerConfig,
 ) -> str | Refusal:
-    """The new value of one key."""
     if entry.value is None:
         message = f"Null value not supported for : {entry.name}"
         return Refusal(ErrorCode.INVALID_REQUEST, message)

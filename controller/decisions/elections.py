@@ -176,7 +176,7 @@ def elect_unclean(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
 
 
 def elect_preferred(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
-    """Let first replicas lead that can and do not."""
+    """Let the first replicas lead that can lead and do not."""
     table = image.partitions
     rows = np.setdiff1d(table.rows_led_by_another(), table.rows_without_leader())
     rows = rows.astype(np.int32)

@@ -219,7 +219,6 @@ def _listed(brokers: Sequence[int]) -> str:
 def _placed(
     image: MetadataImage, topic: CreatableTopic, config: ControllerConfig, random: Random
 ) -> Sequence[Replicas] | Refusal:
-    """Replicas by the placer."""
     if topic.replication_factor == 0 or topic.replication_factor < -1:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
         return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)

@@ -40,7 +40,6 @@ __all__ = ["decide_alter_reassignments", "list_reassignments"]
 def decide_alter_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, config: ControllerConfig
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Begin, redirect or cancel reassignments."""
     if sum(len(topic.partitions) for topic in request.topics) > CHANGES_MAX:
         message = f"One request may reassign {CHANGES_MAX} partitions. Ask for less at a time."
         return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))

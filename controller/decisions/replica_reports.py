@@ -39,7 +39,7 @@ __all__ = ["decide_alter_partition", "decide_assign_replicas"]
 
 
 def _missing(image: MetadataImage, topic_id: UUID) -> ErrorCode:
-    """The error for a partition that is not there."""
+    """The error for an unknown partition."""
     is_known = image.topic_by_id(topic_id) is not None
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
 

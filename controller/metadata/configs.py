@@ -80,8 +80,6 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something that was asked for is not done."""
-
     error_code: ErrorCode
     message: str | None
 
@@ -220,7 +218,7 @@ def check_config(
 
 
 def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
-    """Is this a configuration that a topic may have, as a whole?"""
+    """Why a topic may not have this configuration, as a whole."""
     empty = sorted(name for name, value in values.items() if value is None)
     if empty:
         names = ", ".join(empty)
@@ -246,7 +244,6 @@ def _check_values(
 
 
 def _contradiction(values: Mapping[str, str]) -> Refusal | None:
-    """Two values that make no sense together."""
     for smaller, larger in _ORDERED:
         if smaller not in values:
             continue

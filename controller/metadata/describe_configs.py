@@ -144,7 +144,7 @@ def _describe(
 def list_config_resources(
     image: MetadataImage, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
-    """What could be described: topics and brokers, and what else has configs of its own."""
+    """The resources that can be described: topics, brokers, and all others that have configs."""
     asked = request.resource_types or tuple(ResourceType)
     if any(kind not in list(ResourceType) for kind in asked):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -204,7 +204,7 @@ def _group(levels: _Levels, group: str) -> _Described:
 def _beneath_nobody(
     image: MetadataImage, resource: DescribeConfigsResource, keys: Mapping[str, ConfigKey]
 ) -> _Described:
-    """Of a resource with defaults that nobody can set."""
+    """The configs of a resource whose defaults nobody can set."""
     own = image.config(resource.resource_type, resource.resource_name)
     for key in keys.values():
         value = own.get(key.name)
@@ -226,7 +226,7 @@ def _broker(levels: _Levels, name: str) -> _Described:
 
 
 def _default_of_brokers(levels: _Levels) -> _Described:
-    """Only what was set, and nothing beneath it: that differs from broker to broker."""
+    """Only what was set: the values beneath it differ from broker to broker."""
     cluster = levels.image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
     for name in sorted(cluster):
         found = ConfigValue(name, cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)

@@ -55,7 +55,6 @@ class MappingDraft(Generic[_Key, _Value]):
         self.changed[key] = None
 
     def remove(self, key: _Key) -> None:
-        """Take `key` out, if it is in."""
         if key in self.now:
             del self._own()[key]
         self.changed[key] = None
@@ -176,7 +175,7 @@ class TableDraft:
         )
 
     def _take_rows(self, count: int) -> Rows:
-        """Free rows first, then such as were never used."""
+        """Free rows first, then rows that were never used."""
         free = self._free_rows()
         kept = max(0, len(free) - count)
         reused = free[kept:]

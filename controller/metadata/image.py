@@ -45,7 +45,7 @@ CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
 
 
 def quota_entity(entities: Iterable[QuotaEntity]) -> QuotaEntities:
-    """In the one order in which it is a key."""
+    """The entities in the order in which they are a key."""
     return tuple(sorted(entities, key=lambda entity: entity.entity_type))
 
 
@@ -59,8 +59,6 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
-    """A registered broker."""
-
     id: int
     incarnation_id: UUID  # of the process
     epoch: int
@@ -80,7 +78,8 @@ class BrokerImage:
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: UUID) -> bool:
-        """Is this directory usable there? One that was never told is taken to be."""
+        """Is this directory usable there? A broker that never named its directories is taken to
+        have it."""
         if directory == DIRECTORY_LOST:
             return False
         if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):

@@ -165,7 +165,7 @@ def _of_settings(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _written(image: MetadataImage, found: Iterable[MetadataRecord]) -> Iterator[MetadataRecord]:
-    """What the image's metadata.version can say of each record."""
+    """The records as the image's metadata.version expresses them; without those that it cannot."""
     for record in found:
         expressed = records.expressed(record, image.metadata_version)
         if expressed is not None:
@@ -198,7 +198,7 @@ class SnapshotLoad:
         self.has_data = False
 
     def take(self, batches: bytes) -> None:
-        """The next whole batches. Raises ValueError if they are none of a snapshot."""
+        """Load the next whole batches. Raises ValueError if they are none of a snapshot."""
         blocks_found: list[NewPartitions] = []
         for batch in decode_changes(batches):
             self.has_data = True
@@ -222,7 +222,7 @@ _Key = TypeVar("_Key")
 
 
 def delta_between(before: MetadataImage, after: MetadataImage) -> MetadataDelta:
-    """What a reader of the log would have been told on the way from `before` to `after`."""
+    """The delta that a reader of the log would have got between `before` and `after`."""
     was, now = before.topics.by_id, after.topics.by_id
     return MetadataDelta(
         topics_created=tuple(topic_id for topic_id in now if topic_id not in was),

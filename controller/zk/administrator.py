@@ -47,7 +47,7 @@ class _Read:
 
 
 class ZkAdministrator:
-    """`owner` names it in its tokens."""
+    """`owner` is the owner of its tokens."""
 
     def __init__(
         self, owner: str, design: Design, rules: ControllerConfig, session: Session, random: Random

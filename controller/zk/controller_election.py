@@ -43,7 +43,7 @@ Race = Controllership | Lost
 
 
 def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure[Race]:
-    """Create the node, or watch whose it is."""
+    """Create the node, or watch the node of another broker."""
     owner = ControllerOwner(broker_id=node_id, timestamp_ms=now_ms)
     for _ in range(_ROUNDS_MAX):
         created = yield from one(
@@ -72,7 +72,7 @@ def _owner(data: bytes) -> int:
 
 
 def _begin_controllership() -> Procedure[Race]:
-    """The epoch goes up; who is overtaken in that has been overtaken as a controller."""
+    """Increment the epoch. A broker that fails in that has been replaced as a controller."""
     for _ in range(_ROUNDS_MAX):
         found = yield from one(GetData(path=paths.CONTROLLER_EPOCH))
         if not isinstance(found, Data):

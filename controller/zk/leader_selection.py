@@ -48,7 +48,7 @@ def initial(replicas: tuple[int, ...], live: Collection[int]) -> PartitionState 
 def reassigned(
     state: PartitionState, target: tuple[int, ...], live: Collection[int]
 ) -> PartitionState:
-    """On its new replicas, all of which are in sync; led by its leader if that is one of them."""
+    """The state on the new replicas, all in sync; the leader stays if it is one of them."""
     isr = tuple(replica for replica in target if replica in state.isr)
     eligible = [replica for replica in isr if replica in live]
     leader = state.leader if state.leader in eligible else next(iter(eligible), -1)

@@ -40,7 +40,7 @@ class Listed:
 
 
 def read_replicas(design: Design, root: str) -> Procedure[dict[TopicPartition, Listed]]:
-    """The partitions below `root`, with the replicas that each lists; not what cannot be read."""
+    """The partitions below `root` with the replicas that each lists, where it can be decoded."""
     named = yield from partitions_under(root)
     nodes = {of: paths.partition_under(root, of.topic, of.partition) for of in named}
     found = yield from read_all(design, nodes, ReplicaList.decode)
@@ -79,7 +79,7 @@ class ReassignmentAgent:
         return () if known is None else known.replicas
 
     def read(self) -> Procedure[None]:
-        """add_reassigned_partitions() of all that the path names."""
+        """add_reassigned_partitions() for all partitions below the path."""
         found = yield from read_replicas(self._context.design, paths.PARTITIONS_REASSIGNED)
         for of, listed in found.items():
             self._reassigned.setdefault(of, listed)

@@ -41,7 +41,7 @@ _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write 
 
 
 class StateStore:
-    """What one controller writes, while it is in `controllership`."""
+    """The writes of one controller in its `controllership`."""
 
     def __init__(
         self, design: Design, controllership: Controllership, milestones: ProcedureMilestones
@@ -58,10 +58,10 @@ class StateStore:
         decide: Decide,
         known: States | None = None,
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
-        """Write what `decide` makes of each partition's state; what was written, as it stands.
+        """Write what `decide` makes of each partition's state; returns the states as written.
 
-        It is given None for a partition that has no state yet, and gives None to leave one alone.
-        `known` is what the controller last read or wrote.
+        `decide` gets None for a partition without a state, and returns None to leave one alone.
+        `known` holds the states that the controller last read or wrote.
         """
         written: dict[TopicPartition, PartitionState] = {}
         decided: dict[TopicPartition, None] = {}
@@ -94,12 +94,12 @@ class StateStore:
         return written
 
     def _knows(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Is what was last read or written still true, as far as we can tell?"""
+        """May we rely on the states that were last read or written?"""
         writes_alone = self._design.isr_writer is IsrWriter.CONTROLLER
         return writes_alone and self._tried.keys().isdisjoint(partitions)
 
     def _groups(self, asked: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-        """All of them together, or each by itself."""
+        """All partitions together, or each by itself."""
         if self._design.pipelines_writes:
             yield asked
         else:
@@ -110,7 +110,8 @@ class StateStore:
         wanted: Mapping[TopicPartition, PartitionState],
         found: Mapping[TopicPartition, PartitionState],
     ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-        """What succeeded, and what has changed since it was read. What has gone is neither."""
+        """The states that were written, and the partitions that have changed since they were read.
+        A partition that is gone is in neither."""
         new = [of for of in wanted if of not in found]
         yield from self._all_done(self._parents(new))
         order = list(wanted)
@@ -128,7 +129,7 @@ class StateStore:
         return done, changed
 
     def _parents(self, partitions: Iterable[TopicPartition]) -> list[zk.Write]:
-        """Above the new state nodes, below their topics'. They may be there already."""
+        """The nodes between new state nodes and those of their topics. They may exist."""
         missing = dict.fromkeys(
             path
             for of in partitions
@@ -169,7 +170,7 @@ class StateStore:
         return results
 
     def _committed(self, groups: Iterable[tuple[zk.Write, ...]]) -> Procedure[list[zk.Result]]:
-        """With the guard, they are done only as long as nobody else has become the controller."""
+        """With the guard, the writes hold only while nobody else has become the controller."""
         guards = self._design.guards_writes
         guard = zk.Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
         results = yield from calls(
@@ -203,7 +204,7 @@ def _is_same(found: PartitionState, tried: PartitionState | None) -> bool:
 def _as_assigned(
     known: States, assignments: Assignments, asked: Iterable[TopicPartition]
 ) -> dict[TopicPartition, PartitionState]:
-    """With the replicas of today: a reassignment may have changed them."""
+    """The known states with the present replicas, which a reassignment may have changed."""
     return {
         of: replace(
             known[of],

@@ -62,7 +62,7 @@ class ZkController:
     def __init__(
         self, config: ZkControllerConfig, rules: ControllerConfig, session: Session, random: Random
     ) -> None:
-        """`rules` are what requests of administrators are held to, in both modes."""
+        """`rules` apply to requests of administrators, in both modes."""
         self.config = config
         self.controller_id = NO_CONTROLLER  # as last read
         self._session = session
@@ -83,7 +83,7 @@ class ZkController:
 
     @property
     def context(self) -> Context | None:
-        """For those who look on; None while another is the controller."""
+        """For observers; None while another broker is the controller."""
         return self._context
 
     @property
@@ -155,7 +155,7 @@ class ZkController:
             self._duties.watch_fired(path)
 
     def _elect(self) -> Procedure[None]:
-        """The node has gone or changed, or the session is new: whatever we were is over."""
+        """The node is gone or changed, or the session is new: our controllership has ended."""
         self._resign()
         self._milestones.go_on(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
         yield from ensure_roots(self.config.design)
@@ -247,7 +247,7 @@ class ZkController:
         self._procedures.submit(f"request {request.token}", run)
 
     def _refuse_asked(self) -> None:
-        """What was dropped with the controllership: who asks again finds the next controller."""
+        """Refuse requests that were dropped with the controllership; clients find the next one."""
         asked, self._asked = self._asked, {}
         for request in asked.values():
             self._refuse(request)

@@ -114,7 +114,7 @@ def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPa
 def read_all(
     design: Design, nodes: Mapping[_Key, str], decode: Callable[[bytes], _T], *, watch: bool = False
 ) -> Procedure[dict[_Key, tuple[_T, Stat]]]:
-    """What lies at the paths of `nodes`, where it can be decoded."""
+    """The decoded data at the paths of `nodes`, where it can be decoded."""
     results = yield from calls(design, (GetData(path=at, watch=watch) for at in nodes.values()))
     return {
         key: (value, result.stat)
@@ -147,7 +147,7 @@ def read_brokers(design: Design, *, watch: bool = False) -> Procedure[dict[int, 
 
 
 def _listeners(registration: BrokerRegistration) -> tuple[ListenerAddress, ...]:
-    """Of version 1, which has no endpoints, the one address is that of PLAINTEXT."""
+    """Version 1 has no endpoints: its one address is that of PLAINTEXT."""
     if not registration.endpoints:
         return (
             ListenerAddress(listener="PLAINTEXT", host=registration.host, port=registration.port),
@@ -215,7 +215,7 @@ def read_states(
 def _read_replica_states(
     assignments: Assignments, asked: tuple[TopicPartition, ...]
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Where leader, ISR and replicas are nodes of their own; the assignment of a topic's node is
+    """Leader, ISR and replicas are nodes of their own here; the assignment in a topic's node is
     that of its creation."""
     found = yield from all_at_once(
         GetData(path=path(of.topic, of.partition))
@@ -247,7 +247,7 @@ def _read_replica_states(
 def read_configs(
     design: Design, kind: ResourceType, names: Iterable[str]
 ) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-    """What was set for the resources of a kind among `names`, as far as anything was."""
+    """The configs of the resources of a kind among `names`, where there are any."""
     nodes = {
         (int(kind), name): paths.config(ENTITIES[kind], name or DEFAULT_ENTITY) for name in names
     }
@@ -274,7 +274,7 @@ class ClusterUpdate:
 
 
 def updated(image: MetadataImage, news: ClusterUpdate) -> tuple[MetadataImage, MetadataDelta]:
-    """The image with the news in it, and what changed by that."""
+    """The image with the news in it, and the delta."""
     changes = tuple(_changes(image, news))
     offset = image.at.offset
     batch = CommittedBatch(

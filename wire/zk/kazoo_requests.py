@@ -131,7 +131,7 @@ def _written(
 
 
 def failure_of(error: BaseException) -> zk.Failed:
-    """What is no answer of the server leaves open whether anything was done."""
+    """An error that is no answer of the server leaves open whether anything was done."""
     known = _ERRORS.get(type(error))
     if known is None:
         is_answer = isinstance(error, kazoo.ZookeeperError)
@@ -140,7 +140,7 @@ def failure_of(error: BaseException) -> zk.Failed:
 
 
 def watch_fired(event: Any, root: str) -> zk.WatchFired | None:
-    """None for what kazoo tells every watcher when it has lost the connection."""
+    """None for the event that kazoo sends every watcher when it has lost the connection."""
     kind = _KINDS.get(event.type)
     return None if kind is None else zk.WatchFired(path=_from(root, event.path), kind=kind)
 

@@ -181,7 +181,7 @@ class KazooSession:
         self._hear(changed)
 
     def _refuse_waiting(self) -> None:
-        """What was to go out on a connection that is no more."""
+        """Refuse requests that were to go out on a former connection."""
         old = [asked for asked in self._waiting if asked.connection != self._connection]
         self._waiting = deque(
             asked for asked in self._waiting if asked.connection == self._connection
@@ -190,7 +190,8 @@ class KazooSession:
             asked.done(Failed(error=Error.CONNECTION_LOSS))
 
     def _watch_again(self) -> None:
-        """Before anybody reads: an event comes before the change that it tells of is seen."""
+        """Leave the watches before anybody reads: an event comes before a result that shows its
+        change."""
         for read in self._watches.again():
             self._ask(read, self._root, partial(self._take_missed, read))
 

@@ -68,7 +68,7 @@ class Watches:
         ]
 
     def missed(self, read: zk.Exists | zk.GetChildren, result: zk.Result) -> zk.WatchFired | None:
-        """What the watch would have told; None if nothing has changed, or nobody can know."""
+        """The event that the watch missed; None if nothing has changed, or nobody can know."""
         place = _place(read)
         if place not in self._seen or (isinstance(result, zk.Failed) and not _is_missing(result)):
             return None

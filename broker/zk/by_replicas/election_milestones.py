@@ -21,8 +21,6 @@ _STOOD = "stood for a leader"
 
 
 class ElectionMilestones:
-    """Counts one run after the other."""
-
     def __init__(self, node_id: int, tell: Callable[[Trace], None]) -> None:
         self._node_id = node_id
         self._tell = tell
@@ -50,7 +48,7 @@ class ElectionMilestones:
         self._won[_cause(held)] += 1
 
     def finds_leader(self, held: Held) -> None:
-        """Another than `held` has."""
+        """The leader is another than `held` has."""
         self._known[_cause(held)] += 1
 
     def run_ended(self) -> None:

@@ -90,7 +90,8 @@ class Governing:
             self._moved(of)
 
     def _withdraw(self, held: Held) -> None:
-        """Its leader moves it back to where it is; so whoever was to come closes again."""
+        """The leader moves the partition back to where it is, so the replicas that were started
+        close."""
         if self._roles.leads(held.of):
             held.move_to(held.replicas)
             held.target_version = None
@@ -126,7 +127,7 @@ class Governing:
         self._has_given_way = False
 
     def check(self, of: TopicPartition) -> Procedure[None]:
-        """What the commit thread does beside committing."""
+        """The work of the commit thread beside committing."""
         held, led = self._held.get(of), self._roles.led(of)
         if held is None or led is None:
             return
@@ -153,7 +154,7 @@ class Governing:
             yield from self._complete_partition_reassignment(held, target, role)
 
     def _has_caught_up(self, broker_id: int, partition: Partition, role: LeaderOf) -> bool:
-        """In sync, as CUR was before its members joined."""
+        """Is the replica in sync, as a member of CUR was before it joined?"""
         if broker_id == self._node_id:
             return True
         follower = role.followers.get(broker_id)
@@ -186,7 +187,8 @@ class Governing:
             self._roles.lead(held, self._procedures.now_ms)
 
     def _forget_reassignment(self, of: TopicPartition, version: int | None) -> Procedure[None]:
-        """Not what an administrator has written there since: that is looked at next."""
+        """Delete the node that asked for it, unless an administrator has written there since: that
+        is read next."""
         if version is None:
             return
         path = paths.partition_under(_ROOT, of.topic, of.partition)
@@ -265,7 +267,8 @@ class Governing:
         yield from self._forget_reassignment(of, version)
 
     def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
-        """So that nobody makes the partition anew. How many are left of the topic."""
+        """Remove the partition from its topic, so that nobody creates it again. Returns how many
+        are left."""
         path = paths.topic(of.topic)
         for _ in range(_ROUNDS_MAX):  # the leaders of its other partitions are at it too
             found = yield from one(GetData(path=path))

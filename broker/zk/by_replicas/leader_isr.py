@@ -58,7 +58,7 @@ class CommitThread:
     def check_follower(
         self, partition: Partition, role: LeaderOf, broker_id: int, broker_epoch: int, now_ms: int
     ) -> ErrorCode:
-        """AR and RAR follow; whoever was closed does not any more."""
+        """AR and RAR may follow; a replica that was told to close may not."""
         if broker_id not in role.followers or broker_id in self._leaving(_of(partition)):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE

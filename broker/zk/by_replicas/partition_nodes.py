@@ -49,7 +49,7 @@ class PartitionNodes:
     # --- reading ------------------------------------------------------------------------------
 
     def leader(self, of: TopicPartition) -> Procedure[FoundLeader | None]:
-        """And the leader-change listener: a watch on the node, be it there or not."""
+        """Read the leader's node, and watch it, whether it exists or not."""
         path = paths.partition_leader(of.topic, of.partition)
         for _ in range(_ROUNDS_MAX):
             found = yield from one(zk.GetData(path=path, watch=True))
@@ -144,7 +144,8 @@ class PartitionNodes:
         return zk.SetData(path=path, data=isr.encode(), version=known)
 
     def write_isr(self, held: Held, isr: tuple[int, ...]) -> Procedure[bool]:
-        """`held` has it then. False: another leads. If an answer was lost, the node has it."""
+        """Write the ISR and note it in `held`. False: another leads. If an answer was lost, the
+        node has it."""
         of, listed = held.of, PartitionIsr(isr=isr, leader_epoch=held.leader_epoch)
         result: zk.Result = yield from one(self._isr_write(of, listed, held.isr_version))
         if not isinstance(result, zk.Written):
@@ -168,7 +169,7 @@ class PartitionNodes:
         return not isinstance(result, zk.Failed)
 
     def remove(self, held: Held) -> Procedure[bool]:
-        """The partition, with all that is below its node."""
+        """Delete the partition, with all that is below its node."""
         topic, partition = held.of.topic, held.of.partition
         leader = paths.partition_leader(topic, partition)
         writes: tuple[zk.Write, ...] = (

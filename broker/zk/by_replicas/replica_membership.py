@@ -80,7 +80,6 @@ class ReplicaMembership:
 
     @property
     def counts(self) -> Counter[str]:
-        """What seed 004 holds against the simplest scheme: see `elections`."""
         return self.elections.counts
 
     # --- joining ------------------------------------------------------------------------------
@@ -146,7 +145,7 @@ class ReplicaMembership:
         )
 
     def _recover(self) -> Procedure[None]:
-        """on_broker_startup(): what was queued for us, then what is assigned to us."""
+        """on_broker_startup(): obey what was queued for us, then start what is assigned to us."""
         if self._design.has_state_queues:
             yield from ensure_queue(self._broker.config.node_id)
         yield from self.metadata.read()
@@ -161,25 +160,25 @@ class ReplicaMembership:
         return () if held is None else held.leaving
 
     def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
-        """It shall move to `target`; who is to start there was told so, or finds out here."""
+        """The partition is to move to `target`; its new replicas were told so, or find out here."""
         if self._broker.config.node_id in target:
             self._assigned.hold(of)
 
     def _elected(self, of: TopicPartition) -> None:
-        """The leader before us may not have ended what it was asked to do."""
+        """The former leader may not have completed a reassignment."""
         self._procedures.submit(
             f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
         )
 
     def _look(self, of: TopicPartition) -> None:
-        """What we know of the leader was wrong."""
+        """What we know of the leader was wrong: read it again."""
         held = self.held.get(of)
         if held is not None:
             held.leader_zxid = 0
             self.elections.look_soon(of, self._procedures.now_ms)
 
     def _not_assigned(self, of: TopicPartition, now_ms: int) -> None:
-        """A leader tells us to close; in `zk-v1` nobody does."""
+        """A leader tells us to close a replica; in `zk-v1` nobody does."""
         if not self._design.has_state_queues:
             self._assigned.let_go(of, now_ms)
 
