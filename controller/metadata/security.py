@@ -18,13 +18,7 @@ from enum import IntEnum
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.acls import (
-    AclDescription,
-    DeleteAclsFilter,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
+from wire.messages import acls as messages
 from wire.messages.scram import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -125,7 +119,7 @@ class AclFilter:
     permission_type: int
 
     @classmethod
-    def of(cls, asked: DescribeAclsRequest | DeleteAclsFilter) -> "AclFilter":
+    def of(cls, asked: messages.DescribeAclsRequest | messages.DeleteAclsFilter) -> "AclFilter":
         return cls(
             resource_type=asked.resource_type_filter,
             resource_name=asked.resource_name_filter,
@@ -178,29 +172,31 @@ def _may_be(code: int, known: Container[int]) -> bool:
 
 
 def describe_acls(
-    image: MetadataImage, request: DescribeAclsRequest, *, has_authorizer: bool
-) -> DescribeAclsResponse:
+    image: MetadataImage, request: messages.DescribeAclsRequest, *, has_authorizer: bool
+) -> messages.DescribeAclsResponse:
     """The entries that the filter means, by resource."""
     wanted = AclFilter.of(request)
     refusal = None if has_authorizer else SECURITY_DISABLED
     if refusal is None and wanted.problem is not None:
         refusal = Refusal(ErrorCode.INVALID_REQUEST, wanted.problem)
     if refusal is not None:
-        return DescribeAclsResponse(error_code=refusal.error_code, error_message=refusal.message)
-    by_resource: dict[tuple[int, str, int], list[AclDescription]] = {}
+        return messages.DescribeAclsResponse(
+            error_code=refusal.error_code, error_message=refusal.message
+        )
+    by_resource: dict[tuple[int, str, int], list[messages.AclDescription]] = {}
     for acl in wanted.found_in(image):
         resource = acl.resource_type, acl.resource_name, acl.pattern_type
         by_resource.setdefault(resource, []).append(
-            AclDescription(
+            messages.AclDescription(
                 principal=acl.principal,
                 host=acl.host,
                 operation=acl.operation,
                 permission_type=acl.permission_type,
             )
         )
-    return DescribeAclsResponse(
+    return messages.DescribeAclsResponse(
         resources=tuple(
-            DescribeAclsResource(
+            messages.DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern, acls=tuple(acls)
             )
             for (kind, name, pattern), acls in by_resource.items()

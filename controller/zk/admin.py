@@ -44,6 +44,7 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.message import replace
+from wire.messages import voters as messages
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -57,14 +58,6 @@ from wire.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
-)
-from wire.messages.voters import (
-    AddRaftVoterRequest,
-    AddRaftVoterResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
 )
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
@@ -106,10 +99,10 @@ _DECIDED = (
 
 # Brokers forward these, too. What only a quorum's engine can answer is refused.
 _BESIDE_WRITES: Mapping[type, Callable[..., object]] = {
-    AddRaftVoterRequest: AddRaftVoterResponse,
-    DescribeQuorumRequest: DescribeQuorumResponse,
+    messages.AddRaftVoterRequest: messages.AddRaftVoterResponse,
+    messages.DescribeQuorumRequest: messages.DescribeQuorumResponse,
     ListPartitionReassignmentsRequest: ListPartitionReassignmentsResponse,
-    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+    messages.RemoveRaftVoterRequest: messages.RemoveRaftVoterResponse,
 }
 
 
