@@ -22,8 +22,8 @@ from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers.local import scratch_directory
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.zookeeper import ZooKeeper, missing_reason
+from wire.zk.accounting import batches
 from wire.zk.kazoo_session import KazooSession
-from wire.zk.request_costs import batches
 from wire.zk.session import (
     Check,
     Create,

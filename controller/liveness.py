@@ -1,6 +1,6 @@
-"""Which brokers have been heard of lately. Soft state of the active controller only.
+"""Which brokers have sent a heartbeat lately. Soft state of the active controller only.
 
-A new active controller gives every broker a fresh session: it cannot know who was silent.
+A new active controller gives every broker a fresh session, since it cannot know which were silent.
 
 Source: KIP-631; Kafka's BrokerHeartbeatManager.
 """
@@ -60,7 +60,7 @@ class Liveness:
         self._sessions.pop(broker_id, None)
 
     def heard(self, broker_id: int, epoch: int, *, metadata_offset: int, now_ms: int) -> None:
-        """A heartbeat has come, whatever becomes of it."""
+        """A heartbeat has come, even if its answer will be an error."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             session = self._sessions[broker_id] = _Session(epoch=epoch, heard_ms=now_ms)
@@ -72,11 +72,12 @@ class Liveness:
         return session is not None and now_ms < session.heard_ms + self._timeout_ms
 
     def left(self, broker_id: int, last_offset: int) -> None:
-        """In its controlled shutdown, the broker was moved from by a batch that ends there."""
+        """A batch that ends at `last_offset` has moved the leaderships of a broker in controlled
+        shutdown."""
         self._sessions[broker_id].shutdown_offset = last_offset
 
     def shutdown_offset(self, broker_id: int) -> int:
-        """What active brokers have to have applied before this one may stop."""
+        """The offset that active brokers have to have applied before this one may stop."""
         session = self._sessions.get(broker_id)
         known = None if session is None else session.shutdown_offset
         return INT64_MAX if known is None else known
@@ -105,7 +106,7 @@ class Liveness:
         return None if silent is None else silent[0] + self._timeout_ms
 
     def _unfenced(self, image: MetadataImage) -> Iterable[tuple[int, int]]:
-        """When each unfenced broker was heard of, and its id."""
+        """The time of the last heartbeat of each unfenced broker, and its id."""
         for broker_id, session in self._sessions.items():
             broker = image.brokers.get(broker_id)
             if broker is not None and not broker.fenced:

@@ -1,8 +1,7 @@
-"""Milestones of the quorum's active controller: how far it is with what it decides of partitions.
+"""Milestones of the quorum's active controller: how far it is with its decisions on partitions.
 
-Decides nothing: a decision of the controller is noted when it is appended, with what made it
-necessary, and again when it is committed. From then on brokers may fetch and apply it: in a quorum
-that is how they are told.
+Decides nothing. A decision is noted when it is appended, with its cause, and again when it is
+committed. From then on brokers may fetch and apply it: that is how a quorum tells them.
 """
 
 from collections import deque

@@ -1,7 +1,7 @@
 """How a controller registers itself with the active one (KIP-919).
 
-Every controller sees to it that the log holds a registration of its present process: it asks the
-active controller, and asks again, ever more slowly, until the log shows it.
+Every controller sees to it that the log holds a registration of its present process. It asks the
+active controller, and asks again, ever more slowly, until the log shows the registration.
 """
 
 from controller.config import ControllerConfig

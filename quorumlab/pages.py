@@ -18,7 +18,7 @@
 
 The numbers of the ledger do not depend on the machine. Requests over HTTP are not in it.
 
-    zk.<operation>        asked of ZooKeeper: see `wire.zk.request_costs`
+    zk.<operation>        asked of ZooKeeper: see `wire.zk.accounting`
     zk.watches_armed      left at a place where this client had none
     zk.watches_fired      events for which it waited
     rpc.sent.<API>        requests to other nodes

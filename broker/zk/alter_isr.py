@@ -1,12 +1,13 @@
-"""AlterIsr: the leader asks its controller for ISR changes, and believes the command that follows.
+"""AlterIsr: the leader asks its controller for ISR changes, and obeys the command that follows.
 
-One request is in flight at a time, with all partitions that want a change by then. An answer only
-says that the controller has heard: until a LeaderAndIsr with a newer version comes, the wish stays
-pending, and the larger of both ISRs counts. What is refused for good is taken back.
+One request is in flight at a time, with all partitions that want a change by then. An answer says
+only that the controller has received it: until a LeaderAndIsr with a newer version comes, the
+change stays pending, and the larger of both ISRs counts. A change that is refused for good is taken
+back.
 
-A controller that has heard may be gone before it has written, and its successor knows of nothing:
-what no command has followed is asked for again, as it was. Of two such requests only one can hold,
-as they name the same version.
+A controller may be gone after its answer and before its write, and its successor knows nothing of
+the change. So a change that no command has followed is asked for again, as it was. Of two such
+requests only one can hold, as they name the same version.
 
 Source: KIP-497 (seed 003), "Proposed Changes".
 """
@@ -15,9 +16,9 @@ from collections.abc import Callable
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
-from broker.isr import Committed, PendingExpand, PendingShrink
+from broker.isr import PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
-from broker.zk.isr_writes import Wish
+from broker.zk.isr_writes import IsrChange
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
@@ -50,29 +51,29 @@ class AlterIsr:
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._settled = settled
-        self._wanted: dict[TopicPartition, Wish] = {}
-        self._in_flight: dict[TopicPartition, Wish] | None = None
-        self._awaited: dict[TopicPartition, tuple[Wish, int]] = {}  # heard; when to ask again
+        self._wanted: dict[TopicPartition, IsrChange] = {}
+        self._in_flight: dict[TopicPartition, IsrChange] | None = None
+        self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}  # heard; when to ask again
         self._next_send_ms = 0
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         of = TopicPartition(partition.topic, partition.index)
-        self._wanted[of] = Wish(partition=partition, role=role, asked=role.isr)
+        self._wanted[of] = IsrChange(partition=partition, role=role, asked=role.isr)
 
     def tick(self, now_ms: int) -> None:
-        """All that came into sync with one fetch leaves in one request."""
+        """All changes that follow from one fetch leave in one request."""
         self._ask_again(now_ms)
         if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
             return
-        self._wanted = {of: wish for of, wish in self._wanted.items() if wish.is_wanted}
+        self._wanted = {of: change for of, change in self._wanted.items() if change.is_wanted}
         batch = dict(list(self._wanted.items())[:_BATCH_MAX])
         if not batch:
             return
         request = AlterIsrRequest(
             broker_id=self._node_id,
             broker_epoch=self._broker_epoch(),
-            partitions=tuple(self._told(of, wish) for of, wish in batch.items()),
+            partitions=tuple(self._told(of, change) for of, change in batch.items()),
         )
         sent = self._controller.ask(
             request, channel="alter-isr", timeout_ms=self._timeout_ms, answered=self._answered
@@ -89,17 +90,17 @@ class AlterIsr:
     def _ask_again(self, now_ms: int) -> None:
         due = [of for of, (_, again_ms) in self._awaited.items() if now_ms >= again_ms]
         for of in due:
-            wish, _ = self._awaited.pop(of)
-            self._wanted.setdefault(of, wish)  # unless another has taken its place
+            change, _ = self._awaited.pop(of)
+            self._wanted.setdefault(of, change)  # unless another has taken its place
 
-    def _told(self, of: TopicPartition, wish: Wish) -> LeaderAndIsr:
+    def _told(self, of: TopicPartition, change: IsrChange) -> LeaderAndIsr:
         return LeaderAndIsr(
             topic=of.topic,
             partition=of.partition,
             leader=self._node_id,
-            leader_epoch=wish.role.leader_epoch,
-            isr=isr.proposed_isr(wish.asked),
-            zk_version=wish.role.partition_epoch,
+            leader_epoch=change.role.leader_epoch,
+            isr=isr.proposed_isr(change.asked),
+            zk_version=change.role.partition_epoch,
         )
 
     def _answered(self, event: Event, now_ms: int) -> None:
@@ -111,13 +112,12 @@ class AlterIsr:
             return
         for each in body.results:
             of = TopicPartition(each.topic, each.partition)
-            wish = asked.get(of)
-            if wish is None:
+            change = asked.get(of)
+            if change is None:
                 continue
-            if self._wanted.get(of) is wish:
+            if self._wanted.get(of) is change:
                 del self._wanted[of]
             if each.error_code in _NEWS_FOLLOWS:
-                self._awaited[of] = (wish, now_ms + self._timeout_ms)
-            elif wish.is_wanted:
-                wish.role.isr = Committed(members=wish.asked.members)
-                self._settled(wish.partition, now_ms)
+                self._awaited[of] = (change, now_ms + self._timeout_ms)
+            elif change.end(change.asked.members):
+                self._settled(change.partition, now_ms)

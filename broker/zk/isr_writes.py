@@ -1,24 +1,24 @@
-"""The change of an ISR that a leader wants, as it stands when it comes to be written or sent.
+"""The leader's ISR changes in ZooKeeper, which it writes itself, at the version that it knows.
 
-Who writes it waits for others, who sends it for an answer: what was wanted at first may be of an
-earlier leader epoch by then, and nothing else is queued for the change that is wanted since.
+At another version the znode is another node's decision. The leader keeps the ISR that it had, and
+tries again when it would have wanted the change anyway, with the version that it knows: only a
+command of the controller brings a newer one. If none comes, it tries in vain for ever (KAFKA-2729),
+as the document has it.
 
-The leader's ISR changes, written to ZooKeeper by itself: conditionally, at the version it has.
+A write whose answer was lost may have been done. It then fails at its version, and the leader finds
+its own ISR in the znode (KAFKA-1382). If another node has decided on top of it, the leader does not
+find it; but the joining replica may be in sync now, and may be elected. A leader that has asked for
+an expansion counts the joining replica until a command comes: records that it acknowledged without
+that replica could be lost.
 
-At any other version the znode is somebody else's decision. The leader keeps the ISR that it had and
-tries again when it would have wanted the change anyway, with the version that it knows: nothing but
-a command of the controller tells it a newer one. If none comes, it tries in vain for ever
-(KAFKA-2729): the document has it so.
+A change may be of an earlier leader epoch when its turn comes, or when its answer does: `IsrChange`
+tells whether the partition still wants it. Nothing else is queued for the change that is wanted
+since.
 
-A write whose answer was lost may have been done: it fails at its version then, and finds itself in
-the znode (KAFKA-1382). If somebody has decided on it since, it does not; but whoever was to join
-may be in sync now, and may be elected. A leader that has asked for an expansion counts such a
-member until a command comes: what it acknowledged without it could be lost.
-
-The controller hears of it by sequential children of /isr_change_notification. A leader collects the
-partitions whose ISR it has written, and looks every 2.5 s: it tells when nothing has changed for 5
-s, or when the first of them has waited for 60 s. So it takes seconds, and up to a minute, until the
-controller knows: KIP-497 was written for that.
+The controller hears of a change by sequential children of /isr_change_notification. A leader
+collects the partitions whose ISR it has written, and looks every 2.5 s. It notifies the controller
+when nothing has changed for 5 s, or when the first change has waited for 60 s. So it takes seconds,
+and up to a minute, until the controller knows: KIP-497 was written for that.
 
 Source: seed 000, G; seed 001, IsrChangeNotificationListener; seed 003, motivation; ReplicaManager's
 constants.
@@ -43,29 +43,35 @@ from wire.zk.designs import Design
 from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
 from wire.zk.znodes import PartitionList
 
-__all__ = ["IsrNotifications", "IsrWrites", "Wish", "tell_wanted", "tell_written"]
+__all__ = ["IsrNotifications", "IsrWrites", "IsrChange", "tell_wanted", "tell_written"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class IsrChange:
     partition: Partition
     role: LeaderOf
     asked: PendingExpand | PendingShrink
 
     @classmethod
     def of(cls, partition: Partition) -> Self | None:
-        """None if it wants nothing."""
+        """The change that the partition wants; None if it wants none."""
         role = partition.role
-        if not isinstance(role, LeaderOf) or not isinstance(
-            role.isr, PendingExpand | PendingShrink
-        ):
-            return None
-        return cls(partition=partition, role=role, asked=role.isr)
+        pending = role.isr if isinstance(role, LeaderOf) else None
+        if isinstance(role, LeaderOf) and isinstance(pending, PendingExpand | PendingShrink):
+            return cls(partition=partition, role=role, asked=pending)
+        return None
 
     @property
     def is_wanted(self) -> bool:
         """Does the partition still want this change?"""
         return self.partition.role is self.role and self.role.isr is self.asked
+
+    def end(self, members: tuple[int, ...]) -> bool:
+        """The ISR has these members, unless the partition no longer wants the change: False."""
+        if not self.is_wanted:
+            return False
+        self.role.isr = Committed(members=members)
+        return True
 
 
 def tell_wanted(outbox: Outbox, node_id: int) -> None:
@@ -86,7 +92,7 @@ WAIT_MAX_MS = 60_000
 
 
 class IsrWrites:
-    """`changed` hears of each ISR that has become true, `settled` of each wish that is over."""
+    """`changed` hears of each ISR that has become true, `settled` of each change that is over."""
 
     def __init__(
         self,
@@ -111,13 +117,13 @@ class IsrWrites:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         tell_wanted(self._outbox, self._node_id)
         if not self._submit(partition):
-            self._give_up(Wish(partition=partition, role=role, asked=role.isr))
+            self._give_up(IsrChange(partition=partition, role=role, asked=role.isr))
 
     def session_began(self, partitions: Iterable[Partition]) -> None:
-        """What was to be written ended with the session before it, and is wanted all the same. Done
-        or not: only a second look at the node tells."""
+        """The writes of the former session ended with it, and are still wanted. Whether they were
+        done, only the node tells."""
         for partition in partitions:
-            if Wish.of(partition) is not None:
+            if IsrChange.of(partition) is not None:
                 self._submit(partition)
 
     def tick(self, now_ms: int) -> None:
@@ -130,50 +136,48 @@ class IsrWrites:
         return self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition))
 
     def _write(self, partition: Partition) -> Procedure[None]:
-        wish = Wish.of(partition)
-        if wish is None:
+        change = IsrChange.of(partition)
+        if change is None:
             return
-        of = TopicPartition(wish.partition.topic, wish.partition.index)
+        of = TopicPartition(change.partition.topic, change.partition.index)
         path = state_path(self._design, of)
         wanted = znodes.PartitionState(
             leader=self._node_id,
-            leader_epoch=wish.role.leader_epoch,
-            isr=isr.proposed_isr(wish.asked),
+            leader_epoch=change.role.leader_epoch,
+            isr=isr.proposed_isr(change.asked),
             controller_epoch=self._controller_epoch(),
         )
-        write = SetData(path=path, data=wanted.encode(), version=wish.role.partition_epoch)
+        write = SetData(path=path, data=wanted.encode(), version=change.role.partition_epoch)
         result: Result = yield from one(write)
         if not isinstance(result, Written):
             result = yield from one(GetData(path=path))
             found = decoded(result, znodes.PartitionState.decode)
             if not isinstance(result, Data) or found is None or not _is_same(found, wanted):
-                self._outbox.trace("isr-not-written", partition=wish.partition.name)
-                if found is None or not self._may_have_joined(wish, found):
-                    self._give_up(wish)
+                self._outbox.trace("isr-not-written", partition=change.partition.name)
+                if found is None or not self._may_have_joined(change, found):
+                    self._give_up(change)
                 return
-        if not wish.is_wanted:
+        if not change.end(wanted.isr):
             return
-        wish.role.isr = Committed(members=wanted.isr)
-        wish.role.partition_epoch = result.stat.version
+        change.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
         self._changed(of)
-        self._settled(wish.partition)
+        self._settled(change.partition)
 
-    def _may_have_joined(self, wish: Wish, found: znodes.PartitionState) -> bool:
-        """Is somebody in sync by a write of ours that others have built on?"""
-        if not isinstance(wish.asked, PendingExpand):
+    def _may_have_joined(self, change: IsrChange, found: znodes.PartitionState) -> bool:
+        """May a replica be in sync by a write of ours, on top of which others have written?"""
+        if not isinstance(change.asked, PendingExpand):
             return False
-        return wish.asked.joining in found.isr or found.leader != self._node_id
+        return change.asked.joining in found.isr or found.leader != self._node_id
 
-    def _give_up(self, wish: Wish) -> None:
-        """Not made: the ISR is what it was, or what a command will say."""
-        if wish.is_wanted:
-            wish.role.isr = Committed(members=wish.asked.members)
-            self._settled(wish.partition)
+    def _give_up(self, change: IsrChange) -> None:
+        """It was not made: the ISR is what it was, or what a command will say."""
+        if change.end(change.asked.members):
+            self._settled(change.partition)
 
 
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:
-    """Another controller may have been heard of between the write and its repetition."""
+    """The controller epoch may have changed between the write and its repetition."""
     return replace(found, controller_epoch=wanted.controller_epoch) == wanted
 
 
@@ -207,8 +211,8 @@ class IsrNotifications:
         return self._next_check_ms
 
     def _tell(self) -> Procedure[None]:
-        """What is not told, since the session has ended, is told at a later look; so is what has
-        changed while this was on its way."""
+        """Partitions of a notification that the end of a session prevents are named by a later one,
+        and so are those that change meanwhile."""
         listed = tuple((of.topic, of.partition) for of in self._changed)
         if not listed:
             return

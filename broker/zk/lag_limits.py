@@ -1,18 +1,18 @@
-"""maybe_change_ISR of seed 000: three limits on lag, and nothing known of other brokers.
+"""maybe_change_ISR of seed 000: three limits on lag, and no knowledge of other brokers.
 
     - MAX_BYTES_LAG: a member that is further behind the leader is taken out
       (`replica.lag.max.messages`; the seed counts bytes, as offsets then did; ours count records);
-    - MAX_TIME_LAG: so is one whose log has not grown, behind the leader's, for so long;
+    - MAX_TIME_LAG: so is a member whose log, behind the leader's, has not grown for so long;
     - MIN_BYTES_LAG: a replica that is less far behind is added.
 
 Erratum: the document prints the last condition as `r.leo - leo_min < MIN_BYTES_LAG`, which holds
 for every replica that is behind the slowest member, however far. "If a follower has fully caught
 up" can only mean `leader.leo - r.leo`, and so it is read here (`is_printed` is what is printed).
 
-One replica leaves at a time: the one with the smallest log end. Whoever fetches is a follower, also
-one that is not assigned yet (F.2.1): the leader learns of it by its first fetch.
+One replica leaves at a time: the one with the smallest log end. Every broker that fetches is a
+follower, also one that is not assigned yet (F.2.1): the leader learns of it by its first fetch.
 
-The document's leader blocks until its write is done; here the larger of both ISRs counts meanwhile,
+The document's leader blocks until its write is done. Here the larger of both ISRs counts meanwhile,
 which lets the high watermark go no further than a blocked leader would.
 """
 

@@ -1,11 +1,11 @@
-"""The life of a broker as ZooKeeper sees it: an ephemeral node, and an orderly goodbye.
+"""The life of a broker as ZooKeeper sees it: an ephemeral node, and a controlled shutdown.
 
-Decides when to be registered: once the broker knows what it has to hold and its logs are open. A
-session that is lost takes the registration with it; the next one begins as the process did. An
-earlier life of this broker may still have its node: it goes with its session, and is waited for.
+Decides when to be registered: once the broker knows its replicas and their logs are open. A lost
+session takes the registration with it; the next session begins as the process did. An earlier life
+of this broker may still have its node. It goes with its session, and is waited for.
 
-An orderly stop asks the controller to move leaderships away first, a few times at most. Where there
-is none, the end of the session gives them up.
+A controlled shutdown asks the controller to move leaderships away first, a few times at most.
+Without a controller, the end of the session gives them up.
 
 Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 """
@@ -14,9 +14,8 @@ from collections.abc import Callable
 from random import Random
 
 from broker.config import BrokerConfig
-from broker.controller_channel import ControllerChannel
 from broker.lifecycle import ALLOWED, BrokerState
-from broker.outbox import Outbox
+from broker.membership import BrokerParts
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, Response, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
@@ -28,36 +27,32 @@ from wire.zk.designs import Design, Routing
 from wire.zk.session import Create, Created, Exists, Found, Session
 from wire.zk.znodes import BrokerRegistration
 
-__all__ = ["ZkLife", "registration_of"]
+__all__ = ["ZkLife"]
 
 _RETRY_MS = 50  # an earlier life's node, or no controller yet
 _SHUTDOWN_ATTEMPTS = 3  # controlled.shutdown.max.retries
-Recover = Callable[[], Procedure[None]]
 
 
 class ZkLife:
     def __init__(
         self,
-        *,
         design: Design,
-        config: BrokerConfig,
+        broker: BrokerParts,
+        *,
         session: Session,
-        controller: ControllerChannel,
-        outbox: Outbox,
         procedures: Procedures,
         random: Random,
-        entered: Callable[[BrokerState, int], None],
-        recover: Recover,
+        recover: Callable[[], Procedure[None]],
         registered: Callable[[], None],
     ) -> None:
         """`recover` is what the broker does before it registers: on_broker_startup()."""
         self._design = design
-        self._config = config
+        self._config = broker.config
         self._session = session
-        self._controller = controller
-        self._outbox = outbox
+        self._controller = broker.controller
+        self._outbox = broker.outbox
         self._procedures = procedures
-        self._entered = entered
+        self._entered = broker.entered
         self._recover = recover
         self._registered = registered
         self.incarnation_id = random_uuid(random)
@@ -97,7 +92,7 @@ class ZkLife:
             yield from self._register()
 
     def ready_to_unfence(self, now_ms: int) -> None:
-        """All is open. Where the controller tells us what to hold, we are registered by then."""
+        """All logs are open. Where the controller names our replicas, we are registered by then."""
         self._now_ms = now_ms
         if not self._is_recovered or self._is_ready or self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -111,7 +106,7 @@ class ZkLife:
         if self._is_registered:
             return
         path = paths.broker(self._config.node_id)
-        data = registration_of(self._config, self._now_ms).encode()
+        data = _registration_of(self._config, self._now_ms).encode()
         result = yield from one(Create(path=path, data=data, is_ephemeral=True))
         found = yield from one(Exists(path=path))
         is_ours = isinstance(found, Found) and found.stat.ephemeral_owner == self._session.id
@@ -139,7 +134,8 @@ class ZkLife:
     # --- what quorum mode tells its controller, and nobody here -------------------------------
 
     def directory_failed(self, now_ms: int) -> None:
-        """The designs know of no directories: what has failed leads on until it is stopped."""
+        """The designs know no directories: a replica whose directory failed leads until it is
+        stopped."""
 
     def register_again(self, now_ms: int) -> None:
         """A registration says all that there is to say."""
@@ -210,7 +206,7 @@ class ZkLife:
         return earliest(self._stop_by_ms, self._next_goodbye_ms, self._next_try_ms)
 
 
-def registration_of(config: BrokerConfig, now_ms: int) -> BrokerRegistration:
+def _registration_of(config: BrokerConfig, now_ms: int) -> BrokerRegistration:
     """With every listener, as Kafka has had it since version 4 of this node."""
     first = next(
         (each for each in config.listeners if each.name == "PLAINTEXT"), config.listeners[0]

@@ -1,12 +1,12 @@
 """How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
-The four are the transitions of any replica (`broker.partition`, `broker.replicas`): a replica that
-is not there is started, one that a newer decision names leads or follows, one that is stopped goes
-with its log. Decided here is which command is obeyed:
+The four are transitions of any replica (`broker.partition`, `broker.replicas`): a missing replica
+is started, one that a newer decision names leads or follows, a stopped one is removed with its log.
+This file decides which command is obeyed. A command has to
 
-- one with a newer leader epoch than the replica has (seed 000, potential optimization 1);
-- of no earlier controller than the broker has heard, where the design checks that;
-- meant for this life of the broker, where the design knows generations.
+- have a newer leader epoch than the replica (seed 000, potential optimization 1);
+- come from no earlier controller than the broker has heard of, where the design checks that;
+- be meant for this life of the broker, where the design knows generations.
 
 Source: seed 000, C; seed 001, "controller-to-broker requests".
 """
@@ -24,25 +24,14 @@ from quorum.core.milestones import Step, milestone
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
-from wire.zk.control_rpc import (
-    LEADER_DURING_DELETION,
-    LeaderAndIsr,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    TopicPartition,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from wire.zk import control_rpc as rpc
 from wire.zk.designs import Design, IsrWriter
 
 __all__ = ["Obeying"]
 
 Handler = Callable[[Request, int], None]
 _EARLY_MAX = 100
-Command = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+Command = rpc.LeaderAndIsrRequest | rpc.StopReplicaRequest | rpc.UpdateMetadataRequest
 
 
 class Obeying:
@@ -64,12 +53,12 @@ class Obeying:
         self._generation = generation
         self.controller_epoch = NO_EPOCH  # the highest that was heard
         self._early: list[tuple[Request, Handler]] = []  # before we know who we are
-        self._deleted: set[TopicPartition] | None = None  # by commands, while we read
+        self._deleted: set[rpc.TopicPartition] | None = None  # by commands, while we read
 
     # --- commands -----------------------------------------------------------------------------
 
     def release(self, now_ms: int) -> None:
-        """We know our generation now."""
+        """We know our generation now: obey the commands that came too early."""
         early, self._early = self._early, []
         for request, handle in early:
             handle(request, now_ms)
@@ -84,33 +73,33 @@ class Obeying:
 
     def leader_and_isr(self, request: Request, now_ms: int) -> None:
         body = request.body
-        assert isinstance(body, LeaderAndIsrRequest), body
+        assert isinstance(body, rpc.LeaderAndIsrRequest), body
         if self._is_early(request, body, self.leader_and_isr):
             return
         error = self._refusal(body)
         if error is not ErrorCode.NONE:
-            self._reply(request, LeaderAndIsrResponse(error_code=error))
+            self._reply(request, rpc.LeaderAndIsrResponse(error_code=error))
             return
         results = []
         for told in body.partitions:
             error = self._follow(told, now_ms)
             results.append(
-                PartitionError(topic=told.topic, partition=told.partition, error_code=error)
+                rpc.PartitionError(topic=told.topic, partition=told.partition, error_code=error)
             )
         self._tell_applied("LeaderAndIsr", len(body.partitions))
         if body.is_init:
             named = {(told.topic, told.partition) for told in body.partitions}
             self._replicas().keep_only(named, now_ms)
-        self._reply(request, LeaderAndIsrResponse(results=tuple(results)))
+        self._reply(request, rpc.LeaderAndIsrResponse(results=tuple(results)))
 
     def stop_replica(self, request: Request, now_ms: int) -> None:
         body = request.body
-        assert isinstance(body, StopReplicaRequest), body
+        assert isinstance(body, rpc.StopReplicaRequest), body
         if self._is_early(request, body, self.stop_replica):
             return
         error = self._refusal(body)
         if error is not ErrorCode.NONE:
-            self._reply(request, StopReplicaResponse(error_code=error))
+            self._reply(request, rpc.StopReplicaResponse(error_code=error))
             return
         for of in body.partitions:
             if body.delete_partitions:
@@ -120,14 +109,14 @@ class Obeying:
             else:
                 self._stop(of, now_ms)
         results = tuple(
-            PartitionError(topic=of.topic, partition=of.partition, error_code=ErrorCode.NONE)
+            rpc.PartitionError(topic=of.topic, partition=of.partition, error_code=ErrorCode.NONE)
             for of in body.partitions
         )
-        self._reply(request, StopReplicaResponse(results=results))
+        self._reply(request, rpc.StopReplicaResponse(results=results))
 
     def update_metadata(self, request: Request, now_ms: int) -> None:
         body = request.body
-        assert isinstance(body, UpdateMetadataRequest), body
+        assert isinstance(body, rpc.UpdateMetadataRequest), body
         if self._is_early(request, body, self.update_metadata):
             return
         error = self._refusal(body)
@@ -141,7 +130,7 @@ class Obeying:
                 ClusterUpdate(brokers=brokers, partitions=kept, topics=every, deleted_topics=gone)
             )
             self._tell_applied("UpdateMetadata", len(body.partitions))
-        self._reply(request, UpdateMetadataResponse(error_code=error))
+        self._reply(request, rpc.UpdateMetadataResponse(error_code=error))
 
     def _tell_applied(self, command: str, count: int) -> None:
         if count:
@@ -166,18 +155,19 @@ class Obeying:
         self.controller_epoch = max(self.controller_epoch, command.controller_epoch)
         return ErrorCode.NONE
 
-    def _follow(self, told: LeaderAndIsr, now_ms: int) -> ErrorCode:
+    def _follow(self, told: rpc.LeaderAndIsr, now_ms: int) -> ErrorCode:
         known = self._partition(told.of)
         if known is None or self._is_news(told, known):
             self.obey(told.of, state_of(told), now_ms)
         return ErrorCode.NONE
 
     def begin_reading(self) -> None:
-        """What there is, while commands may come."""
+        """Reading begins while commands may come."""
         self._deleted = set()
 
-    def has_read(self, found: Mapping[TopicPartition, PartitionState], now_ms: int) -> None:
-        """What a command has deleted meanwhile may be listed still, as assignments come last."""
+    def has_read(self, found: Mapping[rpc.TopicPartition, PartitionState], now_ms: int) -> None:
+        """A partition that a command has deleted meanwhile may still be listed: assignments come
+        last."""
         deleted, self._deleted = self._deleted or set(), None
         for of, state in sorted(found.items(), key=lambda item: item[0]):
             known = self._partition(of)
@@ -185,7 +175,7 @@ class Obeying:
             if not is_gone and (known is None or state.leader_epoch > known.leader_epoch):
                 self.obey(of, state, now_ms)
 
-    def _is_news(self, told: LeaderAndIsr, known: Partition) -> bool:
+    def _is_news(self, told: rpc.LeaderAndIsr, known: Partition) -> bool:
         """A newer decision than the replica has. Where the controller writes ISRs, a newer version
         in the same leader epoch is one."""
         if self._design.isr_writer is IsrWriter.CONTROLLER and isinstance(
@@ -196,7 +186,7 @@ class Obeying:
                 return True
         return told.leader_epoch > known.leader_epoch
 
-    def obey(self, of: TopicPartition, state: PartitionState, now_ms: int) -> None:
+    def obey(self, of: rpc.TopicPartition, state: PartitionState, now_ms: int) -> None:
         """Also of what was read at the start. Who is told of a replica has it, and so have all in
         the ISR: seed 000's commands do not say who else is assigned."""
         members = (*state.replicas, *state.isr, self._node_id)
@@ -213,7 +203,7 @@ class Obeying:
         self._replicas().obey(of.topic, topic_id, of.partition, whole, now_ms)
         self._view.miss(of.topic, state.leader)
 
-    def _stop(self, of: TopicPartition, now_ms: int) -> None:
+    def _stop(self, of: rpc.TopicPartition, now_ms: int) -> None:
         """The replica neither leads nor follows until it is told to."""
         known = self._partition(of)
         if known is not None and known.log is not None:
@@ -232,12 +222,12 @@ class Obeying:
                 now_ms,
             )
 
-    def _partition(self, of: TopicPartition) -> Partition | None:
+    def _partition(self, of: rpc.TopicPartition) -> Partition | None:
         found = self._replicas().find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
 
 
-def state_of(told: LeaderAndIsr) -> PartitionState:
+def state_of(told: rpc.LeaderAndIsr) -> PartitionState:
     return PartitionState(
         replicas=told.replicas,
         isr=told.isr,
@@ -247,5 +237,5 @@ def state_of(told: LeaderAndIsr) -> PartitionState:
     )
 
 
-def _is_being_deleted(told: LeaderAndIsr) -> bool:
-    return told.leader == LEADER_DURING_DELETION
+def _is_being_deleted(told: rpc.LeaderAndIsr) -> bool:
+    return told.leader == rpc.LEADER_DURING_DELETION

@@ -80,7 +80,8 @@ class ZkMembership:
         controller_id: Callable[[], int],
         limits: Limits,
     ) -> None:
-        """`controller_id` is who owns /controller, as this node has last read; -1: nobody."""
+        """`controller_id` returns the owner of /controller as last read by this node; -1:
+        nobody."""
         self._design = design
         self._session = session
         self._random = random
@@ -103,14 +104,11 @@ class ZkMembership:
         )
         self.whereabouts.look_at(broker.cluster, self.metadata)
         self.lifecycle = ZkLife(
-            design=design,
-            config=config,
+            self._design,
+            broker,
             session=self._session,
-            controller=broker.controller,
-            outbox=broker.outbox,
             procedures=self._procedures,
             random=self._random,
-            entered=broker.entered,
             recover=self._recover,
             registered=self._registered,
         )
@@ -151,7 +149,7 @@ class ZkMembership:
         return EligibleReplicas(_AnyPeers(), broker.config.replica_lag_time_max_ms)
 
     def _recover(self) -> Procedure[None]:
-        """on_broker_startup() of seed 000: what ZooKeeper says that this broker has."""
+        """on_broker_startup() of seed 000: start the replicas that ZooKeeper says we have."""
         states = yield from self.metadata.read()
         node_id = self._broker.config.node_id
         image = self._broker.cluster.image
@@ -168,7 +166,7 @@ class ZkMembership:
         self._broker.replicas.keep_only(assigned, self._now_ms)
 
     def _moves_here(self, of: TopicPartition) -> Procedure[bool]:
-        """Or is it in sync only since nobody has told its leader that it has moved away?"""
+        """Does the partition move here? Or was its leader only not told that it has moved away?"""
         path = paths.partition_under(paths.PARTITIONS_REASSIGNED, of.topic, of.partition)
         listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
         return listed is not None and self._broker.config.node_id in listed.replicas
@@ -184,7 +182,7 @@ class ZkMembership:
             self._procedures.submit("on_broker_startup, again", self._catch_up)
 
     def _catch_up(self) -> Procedure[None]:
-        """What was decided after we had read, and before we counted as live: nobody tells us."""
+        """Read what was decided after we had read and before we counted as live."""
         states = yield from self.metadata.read()
         node_id = self._broker.config.node_id
         ours = {of: state for of, state in states.items() if node_id in state.replicas}

@@ -1,21 +1,16 @@
 """What a broker of the ZooKeeper designs knows of the cluster, beside its own replicas.
 
 `zk-v3` reads it from ZooKeeper when a client asks, or when it misses a broker: "the published
-decisions are used by clients for request routing". Later designs are told by UpdateMetadata. Both
-become an image, from which everything is answered as in quorum mode.
+decisions are used by clients for request routing". The image is then as old as the last such
+request. No more is read than the answer is about: otherwise a client of one topic would have the
+broker read the partitions of all topics, and all others would wait for that.
+
+Later designs get UpdateMetadata from the controller; an ISR in their image may be a minute old
+(`broker.zk.isr_writes`). Both become an image, from which everything is answered as in quorum mode.
+
+`quorumlab status` asks how the cluster is now: ZooKeeper is read apart for it, and the image stays.
 
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
-
-What clients are told of the cluster, where nobody tells the broker: read when they ask.
-
-The image is as old as the last such request. Where a controller tells the broker, an ISR in it may
-be a minute old (`broker.zk.isr_writes`). `quorumlab status` asks how the cluster is now: for
-it ZooKeeper is read apart, and the image stays as it is.
-
-No more is read than the answer is about: a client of one topic would else have the broker read the
-partitions of all of them, which is what everybody else would wait for.
-
-Source: seed 000, overview and discussion 6.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,15 +66,13 @@ _Partitions = dict[TopicPartition, PartitionState]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What ZooKeeper said: the topics that there are, and an image of those that were read."""
+    """The topics that exist in ZooKeeper, and an image of those that were read."""
 
     topics: tuple[str, ...]
     image: MetadataImage
 
 
 class View:
-    """`shown` is told of every change of the image."""
-
     def __init__(
         self,
         *,
@@ -156,11 +149,11 @@ class View:
             then(Reading(names, image))
 
     def name_of(self, topic_id: UUID) -> str:
-        """Nothing if it is new: then it is read, whatever else is."""
+        """Empty for an unknown topic: new topics are read in any case."""
         return self._cluster.topic_name(topic_id) or ""
 
     def miss(self, topic: str, leader: int) -> None:
-        """A command names what the image may lack."""
+        """A command names a topic or a leader that the image may lack."""
         if leader >= 0 and self._cluster.topic_id(topic) is None:
             self.read_soon()
         else:
@@ -172,7 +165,7 @@ class View:
             self.read_soon()
 
     def read_soon(self) -> None:
-        """Unless we are told."""
+        """Read everything, unless a controller tells us."""
         if self._design.routing is Routing.ZOOKEEPER:
             self.refresh(lambda: None)
 

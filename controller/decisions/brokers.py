@@ -169,7 +169,7 @@ def _register(
     amended: BrokerImage | None = None,
     cleanup: tuple[Change, ...] = (),
 ) -> Decision[BrokerRegistrationResponse]:
-    """`amended` is the same process, whose standing is kept; a new one begins fenced."""
+    """`amended` is the same process, whose state is kept; a new process begins fenced."""
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -189,8 +189,6 @@ def _register(
 
 
 class BrokerState(Enum):
-    """What the controller holds of a broker."""
-
     FENCED = "fenced"
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
@@ -205,7 +203,7 @@ class BrokerState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What the brokers' heartbeats say, beside the log."""
+    """What the log does not say of heartbeats."""
 
     shutdown_offset: int  # last offset of what moved this broker's leaderships away
     lowest_active_offset: int  # what every active broker has applied, inclusive

@@ -14,6 +14,7 @@ from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from controller.metadata.security import ON_CLUSTER
+from wire import metadata_records as records
 from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.message import values_of
@@ -29,16 +30,6 @@ from wire.messages.registration import (
     ControllerRegistrationResponse,
     Feature,
     RegisteredListener,
-)
-from wire.metadata_records import (
-    BeginTransactionRecord,
-    BrokerEndpoint,
-    BrokerFeature,
-    EndTransactionRecord,
-    FeatureLevelRecord,
-    ProducerIdsRecord,
-    RegisterControllerRecord,
-    ZkMigrationStateRecord,
 )
 from wire.primitives import INT64_MAX, OPERATIONS_OMITTED
 
@@ -62,17 +53,17 @@ def bootstrap_changes(config: ControllerConfig) -> tuple[Change, ...]:
     features = dict(config.bootstrap_features)
     level = features.pop(METADATA_VERSION)
     changes: list[Change] = [
-        FeatureLevelRecord(name=name, feature_level=each)
+        records.FeatureLevelRecord(name=name, feature_level=each)
         for name, each in ((METADATA_VERSION, level), *sorted(features.items()))
     ]
     changes += config.bootstrap_records
     if features.get(ELR_VERSION, 0) > 0:
         changes += settle_min_isr(MetadataImage(), config)
     if level >= levels.ZK_MIGRATION_STATE:
-        changes.append(ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
+        changes.append(records.ZkMigrationStateRecord(zk_migration_state=_NO_MIGRATION))
     if level >= levels.TRANSACTIONS:
-        begin = BeginTransactionRecord(name="Bootstrap records")
-        changes = [begin, *changes, EndTransactionRecord()]
+        begin = records.BeginTransactionRecord(name="Bootstrap records")
+        changes = [begin, *changes, records.EndTransactionRecord()]
     return tuple(changes)
 
 
@@ -86,7 +77,7 @@ def decide_allocate_producer_ids(
     elif start > INT64_MAX - _PRODUCER_ID_BLOCK:
         error = ErrorCode.UNKNOWN_SERVER_ERROR  # the ids of 2**63 / 1000 blocks are used up
     else:
-        record = ProducerIdsRecord(
+        record = records.ProducerIdsRecord(
             broker_id=request.broker_id,
             broker_epoch=request.broker_epoch,
             next_producer_id=start + _PRODUCER_ID_BLOCK,
@@ -99,12 +90,14 @@ def decide_allocate_producer_ids(
     return Decision(response=refused)
 
 
-def recorded_endpoints(listeners: Iterable[RegisteredListener]) -> tuple[BrokerEndpoint, ...]:
-    return tuple(BrokerEndpoint(**values_of(each)) for each in listeners)
+def recorded_endpoints(
+    listeners: Iterable[RegisteredListener],
+) -> tuple[records.BrokerEndpoint, ...]:
+    return tuple(records.BrokerEndpoint(**values_of(each)) for each in listeners)
 
 
-def recorded_features(features: Iterable[Feature]) -> tuple[BrokerFeature, ...]:
-    return tuple(BrokerFeature(**values_of(each)) for each in features)
+def recorded_features(features: Iterable[Feature]) -> tuple[records.BrokerFeature, ...]:
+    return tuple(records.BrokerFeature(**values_of(each)) for each in features)
 
 
 def decide_controller_registration(
@@ -116,7 +109,7 @@ def decide_controller_registration(
             error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message
         )
         return Decision(response=refused)
-    record = RegisterControllerRecord(
+    record = records.RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         zk_migration_ready=request.zk_migration_ready,

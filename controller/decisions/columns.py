@@ -45,7 +45,7 @@ Hits = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """The decision for some rows; only the columnar ones mean anything."""
+    """The decisions for some rows; only those of columnar rows mean anything."""
 
     now: PartitionColumns
     isr: Masks
@@ -161,7 +161,6 @@ def block_of(decided: Decided, *, keep: Hits) -> tuple[PartitionChanges, ...]:
 
 
 def rows_of_topics(image: MetadataImage, rows: Rows, topic_ids: Collection[UUID]) -> Rows:
-    """The rows that belong to the topics."""
     wanted = {topic_id.bytes for topic_id in topic_ids}
     ids = image.partitions.columns(rows).topic_id.tolist()
     return rows[np.fromiter((topic_id in wanted for topic_id in ids), np.bool_, len(ids))]

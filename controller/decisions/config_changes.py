@@ -20,16 +20,7 @@ from controller.metadata.configs import NO_ERROR, Refusal, check_config
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
-from wire.messages.configs import (
-    AlterableConfig,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    LegacyResource,
-)
+from wire.messages import configs as messages
 from wire.metadata_records import ConfigRecord
 
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
@@ -45,36 +36,38 @@ class Operation(IntEnum):
 
 
 Values = dict[str, str]
-_Resource = LegacyResource | AlterConfigsResource
+_Resource = messages.LegacyResource | messages.AlterConfigsResource
 _Refine = Callable[[Any, Mapping[str, str]], Values | Refusal]  # a resource, its present values
 
 
 def decide_incremental_alter_configs(
-    image: MetadataImage, request: IncrementalAlterConfigsRequest, config: ControllerConfig
-) -> Decision[IncrementalAlterConfigsResponse]:
+    image: MetadataImage, request: messages.IncrementalAlterConfigsRequest, config: ControllerConfig
+) -> Decision[messages.IncrementalAlterConfigsResponse]:
     """Set, delete, append to or subtract from single values."""
 
-    def refine(item: AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
+    def refine(item: messages.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
         return _incremented(image, now, item, config)
 
     results, changes = _alter(image, request.resources, refine, replaces=False)
-    response = IncrementalAlterConfigsResponse(responses=results)
+    response = messages.IncrementalAlterConfigsResponse(responses=results)
     kept = () if request.validate_only else changes
     return Decision(response=response, changes=kept, is_atomic=False)
 
 
 def decide_alter_configs(
-    image: MetadataImage, request: AlterConfigsRequest
-) -> Decision[AlterConfigsResponse]:
+    image: MetadataImage, request: messages.AlterConfigsRequest
+) -> Decision[messages.AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
     results, changes = _alter(image, request.resources, _replaced, replaces=True)
     kept = () if request.validate_only else changes
-    return Decision(response=AlterConfigsResponse(responses=results), changes=kept, is_atomic=False)
+    return Decision(
+        response=messages.AlterConfigsResponse(responses=results), changes=kept, is_atomic=False
+    )
 
 
 def _alter(
     image: MetadataImage, items: Sequence[_Resource], refine: _Refine, *, replaces: bool
-) -> tuple[tuple[AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
+) -> tuple[tuple[messages.AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
     """The result for each resource, and what is to be recorded.
 
     Without `replaces`, `refine` changes no other values than the item names.
@@ -94,7 +87,7 @@ def _alter(
     if too_much is not None:
         found, changes = [too_much if each is NO_ERROR else each for each in found], []
     results = tuple(
-        AlterConfigsResourceResponse(
+        messages.AlterConfigsResourceResponse(
             error_code=each.error_code,
             error_message=each.message,
             resource_type=item.resource_type,
@@ -162,7 +155,7 @@ def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
     return None
 
 
-def _replaced(item: LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
+def _replaced(item: messages.LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
     values = {}
     for key, value in {entry.name: entry.value for entry in item.configs}.items():
         if value is None:
@@ -175,7 +168,7 @@ def _replaced(item: LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
 def _incremented(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: AlterConfigsResource,
+    item: messages.AlterConfigsResource,
     config: ControllerConfig,
 ) -> Values | Refusal:
     if len({entry.name for entry in item.configs}) < len(item.configs):
@@ -195,11 +188,10 @@ def _incremented(
 def _operated(
     image: MetadataImage,
     now: Mapping[str, str],
-    item: AlterConfigsResource,
-    entry: AlterableConfig,
+    item: messages.AlterConfigsResource,
+    entry: messages.AlterableConfig,
     config: ControllerConfig,
 ) -> str | Refusal:
-    """The new value of one key."""
     if entry.value is None:
         message = f"Null value not supported for : {entry.name}"
         return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -37,7 +37,6 @@ class Decision(Generic[Answer]):
 
 
 def refused(request: object, refusal: Refusal) -> Decision[Any]:
-    """The whole request is refused."""
     return Decision(response=refuse(request, refusal.error_code, refusal.message))
 
 

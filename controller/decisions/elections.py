@@ -30,13 +30,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
 from controller.refusals import refuse
 from wire.errors import ErrorCode
-from wire.messages.partitions import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionElectionResult,
-    ReplicaElectionResult,
-    TopicPartitions,
-)
+from wire.messages import partitions as messages
 
 __all__ = [
     "ELECTIONS_MAX",
@@ -66,8 +60,8 @@ _NOBODY: Mapping[Election, Refusal] = {
 
 
 def decide_elect_leaders(
-    image: MetadataImage, request: ElectLeadersRequest, config: ControllerConfig
-) -> Decision[ElectLeadersResponse]:
+    image: MetadataImage, request: messages.ElectLeadersRequest, config: ControllerConfig
+) -> Decision[messages.ElectLeadersResponse]:
     """Hold an election in the partitions that are named, or in all that need one."""
     how = _ELECTIONS.get(request.election_type)
     if how is None:
@@ -81,7 +75,7 @@ def decide_elect_leaders(
         return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
     editor = PartitionEditor(image, config)
     results = tuple(
-        ReplicaElectionResult(
+        messages.ReplicaElectionResult(
             topic=topic.topic,
             partition_result=tuple(
                 _elect(editor, topic.topic, index, how) for index in topic.partitions
@@ -89,7 +83,7 @@ def decide_elect_leaders(
         )
         for topic in (_named(image, rows) if asked is None else asked)
     )
-    response = ElectLeadersResponse(replica_election_results=results)
+    response = messages.ElectLeadersResponse(replica_election_results=results)
     return Decision(response=response, changes=tuple(editor.changes), is_atomic=False)
 
 
@@ -99,19 +93,19 @@ def _rows_that_need_one(image: MetadataImage, how: Election) -> Rows:
     return table.rows_led_by_another() if is_preferred else table.rows_without_leader()
 
 
-def _named(image: MetadataImage, rows: Rows) -> Iterable[TopicPartitions]:
+def _named(image: MetadataImage, rows: Rows) -> Iterable[messages.TopicPartitions]:
     found: dict[str, list[int]] = {}
     for topic_id, index, _ in image.partitions.partitions(rows):
         found.setdefault(image.topics.by_id[topic_id].name, []).append(index)
     return [
-        TopicPartitions(topic=name, partitions=tuple(sorted(indexes)))
+        messages.TopicPartitions(topic=name, partitions=tuple(sorted(indexes)))
         for name, indexes in sorted(found.items())
     ]
 
 
 def _elect(
     editor: PartitionEditor, name: str, index: int, how: Election
-) -> PartitionElectionResult:
+) -> messages.PartitionElectionResult:
     topic = editor.image.topic(name)
     state = None if topic is None else editor.state(topic.id, index)
     if topic is None:
@@ -125,7 +119,7 @@ def _elect(
         found = _NOBODY[how]
     else:
         found = NO_ERROR
-    return PartitionElectionResult(
+    return messages.PartitionElectionResult(
         partition_id=index, error_code=found.error_code, error_message=found.message
     )
 
@@ -176,7 +170,7 @@ def elect_unclean(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
 
 
 def elect_preferred(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
-    """Let first replicas lead that can and do not."""
+    """Let the first replicas lead that can lead and do not."""
     table = image.partitions
     rows = np.setdiff1d(table.rows_led_by_another(), table.rows_without_leader())
     rows = rows.astype(np.int32)

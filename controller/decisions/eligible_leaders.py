@@ -43,7 +43,7 @@ def check_min_isr(
 
 
 def forgotten(image: MetadataImage, changes: Iterable[Change]) -> tuple[Change, ...]:
-    """The eligible replicas that changes of configs make void. To be recorded before them."""
+    """The eligible replicas that changes of configs make void; to be recorded first."""
     if not image.has_eligible_leaders:
         return ()
     topics = dict.fromkeys(

@@ -19,17 +19,7 @@ from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
-from wire.messages.topics import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreatePartitionsTopicResult,
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from wire.messages import topics as messages
 from wire.metadata_records import RemoveTopicRecord
 from wire.primitives import ZERO_UUID
 
@@ -40,8 +30,8 @@ __all__ = ["decide_create_partitions", "decide_delete_topics"]
 
 
 def decide_delete_topics(
-    image: MetadataImage, request: DeleteTopicsRequest, config: ControllerConfig
-) -> Decision[DeleteTopicsResponse]:
+    image: MetadataImage, request: messages.DeleteTopicsRequest, config: ControllerConfig
+) -> Decision[messages.DeleteTopicsResponse]:
     """Delete topics, each named by its name or by its id."""
     found = [_topic_of(image, state) for state in request.topics]
     named = Counter(item.id for item in found if isinstance(item, TopicImage))
@@ -56,17 +46,19 @@ def decide_delete_topics(
         if refusal is NO_ERROR:
             changes.append(RemoveTopicRecord(topic_id=topic_id))
         results.append(
-            DeletableTopicResult(
+            messages.DeletableTopicResult(
                 name=topic_name or None,
                 topic_id=topic_id,
                 error_code=refusal.error_code,
                 error_message=refusal.message,
             )
         )
-    return Decision(response=DeleteTopicsResponse(responses=tuple(results)), changes=tuple(changes))
+    return Decision(
+        response=messages.DeleteTopicsResponse(responses=tuple(results)), changes=tuple(changes)
+    )
 
 
-def _topic_of(image: MetadataImage, state: DeleteTopicState) -> TopicImage | Refusal:
+def _topic_of(image: MetadataImage, state: messages.DeleteTopicState) -> TopicImage | Refusal:
     if state.name is not None and state.topic_id != ZERO_UUID:
         message = "You may not specify both topic name and topic id."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
@@ -100,8 +92,8 @@ def _deletion_refusal(
 
 
 def decide_create_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest, random: Random
-) -> Decision[CreatePartitionsResponse]:
+    image: MetadataImage, request: messages.CreatePartitionsRequest, random: Random
+) -> Decision[messages.CreatePartitionsResponse]:
     names = Counter(topic.name for topic in request.topics)
     changes: list[Change] = []
     results = []
@@ -115,16 +107,16 @@ def decide_create_partitions(
         refusal = made if isinstance(made, Refusal) else NO_ERROR
         changes += [] if isinstance(made, Refusal) else made
         results.append(
-            CreatePartitionsTopicResult(
+            messages.CreatePartitionsTopicResult(
                 name=topic.name, error_code=refusal.error_code, error_message=refusal.message
             )
         )
-    response = CreatePartitionsResponse(results=tuple(results))
+    response = messages.CreatePartitionsResponse(results=tuple(results))
     return Decision(response=response, changes=() if request.validate_only else tuple(changes))
 
 
 def _more_partitions(
-    image: MetadataImage, asked: CreatePartitionsTopic, random: Random, *, room: int
+    image: MetadataImage, asked: messages.CreatePartitionsTopic, random: Random, *, room: int
 ) -> Sequence[Change] | Refusal:
     topic = image.topic(asked.name)
     if topic is None:
@@ -149,7 +141,7 @@ def _more_partitions(
     return new_partitions(image, topic.id, replicas, first=first)
 
 
-def _count_refusal(asked: CreatePartitionsTopic, first: int, room: int) -> Refusal | None:
+def _count_refusal(asked: messages.CreatePartitionsTopic, first: int, room: int) -> Refusal | None:
     more = asked.count - first
     if more == 0:
         message = f"Topic already has {first} partition(s)."
@@ -174,14 +166,15 @@ def _count_refusal(asked: CreatePartitionsTopic, first: int, room: int) -> Refus
 
 def _assigned(
     image: MetadataImage,
-    assignments: Sequence[CreatePartitionsAssignment],
+    assignments: Sequence[messages.CreatePartitionsAssignment],
     *,
     first: int,
     factor: int,
 ) -> Sequence[Replicas] | Refusal:
     for index, assignment in enumerate(assignments, first):
-        wrong = new_topics.check_replicas(image, assignment.broker_ids, replication_factor=factor)
+        wrong = new_topics.check_replicas(
+            image, index, assignment.broker_ids, replication_factor=factor
+        )
         if wrong is not None:
-            message = f"Partition {index}: {wrong}"
-            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+            return wrong
     return [assignment.broker_ids for assignment in assignments]

@@ -124,7 +124,6 @@ def _request_problem(update: FeatureUpdateKey) -> str | None:
 def _support_problem(
     image: MetadataImage, update: FeatureUpdateKey, config: ControllerConfig, quorum: Quorum
 ) -> str | None:
-    """Which nodes do not support the level?"""
     for node, known in _supported(image, update.feature, config):
         oldest = 0 if known is None else known.min_supported_version
         newest = 0 if known is None else known.max_supported_version
@@ -184,7 +183,7 @@ def _direction_problem(update: FeatureUpdateKey, level: int) -> str | None:
 
 
 def _dependency_problem(update: FeatureUpdateKey, proposed: _Levels) -> str | None:
-    """Also of features that stay: what they need must not go away."""
+    """Features that stay are checked, too: what they need must not go away."""
     for (name, level), needs in DEPENDENCIES.items():
         if proposed.get(name, 0) < level:
             continue

@@ -179,38 +179,37 @@ def _assigned(image: MetadataImage, topic: CreatableTopic) -> Sequence[Replicas]
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in by_index:
-            return _bad_assignment(f"Partition {index} is assigned more than once.")
-        wrong = check_replicas(image, assignment.broker_ids, replication_factor=factor)
-        if wrong is not None:
-            return _bad_assignment(f"Partition {index}: {wrong}")
+            message = f"Partition {index} is assigned more than once."
+            return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         by_index[index] = assignment.broker_ids
+        wrong = check_replicas(image, index, assignment.broker_ids, replication_factor=factor)
+        if wrong is not None:
+            return wrong
     if sorted(by_index) != list(range(len(by_index))):
-        return _bad_assignment("Partitions must be numbered from 0 without gaps.")
+        message = "Partitions must be numbered from 0 without gaps."
+        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _bad_assignment(message: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-
-
 def check_replicas(
-    image: MetadataImage, replicas: Replicas, *, replication_factor: int
-) -> str | None:
-    """Why these cannot be a partition's replicas; None if they can."""
-    if not replicas:
-        return "The assignment names no brokers."
-    if len(set(replicas)) < len(replicas):
-        return f"The assignment names a broker twice: {_listed(replicas)}."
+    image: MetadataImage, index: int, replicas: Replicas, *, replication_factor: int
+) -> Refusal | None:
+    """Why these cannot be the replicas of partition `index`; None if they can."""
     unknown = [broker for broker in replicas if broker not in image.brokers]
-    if unknown:
-        return f"The assignment names brokers that are not registered: {_listed(unknown)}."
-    if len(replicas) != replication_factor:
-        return (
-            f"It gets {len(replicas)} replicas, and others {replication_factor}: make them equal."
-        )
-    if not any(map(image.is_active, replicas)):
-        return "All brokers in the assignment are fenced or in controlled shutdown."
-    return None
+    if not replicas:
+        wrong = "The assignment names no brokers."
+    elif len(set(replicas)) < len(replicas):
+        wrong = f"The assignment names a broker twice: {_listed(replicas)}."
+    elif unknown:
+        wrong = f"The assignment names brokers that are not registered: {_listed(unknown)}."
+    elif len(replicas) != replication_factor:
+        others = f"others {replication_factor}: make them equal."
+        wrong = f"It gets {len(replicas)} replicas, and {others}"
+    elif not any(map(image.is_active, replicas)):
+        wrong = "All brokers in the assignment are fenced or in controlled shutdown."
+    else:
+        return None
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {index}: {wrong}")
 
 
 def _listed(brokers: Sequence[int]) -> str:
@@ -220,7 +219,6 @@ def _listed(brokers: Sequence[int]) -> str:
 def _placed(
     image: MetadataImage, topic: CreatableTopic, config: ControllerConfig, random: Random
 ) -> Sequence[Replicas] | Refusal:
-    """Replicas by the placer."""
     if topic.replication_factor == 0 or topic.replication_factor < -1:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
         return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, message)

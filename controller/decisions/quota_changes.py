@@ -18,13 +18,7 @@ from controller.metadata.config_keys import ConfigType
 from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage, QuotaEntities, quota_entity
 from wire.errors import ErrorCode
-from wire.messages.client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    AlteredEntryData,
-    AlterEntryData,
-    EntityData,
-)
+from wire.messages import client_quotas as messages
 from wire.metadata_records import ClientQuotaRecord, QuotaEntity
 from wire.primitives import INT32_MAX, INT64_MAX
 
@@ -44,8 +38,8 @@ _FRACTION_MAX = 1e-6  # as Kafka: what a number of 64 bits cannot tell from a wh
 
 
 def decide_alter_client_quotas(
-    image: MetadataImage, request: AlterClientQuotasRequest
-) -> Decision[AlterClientQuotasResponse]:
+    image: MetadataImage, request: messages.AlterClientQuotasRequest
+) -> Decision[messages.AlterClientQuotasResponse]:
     """Entities fail or succeed by themselves; what succeeds is one batch."""
     changes: list[Change] = []
     found: list[Refusal] = []
@@ -58,16 +52,16 @@ def decide_alter_client_quotas(
     if too_much is not None:
         found, changes = [too_much if each is NO_ERROR else each for each in found], []
     results = tuple(
-        AlteredEntryData(
+        messages.AlteredEntryData(
             error_code=each.error_code, error_message=each.message, entity=entry.entity
         )
         for entry, each in zip(request.entries, found, strict=True)
     )
-    response = AlterClientQuotasResponse(entries=results)
+    response = messages.AlterClientQuotasResponse(entries=results)
     return Decision(response=response, changes=() if request.validate_only else tuple(changes))
 
 
-def _key(entry: AlterEntryData) -> QuotaEntities:
+def _key(entry: messages.AlterEntryData) -> QuotaEntities:
     return quota_entity(
         QuotaEntity(entity_type=item.entity_type, entity_name=item.entity_name)
         for item in entry.entity
@@ -75,7 +69,7 @@ def _key(entry: AlterEntryData) -> QuotaEntities:
 
 
 def _altered(
-    image: MetadataImage, entry: AlterEntryData, *, is_repeated: bool
+    image: MetadataImage, entry: messages.AlterEntryData, *, is_repeated: bool
 ) -> Sequence[Change] | Refusal:
     if is_repeated:
         return _refused("Each entity must appear at most once.")
@@ -109,7 +103,7 @@ def _refused(message: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _entity_problem(entity: Sequence[EntityData]) -> str | None:
+def _entity_problem(entity: Sequence[messages.EntityData]) -> str | None:
     types = [item.entity_type for item in entity]
     for item in entity:
         if types.count(item.entity_type) > 1:

@@ -19,17 +19,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
 from controller.refusals import refuse
 from wire.errors import ErrorCode
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
+from wire.messages import partitions as messages
 
 __all__ = ["decide_alter_reassignments", "list_reassignments"]
 
@@ -38,16 +28,17 @@ __all__ = ["decide_alter_reassignments", "list_reassignments"]
 
 
 def decide_alter_reassignments(
-    image: MetadataImage, request: AlterPartitionReassignmentsRequest, config: ControllerConfig
-) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Begin, redirect or cancel reassignments."""
+    image: MetadataImage,
+    request: messages.AlterPartitionReassignmentsRequest,
+    config: ControllerConfig,
+) -> Decision[messages.AlterPartitionReassignmentsResponse]:
     if sum(len(topic.partitions) for topic in request.topics) > CHANGES_MAX:
         message = f"One request may reassign {CHANGES_MAX} partitions. Ask for less at a time."
         return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
     editor = PartitionEditor(image, config)
     keeps_factor = not request.allow_replication_factor_change
     responses = tuple(
-        ReassignableTopicResponse(
+        messages.ReassignableTopicResponse(
             name=topic.name,
             partitions=tuple(
                 _alter(editor, topic.name, asked, keeps_factor=keeps_factor)
@@ -56,15 +47,15 @@ def decide_alter_reassignments(
         )
         for topic in request.topics
     )
-    response = AlterPartitionReassignmentsResponse(
+    response = messages.AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, responses=responses
     )
     return Decision(response=response, changes=tuple(editor.changes))
 
 
 def _alter(
-    editor: PartitionEditor, name: str, asked: ReassignablePartition, *, keeps_factor: bool
-) -> ReassignablePartitionResponse:
+    editor: PartitionEditor, name: str, asked: messages.ReassignablePartition, *, keeps_factor: bool
+) -> messages.ReassignablePartitionResponse:
     index, image = asked.partition_index, editor.image
     topic = image.topic(name)
     state = None if topic is None else editor.state(topic.id, index)
@@ -85,7 +76,7 @@ def _alter(
     found = desired if isinstance(desired, Refusal) else NO_ERROR
     if topic is not None and isinstance(desired, Desired):
         editor.change(topic.id, index, desired)
-    return ReassignablePartitionResponse(
+    return messages.ReassignablePartitionResponse(
         partition_index=index, error_code=found.error_code, error_message=found.message
     )
 
@@ -156,18 +147,18 @@ def _cancellation(
 
 
 def list_reassignments(
-    image: MetadataImage, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+    image: MetadataImage, request: messages.ListPartitionReassignmentsRequest
+) -> messages.ListPartitionReassignmentsResponse:
     """The reassignments that are under way, of all topics or of those asked for."""
     moving = _moving(image) if request.topics is None else _among(image, request)
     topics = tuple(
-        OngoingTopicReassignment(name=name, partitions=tuple(partitions))
+        messages.OngoingTopicReassignment(name=name, partitions=tuple(partitions))
         for name, partitions in moving.items()
     )
-    return ListPartitionReassignmentsResponse(topics=topics)
+    return messages.ListPartitionReassignmentsResponse(topics=topics)
 
 
-_ByTopic = dict[str, list[OngoingPartitionReassignment]]
+_ByTopic = dict[str, list[messages.OngoingPartitionReassignment]]
 
 
 def _moving(image: MetadataImage) -> _ByTopic:
@@ -179,7 +170,7 @@ def _moving(image: MetadataImage) -> _ByTopic:
     return found
 
 
-def _among(image: MetadataImage, request: ListPartitionReassignmentsRequest) -> _ByTopic:
+def _among(image: MetadataImage, request: messages.ListPartitionReassignmentsRequest) -> _ByTopic:
     found: _ByTopic = {}
     for asked in request.topics or ():
         topic = image.topic(asked.name)
@@ -190,8 +181,8 @@ def _among(image: MetadataImage, request: ListPartitionReassignmentsRequest) -> 
     return found
 
 
-def _ongoing(index: int, state: PartitionState) -> OngoingPartitionReassignment:
-    return OngoingPartitionReassignment(
+def _ongoing(index: int, state: PartitionState) -> messages.OngoingPartitionReassignment:
+    return messages.OngoingPartitionReassignment(
         partition_index=index,
         replicas=state.replicas,
         adding_replicas=state.adding_replicas,

@@ -20,13 +20,7 @@ from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import PartitionState
 from controller.metadata.reassignment import assignment_of
 from wire.errors import ErrorCode
-from wire.messages.log_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsResponse,
-    DirectoryPartitionResult,
-    DirectoryResult,
-    DirectoryTopicResult,
-)
+from wire.messages import log_dirs as messages
 from wire.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -39,7 +33,7 @@ __all__ = ["decide_alter_partition", "decide_assign_replicas"]
 
 
 def _missing(image: MetadataImage, topic_id: UUID) -> ErrorCode:
-    """The error for a partition that is not there."""
+    """The error for an unknown partition."""
     is_known = image.topic_by_id(topic_id) is not None
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
 
@@ -103,8 +97,8 @@ def _alter(
 
 
 def decide_assign_replicas(
-    image: MetadataImage, request: AssignReplicasToDirsRequest, config: ControllerConfig
-) -> Decision[AssignReplicasToDirsResponse]:
+    image: MetadataImage, request: messages.AssignReplicasToDirsRequest, config: ControllerConfig
+) -> Decision[messages.AssignReplicasToDirsResponse]:
     """Record the directories of a broker's replicas. Each fails or succeeds by itself."""
     error = ErrorCode.NONE
     if not image.has_directories:
@@ -112,14 +106,14 @@ def decide_assign_replicas(
     elif alter_partition.has_stale_broker_epoch(image, request.broker_id, request.broker_epoch):
         error = ErrorCode.STALE_BROKER_EPOCH
     if error is not ErrorCode.NONE:
-        return Decision(response=AssignReplicasToDirsResponse(error_code=error))
+        return Decision(response=messages.AssignReplicasToDirsResponse(error_code=error))
     editor = PartitionEditor(image, config)
     broker = image.brokers[request.broker_id]
     directories = tuple(
-        DirectoryResult(
+        messages.DirectoryResult(
             id_=asked.id_,
             topics=tuple(
-                DirectoryTopicResult(
+                messages.DirectoryTopicResult(
                     topic_id=topic.topic_id,
                     partitions=tuple(
                         _assign(editor, topic.topic_id, each.partition_index, broker, asked.id_)
@@ -131,13 +125,13 @@ def decide_assign_replicas(
         )
         for asked in request.directories
     )
-    response = AssignReplicasToDirsResponse(directories=directories)
+    response = messages.AssignReplicasToDirsResponse(directories=directories)
     return Decision(response=response, changes=tuple(editor.changes), is_atomic=False)
 
 
 def _assign(
     editor: PartitionEditor, topic_id: UUID, index: int, broker: BrokerImage, directory: UUID
-) -> DirectoryPartitionResult:
+) -> messages.DirectoryPartitionResult:
     state, error = editor.state(topic_id, index), ErrorCode.NONE
     if state is None:
         error = _missing(editor.image, topic_id)
@@ -145,7 +139,7 @@ def _assign(
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     else:
         editor.change(topic_id, index, _placed(editor, topic_id, state, broker, directory))
-    return DirectoryPartitionResult(partition_index=index, error_code=error)
+    return messages.DirectoryPartitionResult(partition_index=index, error_code=error)
 
 
 def _placed(

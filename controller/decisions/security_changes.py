@@ -29,6 +29,7 @@ from controller.metadata.security import (
 )
 from wire.errors import ErrorCode
 from wire.message import replace, values_of
+from wire.messages import scram as messages
 from wire.messages.acls import (
     AclCreation,
     AclCreationResult,
@@ -38,13 +39,6 @@ from wire.messages.acls import (
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
-)
-from wire.messages.scram import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResult,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
 )
 from wire.metadata_records import (
     AccessControlEntryRecord,
@@ -166,12 +160,12 @@ def _matching(acl: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
 # --- credentials ----------------------------------------------------------------------------
 
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
-_Asked = ScramCredentialDeletion | ScramCredentialUpsertion
+_Asked = messages.ScramCredentialDeletion | messages.ScramCredentialUpsertion
 
 
 def decide_alter_scram_credentials(
-    image: MetadataImage, request: AlterUserScramCredentialsRequest
-) -> Decision[AlterUserScramCredentialsResponse]:
+    image: MetadataImage, request: messages.AlterUserScramCredentialsRequest
+) -> Decision[messages.AlterUserScramCredentialsResponse]:
     asked: tuple[_Asked, ...] = (*request.deletions, *request.upsertions)
     refused_by_user = _refused_users(image, asked)
     changes = tuple(_credential_change(item) for item in asked if item.name not in refused_by_user)
@@ -183,12 +177,14 @@ def decide_alter_scram_credentials(
         for user in dict.fromkeys(each.name for each in asked)
     )
     results = tuple(
-        AlterUserScramCredentialsResult(
+        messages.AlterUserScramCredentialsResult(
             user=user, error_code=refusal.error_code, error_message=refusal.message
         )
         for user, refusal in found
     )
-    return Decision(response=AlterUserScramCredentialsResponse(results=results), changes=changes)
+    return Decision(
+        response=messages.AlterUserScramCredentialsResponse(results=results), changes=changes
+    )
 
 
 def _refused_users(image: MetadataImage, asked: tuple[_Asked, ...]) -> dict[str, Refusal]:
@@ -218,7 +214,7 @@ def _credential_refusal(image: MetadataImage, item: _Asked) -> Refusal | None:
     if image.metadata_version < SCRAM:
         message = "The current metadata version does not support SCRAM"
         return Refusal(ErrorCode.UNSUPPORTED_VERSION, message)
-    if isinstance(item, ScramCredentialDeletion):
+    if isinstance(item, messages.ScramCredentialDeletion):
         if (item.name, item.mechanism) in image.scram_credentials:
             return None
         message = "Attempt to delete a user credential that does not exist"
@@ -233,7 +229,7 @@ def _credential_refusal(image: MetadataImage, item: _Asked) -> Refusal | None:
 
 
 def _credential_change(item: _Asked) -> Change:
-    if isinstance(item, ScramCredentialDeletion):
+    if isinstance(item, messages.ScramCredentialDeletion):
         return RemoveUserScramCredentialRecord(name=item.name, mechanism=item.mechanism)
     mechanism = mechanism_of(item.mechanism)
     assert mechanism is not None, item.mechanism

@@ -34,7 +34,7 @@ def has_stale_broker_epoch(image: MetadataImage, broker_id: int, broker_epoch: i
 def refusal(
     image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
 ) -> ErrorCode:
-    """The error that the request for this partition gets; NONE if it may be done."""
+    """The error for this partition of the request; NONE if the change may be made."""
     if is_unknown_future(state, asked):
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < state.leader_epoch:

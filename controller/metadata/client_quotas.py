@@ -10,14 +10,7 @@ from enum import IntEnum
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage, QuotaEntities
 from wire.errors import ErrorCode
-from wire.messages.client_quotas import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-    EntityData,
-    EntryData,
-    ValueData,
-)
+from wire.messages import client_quotas as messages
 
 __all__ = ["CLIENT_ID", "IP", "USER", "describe_client_quotas"]
 
@@ -47,21 +40,23 @@ class _Filter:
 
 
 def describe_client_quotas(
-    image: MetadataImage, request: DescribeClientQuotasRequest
-) -> DescribeClientQuotasResponse:
+    image: MetadataImage, request: messages.DescribeClientQuotasRequest
+) -> messages.DescribeClientQuotasResponse:
     wanted = _filter(request.components)
     if isinstance(wanted, Refusal):
-        return DescribeClientQuotasResponse(
+        return messages.DescribeClientQuotasResponse(
             error_code=wanted.error_code, error_message=wanted.message, entries=None
         )
-    return DescribeClientQuotasResponse(
+    return messages.DescribeClientQuotasResponse(
         entries=tuple(
-            EntryData(
+            messages.EntryData(
                 entity=tuple(
-                    EntityData(entity_type=item.entity_type, entity_name=item.entity_name)
+                    messages.EntityData(entity_type=item.entity_type, entity_name=item.entity_name)
                     for item in entity
                 ),
-                values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
+                values=tuple(
+                    messages.ValueData(key=key, value=value) for key, value in values.items()
+                ),
             )
             for entity, values in image.client_quotas.items()
             if wanted.lets_through(entity, is_strict=request.strict)
@@ -69,7 +64,7 @@ def describe_client_quotas(
     )
 
 
-def _filter(components: Sequence[ComponentData]) -> _Filter | Refusal:
+def _filter(components: Sequence[messages.ComponentData]) -> _Filter | Refusal:
     names: dict[str, str | None] = {}
     types: set[str] = set()
     for component in components:
@@ -91,7 +86,7 @@ def _filter(components: Sequence[ComponentData]) -> _Filter | Refusal:
     return _Filter(names, frozenset(types))
 
 
-def _refusal(component: ComponentData, *, is_repeated: bool) -> Refusal | None:
+def _refusal(component: messages.ComponentData, *, is_repeated: bool) -> Refusal | None:
     kind, match = component.entity_type, component.match
     wrong = None
     if not kind:

@@ -1,15 +1,11 @@
-"""Which value of a configuration key holds. Whether a new one may is decided in `config_checks`.
+"""Configurations: which value of a key holds, and whether a resource may have a new one.
 
 A topic's own value is stronger than the broker's dynamic one, then the dynamic default of all
 brokers, then the broker's file (`static`), then Kafka's default. The file differs from node to
-node, so whoever asks brings it.
+node, so the caller brings it. The first value that is wrong names the error.
 
-Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations.
-
-May a resource have these configs? The first thing that is wrong names the error.
-
-Source: Kafka's ControllerConfigurationValidator, LogConfig, DynamicBrokerConfig, GroupConfig and
-ClientMetricsConfigs.
+Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the operations; Kafka's
+ControllerConfigurationValidator, LogConfig, GroupConfig and ClientMetricsConfigs for the checks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from uuid import UUID
 
-from controller.metadata.config_keys import (
-    BROKER_KEYS,
-    CLIENT_METRICS_KEYS,
-    GROUP_KEYS,
-    TOPIC_KEYS,
-    ConfigKey,
-    Update,
-    problem,
-)
+from controller.metadata import config_keys
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
@@ -42,11 +30,9 @@ __all__ = [
     "broker_value",
     "check_config",
     "check_topic_config",
-    "in_topic_unit",
     "keys_of",
     "min_insync_replicas",
     "topic_value",
-    "topic_values",
     "topics_with_unclean_election",
     "unclean_election_enabled",
 ]
@@ -55,11 +41,11 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
 NO_TOPIC = ""  # no topic has this name: its values are the defaults
 NO_STATIC: Mapping[str, str] = {}
-_KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
-    ResourceType.TOPIC: TOPIC_KEYS,
-    ResourceType.BROKER: BROKER_KEYS,
-    ResourceType.CLIENT_METRICS: CLIENT_METRICS_KEYS,
-    ResourceType.GROUP: GROUP_KEYS,
+_KEYS: Mapping[int, Mapping[str, config_keys.ConfigKey]] = {
+    ResourceType.TOPIC: config_keys.TOPIC_KEYS,
+    ResourceType.BROKER: config_keys.BROKER_KEYS,
+    ResourceType.CLIENT_METRICS: config_keys.CLIENT_METRICS_KEYS,
+    ResourceType.GROUP: config_keys.GROUP_KEYS,
 }
 
 
@@ -86,8 +72,6 @@ class ConfigValue:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something that was asked for is not done."""
-
     error_code: ErrorCode
     message: str | None
 
@@ -95,7 +79,7 @@ class Refusal:
 NO_ERROR = Refusal(ErrorCode.NONE, None)
 
 
-def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
+def keys_of(resource_type: int) -> Mapping[str, config_keys.ConfigKey] | None:
     """The keys that a resource of this type may have; None if it has none in the metadata."""
     return _KEYS.get(resource_type)
 
@@ -109,12 +93,12 @@ def topic_value(
     static: Mapping[str, str] = NO_STATIC,
 ) -> str:
     """The value that holds, in the unit of the topic's key."""
-    definition = TOPIC_KEYS[key]
-    strongest = next(topic_values(image, topic, definition, broker_id=broker_id, static=static))
-    return in_topic_unit(definition, strongest)
+    definition = config_keys.TOPIC_KEYS[key]
+    strongest = next(_topic_values(image, topic, definition, broker_id=broker_id, static=static))
+    return _in_topic_unit(definition, strongest)
 
 
-def in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
+def _in_topic_unit(key: config_keys.ConfigKey, value: ConfigValue) -> str:
     """A value of a topic's key or one of its synonyms, in the unit of the topic's."""
     assert value.value is not None, f"{key.name} has no default"
     factors = {synonym.name: synonym.factor for synonym in key.synonyms}
@@ -125,10 +109,10 @@ def in_topic_unit(key: ConfigKey, value: ConfigValue) -> str:
     return str(number * factor if number >= 0 else number)  # -1 is "none" in every unit
 
 
-def topic_values(
+def _topic_values(
     image: MetadataImage,
     topic: str,
-    key: ConfigKey,
+    key: config_keys.ConfigKey,
     *,
     broker_id: int | None = None,
     static: Mapping[str, str] = NO_STATIC,
@@ -165,7 +149,7 @@ def broker_value(
 ) -> str | None:
     """The value of a broker's own key that holds now; it may change while the broker runs."""
     levels = broker_levels(image, [key], broker_id=broker_id, static=static)
-    return next((level.value for level in levels), BROKER_KEYS[key].default)
+    return next((level.value for level in levels), config_keys.BROKER_KEYS[key].default)
 
 
 def min_insync_replicas(
@@ -217,16 +201,16 @@ def check_config(
             changed = {key for key in now.keys() | values if now.get(key) != values.get(key)}
             return _check_broker(values, changed, is_default=name == CLUSTER_DEFAULT)
         case ResourceType.CLIENT_METRICS:
-            refusal = _check_values(values, CLIENT_METRICS_KEYS, "client metrics")
+            refusal = _check_values(values, config_keys.CLIENT_METRICS_KEYS, "client metrics")
             return refusal and replace(refusal, error_code=ErrorCode.INVALID_REQUEST)
         case ResourceType.GROUP:
-            return _check_values(values, GROUP_KEYS, "group")
+            return _check_values(values, config_keys.GROUP_KEYS, "group")
         case other:
             raise AssertionError(f"no configs of resource type {other}")
 
 
 def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
-    """Is this a configuration that a topic may have, as a whole?"""
+    """Why a topic may not have this configuration, as a whole."""
     empty = sorted(name for name, value in values.items() if value is None)
     if empty:
         names = ", ".join(empty)
@@ -235,24 +219,23 @@ def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
 
 
 def _check_topic(values: Mapping[str, str]) -> Refusal | None:
-    return _check_values(values, TOPIC_KEYS, "topic") or _contradiction(values)
+    return _check_values(values, config_keys.TOPIC_KEYS, "topic") or _contradiction(values)
 
 
 def _check_values(
-    values: Mapping[str, str], keys: Mapping[str, ConfigKey], of_what: str
+    values: Mapping[str, str], keys: Mapping[str, config_keys.ConfigKey], of_what: str
 ) -> Refusal | None:
     for name, value in values.items():
         key = keys.get(name)
         if key is None:
             return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown {of_what} config name: {name}")
-        wrong = problem(key, value)
+        wrong = config_keys.problem(key, value)
         if wrong is not None:
             return Refusal(ErrorCode.INVALID_CONFIG, wrong)
     return None
 
 
 def _contradiction(values: Mapping[str, str]) -> Refusal | None:
-    """Two values that make no sense together."""
     for smaller, larger in _ORDERED:
         if smaller not in values:
             continue
@@ -267,7 +250,7 @@ def _contradiction(values: Mapping[str, str]) -> Refusal | None:
 
 
 def _number_or_default(values: Mapping[str, str], name: str) -> int:
-    value = values.get(name, TOPIC_KEYS[name].default)
+    value = values.get(name, config_keys.TOPIC_KEYS[name].default)
     assert value is not None, name
     return int(value)
 
@@ -277,22 +260,22 @@ def _check_broker(
 ) -> Refusal | None:
     """Keys that we do not know are taken as they are: they may belong to a plugin."""
     for name in sorted(changed):
-        key = BROKER_KEYS.get(name)
+        key = config_keys.BROKER_KEYS.get(name)
         if key is None:
             continue
-        if key.update is Update.READ_ONLY:
+        if key.update is config_keys.Update.READ_ONLY:
             return Refusal(
                 ErrorCode.INVALID_REQUEST,
                 f"{name} cannot be changed while the broker runs: change it in server.properties.",
             )
-        if key.update is Update.PER_BROKER and is_default:
+        if key.update is config_keys.Update.PER_BROKER and is_default:
             return Refusal(
                 ErrorCode.INVALID_REQUEST,
                 f"{name} cannot be a default of all brokers: set it for each broker by its id.",
             )
     for name, value in values.items():
-        key = BROKER_KEYS.get(name)
-        wrong = None if key is None else problem(key, value)
+        key = config_keys.BROKER_KEYS.get(name)
+        wrong = None if key is None else config_keys.problem(key, value)
         if wrong is not None:
             return Refusal(ErrorCode.INVALID_REQUEST, wrong)
     return None

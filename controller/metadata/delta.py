@@ -57,7 +57,6 @@ class MetadataDelta:
                 yield place
 
     def then(self, later: "MetadataDelta") -> "MetadataDelta":
-        """Both, as one step."""
         if later.is_empty:
             return self
         if self.is_empty:

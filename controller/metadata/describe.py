@@ -52,7 +52,7 @@ def describe(image: MetadataImage) -> dict[str, object]:
 
 
 def _describe_security(image: MetadataImage) -> dict[str, object]:
-    """What is kept and not enforced, without the secrets."""
+    """What is kept but not enforced, without the secrets."""
     return {
         "client_quotas": [
             {

@@ -10,39 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from controller.metadata import configs
-from controller.metadata.config_keys import (
-    BROKER_KEYS,
-    CLIENT_METRICS_KEYS,
-    GROUP_KEYS,
-    TOPIC_KEYS,
-    ConfigKey,
-    ConfigType,
-    Update,
-    description,
-    family,
-)
+from controller.metadata import config_keys, configs
 from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from controller.metadata.topics import topic_name_problem
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.configs import (
-    ConfigResource,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
+from wire.messages import configs as messages
 
 __all__ = ["describe_configs", "describe_topic", "list_config_resources"]
 
 _UNKNOWN_TYPE = 0
-_Described = Iterable[DescribeConfigsResourceResult]
+_Described = Iterable[messages.DescribeConfigsResourceResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +37,7 @@ class _Levels:
 
         As Kafka's, the list begins with the key itself: what is stronger is not shown.
         """
-        names = family(name)
+        names = config_keys.family(name)
         values = [
             *configs.broker_levels(self.image, names, broker_id=self.broker_id, static=self.static),
             *_defaults(names),
@@ -68,21 +47,21 @@ class _Levels:
 
 def _defaults(names: Sequence[str]) -> Iterator[ConfigValue]:
     for name in names:
-        key = BROKER_KEYS.get(name)
+        key = config_keys.BROKER_KEYS.get(name)
         if key is not None and key.default is not None:
             yield ConfigValue(name, key.default, ConfigSource.DEFAULT)
 
 
 def describe_configs(
     image: MetadataImage,
-    request: DescribeConfigsRequest,
+    request: messages.DescribeConfigsRequest,
     *,
     node_id: int,
     static: Mapping[str, str],
-) -> DescribeConfigsResponse:
+) -> messages.DescribeConfigsResponse:
     """The answer of node `node_id`, whose server.properties says `static`."""
     levels = _Levels(image=image, broker_id=node_id, static=static)
-    return DescribeConfigsResponse(
+    return messages.DescribeConfigsResponse(
         results=tuple(
             _answer(resource, request, _describe(levels, node_id, resource))
             for resource in request.resources
@@ -91,10 +70,12 @@ def describe_configs(
 
 
 def _answer(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, found: _Described | Refusal
-) -> DescribeConfigsResult:
+    resource: messages.DescribeConfigsResource,
+    request: messages.DescribeConfigsRequest,
+    found: _Described | Refusal,
+) -> messages.DescribeConfigsResult:
     if isinstance(found, Refusal):
-        return DescribeConfigsResult(
+        return messages.DescribeConfigsResult(
             error_code=found.error_code,
             error_message=found.message,
             resource_type=resource.resource_type,
@@ -104,7 +85,7 @@ def _answer(
     lacking: dict[str, object] = {} if request.include_synonyms else {"synonyms": ()}
     if not request.include_documentation:
         lacking["documentation"] = None
-    return DescribeConfigsResult(
+    return messages.DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
@@ -114,7 +95,7 @@ def _answer(
 
 
 def _describe(
-    levels: _Levels, node_id: int, resource: DescribeConfigsResource
+    levels: _Levels, node_id: int, resource: messages.DescribeConfigsResource
 ) -> _Described | Refusal:
     image, name = levels.image, resource.resource_name
     match resource.resource_type:
@@ -133,7 +114,7 @@ def _describe(
                 return _broker(levels, name)
             message = f"Broker {node_id} was asked for the configs of '{name}': ask that broker."
         case ResourceType.CLIENT_METRICS if name:
-            return _beneath_nobody(image, resource, CLIENT_METRICS_KEYS)
+            return _beneath_nobody(image, resource, config_keys.CLIENT_METRICS_KEYS)
         case ResourceType.GROUP if name:
             return _group(levels, name)
         case other:
@@ -142,21 +123,21 @@ def _describe(
 
 
 def list_config_resources(
-    image: MetadataImage, request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
-    """What could be described: topics and brokers, and what else has configs of its own."""
+    image: MetadataImage, request: messages.ListConfigResourcesRequest
+) -> messages.ListConfigResourcesResponse:
+    """The resources that can be described: topics, brokers, and all others that have configs."""
     asked = request.resource_types or tuple(ResourceType)
     if any(kind not in list(ResourceType) for kind in asked):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return messages.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     names: dict[int, list[str]] = {kind: [] for kind in ResourceType}
     for kind, name in image.configs:
         if kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
             names[kind].append(name)
     names[ResourceType.TOPIC] = list(image.topics.by_name)
     names[ResourceType.BROKER] = [str(broker_id) for broker_id in image.brokers]
-    return ListConfigResourcesResponse(
+    return messages.ListConfigResourcesResponse(
         config_resources=tuple(
-            ConfigResource(resource_name=name, resource_type=kind)
+            messages.ConfigResource(resource_name=name, resource_type=kind)
             for kind in dict.fromkeys(asked)
             for name in sorted(names[kind])
         )
@@ -168,23 +149,18 @@ def list_config_resources(
 
 def describe_topic(
     image: MetadataImage, topic: str, *, own: Mapping[str, str], static: Mapping[str, str]
-) -> list[DescribeConfigsResourceResult]:
+) -> list[messages.DescribeConfigsResourceResult]:
     """Every key of a topic with the configs `own`, which may be only in the making."""
     return list(_topic(_Levels(image=image, broker_id=None, static=static), topic, own))
 
 
 def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
-    for key in TOPIC_KEYS.values():
+    for key in config_keys.TOPIC_KEYS.values():
         synonyms = levels.synonyms(key.synonyms[0].name) if key.synonyms else []
         value = own.get(key.name)
         if value is None:
-            value = configs.in_topic_unit(
-                key,
-                next(
-                    configs.topic_values(
-                        levels.image, topic, key, broker_id=levels.broker_id, static=levels.static
-                    )
-                ),
+            value = configs.topic_value(
+                levels.image, topic, key.name, broker_id=levels.broker_id, static=levels.static
             )
         else:
             synonyms.insert(0, ConfigValue(key.name, value, ConfigSource.TOPIC))
@@ -193,7 +169,7 @@ def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
 
 def _group(levels: _Levels, group: str) -> _Described:
     own = levels.image.config(ResourceType.GROUP, group)
-    for key in GROUP_KEYS.values():
+    for key in config_keys.GROUP_KEYS.values():
         (synonym,) = key.synonyms
         beneath = [
             *configs.broker_levels(
@@ -207,9 +183,11 @@ def _group(levels: _Levels, group: str) -> _Described:
 
 
 def _beneath_nobody(
-    image: MetadataImage, resource: DescribeConfigsResource, keys: Mapping[str, ConfigKey]
+    image: MetadataImage,
+    resource: messages.DescribeConfigsResource,
+    keys: Mapping[str, config_keys.ConfigKey],
 ) -> _Described:
-    """Of a resource with defaults that nobody can set."""
+    """The configs of a resource whose defaults nobody can set."""
     own = image.config(resource.resource_type, resource.resource_name)
     for key in keys.values():
         value = own.get(key.name)
@@ -221,21 +199,21 @@ def _broker(levels: _Levels, name: str) -> _Described:
     image = levels.image
     own = image.config(ResourceType.BROKER, name)
     cluster = image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
-    listed = (key.name for key in BROKER_KEYS.values() if key.is_listed)
+    listed = (key.name for key in config_keys.BROKER_KEYS.values() if key.is_listed)
     for key_name in sorted({*own, *cluster, *levels.static, *listed}):
-        key = BROKER_KEYS.get(key_name)
+        key = config_keys.BROKER_KEYS.get(key_name)
         synonyms = levels.synonyms(key_name)
         value = synonyms[0].value if synonyms else None
-        read_only = key is None or key.update is Update.READ_ONLY
+        read_only = key is None or key.update is config_keys.Update.READ_ONLY
         yield _result(key_name, value, synonyms, key, read_only=read_only)
 
 
 def _default_of_brokers(levels: _Levels) -> _Described:
-    """Only what was set, and nothing beneath it: that differs from broker to broker."""
+    """Only what was set: the values beneath it differ from broker to broker."""
     cluster = levels.image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
     for name in sorted(cluster):
         found = ConfigValue(name, cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        yield _result(name, cluster[name], [found], BROKER_KEYS.get(name))
+        yield _result(name, cluster[name], [found], config_keys.BROKER_KEYS.get(name))
 
 
 # --- one value ----------------------------------------------------------------------------------
@@ -245,26 +223,26 @@ def _result(
     name: str,
     value: str | None,
     synonyms: Sequence[ConfigValue],
-    key: ConfigKey | None,
+    key: config_keys.ConfigKey | None,
     *,
     read_only: bool = False,
-) -> DescribeConfigsResourceResult:
+) -> messages.DescribeConfigsResourceResult:
     """The strongest synonym says where the value comes from."""
     kind = _UNKNOWN_TYPE if key is None else key.type
     # A key that nobody knows may be a plugin's password.
-    is_sensitive = kind in (_UNKNOWN_TYPE, ConfigType.PASSWORD)
-    return DescribeConfigsResourceResult(
+    is_sensitive = kind in (_UNKNOWN_TYPE, config_keys.ConfigType.PASSWORD)
+    return messages.DescribeConfigsResourceResult(
         name=name,
         value=None if is_sensitive else value,
         read_only=read_only,
         config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=is_sensitive,
         synonyms=tuple(
-            DescribeConfigsSynonym(
+            messages.DescribeConfigsSynonym(
                 name=level.name, value=None if is_sensitive else level.value, source=level.source
             )
             for level in synonyms
         ),
         config_type=kind,
-        documentation=None if key is None else description(key),
+        documentation=None if key is None else config_keys.description(key),
     )

@@ -1,11 +1,9 @@
-"""The successor of a mapping in the making: copied when it is first changed.
+"""The successors of a mapping and of a partition table in the making.
 
-Most batches leave most mappings of an image alone, and those are shared with the image before.
-
-The successor of a partition table in the making.
-
-Chunks that are touched are copied once, first without what says where replicas lie, which most
-changes leave alone. Decides nothing but where a row goes and which of its two shapes it has.
+A mapping is copied when it is first changed: most batches leave most mappings of an image alone,
+and these are shared with the image before. The chunks of a table that are changed are copied once,
+at first without the columns that say where replicas lie, which most changes leave alone. Decides
+nothing but where a row goes and which of its two shapes it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,21 +14,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from controller.metadata.partitions import (
-    CHUNK_BITS,
-    COLUMN_REPLICAS_MAX,
-    NOBODY,
-    RECOVERED,
-    RECOVERING,
-    ROW_MASK,
-    UNCHANGED,
-    Chunk,
-    PartitionColumns,
-    PartitionState,
-    PartitionTable,
-    Rows,
-    by_chunk,
-)
+from controller.metadata import partitions
 
 __all__ = ["MappingDraft", "TableDraft"]
 
@@ -57,7 +41,6 @@ class MappingDraft(Generic[_Key, _Value]):
         self.changed[key] = None
 
     def remove(self, key: _Key) -> None:
-        """Take `key` out, if it is in."""
         if key in self.now:
             del self._own()[key]
         self.changed[key] = None
@@ -69,7 +52,9 @@ class MappingDraft(Generic[_Key, _Value]):
 
 
 _ONE_A_ROW = tuple(
-    each.name for each in fields(PartitionColumns) if each.name not in ("replicas", "directories")
+    each.name
+    for each in fields(partitions.PartitionColumns)
+    if each.name not in ("replicas", "directories")
 )
 DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
 
@@ -77,7 +62,7 @@ DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
 class TableDraft:
     """A successor of a table in the making. `finish` gives it out; the draft is then spent."""
 
-    def __init__(self, table: PartitionTable) -> None:
+    def __init__(self, table: partitions.PartitionTable) -> None:
         self._chunks = list(table.chunks)
         self._own_state: set[int] = set()
         self._own_placement: set[int] = set()
@@ -87,30 +72,30 @@ class TableDraft:
         self._directories = list(table.directories)
         self._directory_numbers: dict[UUID, int] | None = None
 
-    def view(self) -> PartitionTable:
+    def view(self) -> partitions.PartitionTable:
         """The table as it is by now; the next change of the draft shows in it."""
-        return PartitionTable(
+        return partitions.PartitionTable(
             chunks=self._chunks, end_row=self._end_row, directories=self._directories
         )
 
-    def insert(self, topic_id: UUID, partition: int, state: PartitionState) -> int:
+    def insert(self, topic_id: UUID, partition: int, state: partitions.PartitionState) -> int:
         """Put a new partition into a free row, and say which."""
         row = int(self._take_rows(1)[0])
-        chunk, place = self._movable(row), row & ROW_MASK
+        chunk, place = self._movable(row), row & partitions.ROW_MASK
         chunk.topic_id[place] = np.void(topic_id.bytes)
         chunk.partition[place] = partition
         self._write(row, state)
         return row
 
-    def insert_many(self, new: PartitionColumns) -> Rows:
+    def insert_many(self, new: partitions.PartitionColumns) -> partitions.Rows:
         """Put new partitions of the common shape into free rows, and say which.
 
         The numbers of `new.directories` are those of `directory_numbers`.
         """
         rows = self._take_rows(len(new.partition))
         slots = new.replicas.shape[0]
-        for number, here, places in by_chunk(rows):
-            chunk = self._movable(number << CHUNK_BITS)
+        for number, here, places in partitions.by_chunk(rows):
+            chunk = self._movable(number << partitions.CHUNK_BITS)
             if slots > chunk.replicas.shape[0]:
                 chunk = self._chunks[number] = chunk.widened(slots)
             chunk.replicas[:slots, places] = new.replicas[:, here]
@@ -120,15 +105,17 @@ class TableDraft:
         return rows
 
     def remove(self, row: int) -> None:
-        chunk, place = self._movable(row), row & ROW_MASK
+        chunk, place = self._movable(row), row & partitions.ROW_MASK
         assert chunk.partition[place] >= 0, f"row {row} is free already"
         chunk.partition[place] = -1
         self._clear(chunk, place)
         self._free_rows().append(row)
 
-    def replace(self, row: int, *, before: PartitionState, after: PartitionState) -> None:
+    def replace(
+        self, row: int, *, before: partitions.PartitionState, after: partitions.PartitionState
+    ) -> None:
         """Write a new state of the partition in `row`, whatever its shape."""
-        chunk, place = self._chunks[row >> CHUNK_BITS], row & ROW_MASK
+        chunk, place = self._chunks[row >> partitions.CHUNK_BITS], row & partitions.ROW_MASK
         if (
             place not in chunk.side
             and after.replicas == before.replicas
@@ -142,7 +129,7 @@ class TableDraft:
 
     def change(
         self,
-        rows: Rows,
+        rows: partitions.Rows,
         *,
         isr: npt.NDArray[np.uint8],
         leader: npt.NDArray[np.int32],
@@ -153,42 +140,44 @@ class TableDraft:
         A leader of UNCHANGED and a negative recovery state stay. Epochs move as for a
         PartitionChange record.
         """
-        for number, here, places in by_chunk(rows):
-            chunk = self._writable(number << CHUNK_BITS)
+        for number, here, places in partitions.by_chunk(rows):
+            chunk = self._writable(number << partitions.CHUNK_BITS)
             chunk.isr[places] = isr[here]
             chunk.partition_epoch[places] += 1
-        elected = np.flatnonzero(leader != UNCHANGED)
-        for number, here, places in by_chunk(rows[elected]):
+        elected = np.flatnonzero(leader != partitions.UNCHANGED)
+        for number, here, places in partitions.by_chunk(rows[elected]):
             chunk = self._chunks[number]
             chunk.leader[places] = leader[elected[here]]
             chunk.leader_epoch[places] += 1
         told = np.flatnonzero(recovery_state >= 0)
-        for number, here, places in by_chunk(rows[told]):
-            self._chunks[number].recovering[places] = recovery_state[told[here]] == RECOVERING
+        for number, here, places in partitions.by_chunk(rows[told]):
+            self._chunks[number].recovering[places] = (
+                recovery_state[told[here]] == partitions.RECOVERING
+            )
 
-    def finish(self) -> PartitionTable:
+    def finish(self) -> partitions.PartitionTable:
         for number in sorted(self._own_state | self._own_placement):
             self._chunks[number].freeze()
         free = self._free_before if self._free is None else np.array(self._free, np.int32)
-        return PartitionTable(
+        return partitions.PartitionTable(
             chunks=tuple(self._chunks),
             end_row=self._end_row,
             free_rows=free,
             directories=tuple(self._directories),
         )
 
-    def _take_rows(self, count: int) -> Rows:
-        """Free rows first, then such as were never used."""
+    def _take_rows(self, count: int) -> partitions.Rows:
+        """Free rows first, then rows that were never used."""
         free = self._free_rows()
         kept = max(0, len(free) - count)
         reused = free[kept:]
         del free[kept:]
         fresh = range(self._end_row, self._end_row + count - len(reused))
         self._end_row = fresh.stop
-        while self._end_row > len(self._chunks) << CHUNK_BITS:
+        while self._end_row > len(self._chunks) << partitions.CHUNK_BITS:
             self._own_state.add(len(self._chunks))
             self._own_placement.add(len(self._chunks))
-            self._chunks.append(Chunk.empty())
+            self._chunks.append(partitions.Chunk.empty())
         return np.array([*reversed(reused), *fresh], np.int32)
 
     def _free_rows(self) -> list[int]:
@@ -196,23 +185,23 @@ class TableDraft:
             self._free = self._free_before.tolist()
         return self._free
 
-    def _writable(self, row: int) -> Chunk:
-        number = row >> CHUNK_BITS
+    def _writable(self, row: int) -> partitions.Chunk:
+        number = row >> partitions.CHUNK_BITS
         if number not in self._own_state:
             self._own_state.add(number)
             self._chunks[number] = self._chunks[number].with_own_state()
         return self._chunks[number]
 
-    def _movable(self, row: int) -> Chunk:
-        number = row >> CHUNK_BITS
+    def _movable(self, row: int) -> partitions.Chunk:
+        number = row >> partitions.CHUNK_BITS
         self._writable(row)
         if number not in self._own_placement:
             self._own_placement.add(number)
             self._chunks[number] = self._chunks[number].with_own_placement()
         return self._chunks[number]
 
-    def _write(self, row: int, state: PartitionState) -> None:
-        number, place = row >> CHUNK_BITS, row & ROW_MASK
+    def _write(self, row: int, state: partitions.PartitionState) -> None:
+        number, place = row >> partitions.CHUNK_BITS, row & partitions.ROW_MASK
         chunk = self._chunks[number]
         self._clear(chunk, place)
         directories = self.directory_numbers(state.directories)
@@ -227,17 +216,17 @@ class TableDraft:
         self._write_state(chunk, place, state)
 
     @staticmethod
-    def _write_state(chunk: Chunk, place: int, state: PartitionState) -> None:
+    def _write_state(chunk: partitions.Chunk, place: int, state: partitions.PartitionState) -> None:
         chunk.isr[place] = sum(1 << state.replicas.index(broker) for broker in state.isr)
         chunk.leader[place] = state.leader
         chunk.leader_epoch[place] = state.leader_epoch
         chunk.partition_epoch[place] = state.partition_epoch
-        chunk.recovering[place] = state.leader_recovery_state == RECOVERING
+        chunk.recovering[place] = state.leader_recovery_state == partitions.RECOVERING
 
     @staticmethod
-    def _clear(chunk: Chunk, place: int) -> None:
+    def _clear(chunk: partitions.Chunk, place: int) -> None:
         chunk.side.pop(place, None)
-        chunk.replicas[:, place] = NOBODY
+        chunk.replicas[:, place] = partitions.NOBODY
         chunk.isr[place] = 0
 
     @property
@@ -261,14 +250,14 @@ class TableDraft:
         return numbers
 
 
-def _fits_columns(state: PartitionState) -> bool:
+def _fits_columns(state: partitions.PartitionState) -> bool:
     if state.adding_replicas or state.removing_replicas:
         return False
     if state.eligible_leader_replicas or state.last_known_elr:
         return False
-    if state.leader_recovery_state not in (RECOVERED, RECOVERING):
+    if state.leader_recovery_state not in (partitions.RECOVERED, partitions.RECOVERING):
         return False
-    if not 0 < len(state.replicas) <= COLUMN_REPLICAS_MAX or min(state.replicas) < 0:
+    if not 0 < len(state.replicas) <= partitions.COLUMN_REPLICAS_MAX or min(state.replicas) < 0:
         return False
     members = frozenset(state.isr)
     if len(members) < len(state.isr) or len(frozenset(state.replicas)) < len(state.replicas):

@@ -76,7 +76,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The state that a change heads for, but for its leader."""
+    """The state that a change leads to, except for its leader."""
 
     assignment: Assignment
     isr: tuple[int, ...]
@@ -111,7 +111,7 @@ def decide_change(
 
 
 def _target(state: PartitionState, desired: Desired) -> Target:
-    """Replicas and ISR as wished for, or as they are once a reassignment that is done has ended."""
+    """The desired replicas and ISR, after a reassignment that is complete has ended."""
     isr = state.isr if desired.isr is None else desired.isr
     assignment = desired.assignment or assignment_of(state)
     assignment = completed(assignment, isr) or assignment
@@ -121,7 +121,7 @@ def _target(state: PartitionState, desired: Desired) -> Target:
 
 
 def _ended(target: Target) -> Target:
-    """An election from outside the ISR may leave just what a reassignment waits for."""
+    """An election from outside the ISR may complete a reassignment."""
     assignment = completed(target.assignment, target.isr)
     if assignment is None:
         return target
@@ -192,7 +192,7 @@ def elect_leader(
 
 
 def candidates_in_order(leader: int, replicas: tuple[int, ...], how: Election) -> tuple[int, ...]:
-    """Who is asked first. The replicas' order is the order of preference."""
+    """The candidates in the order in which they are asked; replicas are in order of preference."""
     current = () if leader == NO_LEADER else (leader,)
     if how is Election.PREFERRED:
         return (replicas[0], *current, *replicas[1:])

@@ -17,14 +17,7 @@ from controller.metadata.delta import ConfigResource, MetadataDelta
 from controller.metadata.partitions import PartitionState, PartitionTable
 from controller.metadata.topics import TopicImage, Topics
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
-from wire.metadata_records import (
-    AccessControlEntryRecord,
-    BrokerEndpoint,
-    BrokerFeature,
-    DelegationTokenRecord,
-    QuotaEntity,
-    UserScramCredentialRecord,
-)
+from wire import metadata_records as records
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 __all__ = [
@@ -40,12 +33,14 @@ __all__ = [
 
 _EMPTY_LOG = OffsetAndEpoch(0, NO_EPOCH)
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
-QuotaEntities = tuple[QuotaEntity, ...]  # one or two, by type: a user, a client id, an address
+QuotaEntities = tuple[
+    records.QuotaEntity, ...
+]  # one or two, by type: a user, a client id, an address
 CLUSTER_DEFAULT = ""  # the broker resource whose configs hold for every broker
 
 
-def quota_entity(entities: Iterable[QuotaEntity]) -> QuotaEntities:
-    """In the one order in which it is a key."""
+def quota_entity(entities: Iterable[records.QuotaEntity]) -> QuotaEntities:
+    """The entities in the order in which they are a key."""
     return tuple(sorted(entities, key=lambda entity: entity.entity_type))
 
 
@@ -59,13 +54,11 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerImage:
-    """A registered broker."""
-
     id: int
     incarnation_id: UUID  # of the process
     epoch: int
-    end_points: tuple[BrokerEndpoint, ...]
-    features: Mapping[str, BrokerFeature]
+    end_points: tuple[records.BrokerEndpoint, ...]
+    features: Mapping[str, records.BrokerFeature]
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
@@ -80,7 +73,8 @@ class BrokerImage:
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online(self, directory: UUID) -> bool:
-        """Is this directory usable there? One that was never told is taken to be."""
+        """Is this directory usable there? A broker that never named its directories is taken to
+        have it."""
         if directory == DIRECTORY_LOST:
             return False
         if directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED):
@@ -95,8 +89,8 @@ class ControllerImage:
     id: int
     incarnation_id: UUID
     zk_migration_ready: bool
-    end_points: tuple[BrokerEndpoint, ...]
-    features: Mapping[str, BrokerFeature]
+    end_points: tuple[records.BrokerEndpoint, ...]
+    features: Mapping[str, records.BrokerFeature]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,11 +116,11 @@ class MetadataImage(NamedTuple):
     configs: Mapping[ConfigResource, Mapping[str, str]] = _NOTHING
     next_producer_id: int = 0
     client_quotas: Mapping[QuotaEntities, Mapping[str, float]] = _NOTHING
-    acls: Mapping[UUID, AccessControlEntryRecord] = _NOTHING
-    scram_credentials: Mapping[tuple[str, int], UserScramCredentialRecord] = (
+    acls: Mapping[UUID, records.AccessControlEntryRecord] = _NOTHING
+    scram_credentials: Mapping[tuple[str, int], records.UserScramCredentialRecord] = (
         _NOTHING  # by user and mechanism
     )
-    delegation_tokens: Mapping[str, DelegationTokenRecord] = _NOTHING
+    delegation_tokens: Mapping[str, records.DelegationTokenRecord] = _NOTHING
     transaction: OpenTransaction | None = None
 
     @property

@@ -81,7 +81,6 @@ class ImageDraft:
         return self.before._replace(at=at, next_producer_id=self.next_producer_id, **after)
 
     def delta(self) -> MetadataDelta:
-        """What the replayed changes are about."""
         changed: dict[str, Any] = {} if self._topics is None else self._topics.changed()
         for section in ("brokers", "controllers", "configs", "features"):
             if section in self.mappings:
@@ -200,7 +199,7 @@ def _set_quota(draft: ImageDraft, record: records.ClientQuotaRecord, _: int) -> 
 def _set_value(
     mapping: MappingDraft[_Key, Mapping[str, _Value]], key: _Key, name: str, value: _Value | None
 ) -> None:
-    """One value of what belongs to `key`, None to remove it; a key without values is not listed."""
+    """Set or remove (None) one value of `key`; a key without values is dropped."""
     values = dict(mapping.now.get(key, {}))
     if value is None:
         values.pop(name, None)

@@ -8,24 +8,6 @@ Source: Kafka's MetadataVersion, Feature and TransactionVersion; KIP-584, KIP-10
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = [
-    "CONTROLLER_REGISTRATION",
-    "DEPENDENCIES",
-    "DIRECTORIES",
-    "ELIGIBLE_LEADERS",
-    "ELR_VERSION",
-    "FORMATS_CHANGED",
-    "KRAFT_VERSION",
-    "METADATA_VERSION",
-    "NO_EPOCH_BUMP_ON_SHRINK",
-    "OLDEST",
-    "OLDEST_SUPPORTED",
-    "RECOVERY_STATE",
-    "SCRAM",
-    "TRANSACTIONS",
-    "ZK_MIGRATION_STATE",
-]
-
 METADATA_VERSION = "metadata.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"

@@ -22,7 +22,7 @@ __all__ = ["NoPlacement", "directory_on", "place_replicas", "usable_brokers"]
 
 
 class NoPlacement(Exception):
-    """The brokers cannot hold so many replicas; the text says why, to whoever asked."""
+    """The brokers cannot hold so many replicas; the text says why, to the client."""
 
 
 def usable_brokers(image: MetadataImage) -> tuple[BrokerImage, ...]:
@@ -121,7 +121,7 @@ class _Racks:
 
     @property
     def period(self) -> int:
-        """After so many partitions all starts are where they were, and it begins anew."""
+        """After so many partitions all starting points are where they were."""
         rings = (ring for rack in self.racks for ring in (rack.unfenced, rack.fenced))
         return lcm(len(self.racks), *(len(ring.brokers) or 1 for ring in rings))
 

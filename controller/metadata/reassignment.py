@@ -23,7 +23,7 @@ __all__ = ["Assignment", "assignment_of", "completed", "in_replica_order", "reve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """On which brokers, and in which of their directories, a partition lies."""
+    """The brokers on which a partition lies, and the directory on each."""
 
     replicas: tuple[int, ...]  # the first is the preferred leader
     directories: tuple[UUID, ...]  # one for each replica
@@ -36,7 +36,7 @@ class Assignment:
 
     @property
     def staying(self) -> tuple[int, ...]:
-        """The replicas that there will be in the end."""
+        """The replicas after the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
 

@@ -1,21 +1,11 @@
-"""Which operations a client may do, as the bit field that describing APIs can be asked for.
+"""Access control: ACLs and SCRAM credentials, which are kept and shown but not enforced.
 
-Nothing is allowed or denied by access control entries yet, so that everybody may do whatever the
-kind of resource has. Bit n stands for the operation of code n.
+An ACL allows or denies nothing yet, and no listener asks for credentials. Every client may
+therefore do whatever the kind of resource has; describing APIs answer so with a bit field, in which
+bit n stands for the operation of code n.
 
-Source: KIP-430; Kafka's AclEntry.supportedOperations.
-
-Access control entries: which of them a filter means, and how they are described.
-
-They are kept and shown; nothing is allowed or denied by them yet.
-
-Source: KIP-11, KIP-290 (prefixed patterns); Kafka's ResourcePatternFilter and AclApis.
-
-SCRAM credentials: what is derived from a salted password, and who has one.
-
-They are kept and shown without their secrets; no listener asks for them yet.
-
-Source: RFC 5802; KIP-554 (administration), KIP-900 (records); Kafka's ScramImage.
+Source: KIP-11, KIP-290 (prefixed patterns), Kafka's ResourcePatternFilter and AclApis; KIP-430,
+Kafka's AclEntry.supportedOperations; RFC 5802, KIP-554, KIP-900, Kafka's ScramImage.
 """
 
 import hashlib
@@ -28,13 +18,7 @@ from enum import IntEnum
 from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
-from wire.messages.acls import (
-    AclDescription,
-    DeleteAclsFilter,
-    DescribeAclsRequest,
-    DescribeAclsResource,
-    DescribeAclsResponse,
-)
+from wire.messages import acls as messages
 from wire.messages.scram import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -135,7 +119,7 @@ class AclFilter:
     permission_type: int
 
     @classmethod
-    def of(cls, asked: DescribeAclsRequest | DeleteAclsFilter) -> "AclFilter":
+    def of(cls, asked: messages.DescribeAclsRequest | messages.DeleteAclsFilter) -> "AclFilter":
         return cls(
             resource_type=asked.resource_type_filter,
             resource_name=asked.resource_name_filter,
@@ -188,29 +172,31 @@ def _may_be(code: int, known: Container[int]) -> bool:
 
 
 def describe_acls(
-    image: MetadataImage, request: DescribeAclsRequest, *, has_authorizer: bool
-) -> DescribeAclsResponse:
+    image: MetadataImage, request: messages.DescribeAclsRequest, *, has_authorizer: bool
+) -> messages.DescribeAclsResponse:
     """The entries that the filter means, by resource."""
     wanted = AclFilter.of(request)
     refusal = None if has_authorizer else SECURITY_DISABLED
     if refusal is None and wanted.problem is not None:
         refusal = Refusal(ErrorCode.INVALID_REQUEST, wanted.problem)
     if refusal is not None:
-        return DescribeAclsResponse(error_code=refusal.error_code, error_message=refusal.message)
-    by_resource: dict[tuple[int, str, int], list[AclDescription]] = {}
+        return messages.DescribeAclsResponse(
+            error_code=refusal.error_code, error_message=refusal.message
+        )
+    by_resource: dict[tuple[int, str, int], list[messages.AclDescription]] = {}
     for acl in wanted.found_in(image):
         resource = acl.resource_type, acl.resource_name, acl.pattern_type
         by_resource.setdefault(resource, []).append(
-            AclDescription(
+            messages.AclDescription(
                 principal=acl.principal,
                 host=acl.host,
                 operation=acl.operation,
                 permission_type=acl.permission_type,
             )
         )
-    return DescribeAclsResponse(
+    return messages.DescribeAclsResponse(
         resources=tuple(
-            DescribeAclsResource(
+            messages.DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern, acls=tuple(acls)
             )
             for (kind, name, pattern), acls in by_resource.items()

@@ -1,20 +1,18 @@
-"""An image as the records of a snapshot, and back.
+"""An image as the records of a snapshot, and back; and what lies between two images of one log.
 
 The order is Kafka's: features with metadata.version first, brokers and controllers, topics with
 their partitions, configs, quotas, producer ids, ACLs, credentials, tokens. Records have the
-versions of the image's metadata.version; what that cannot say is left out.
+versions of the image's metadata.version; what these cannot express is left out.
 
 Within a batch the topics come before all of their partitions, and these in the order of their
 shapes: many small topics are then as fast as a large one, to write and to read.
 
-Control records and the file around them are the engine's business.
+A node that loads a snapshot while it has an older image obeys the difference of the two, as if it
+had read the batches in between (`delta_between`).
+
+The control records and the file around them belong to the engine.
 
 Source: KIP-630; Kafka's MetadataImage.write and its RecordListWriter.
-
-What lies between two images of one log: the delta of batches that nobody has seen.
-
-For a node that loads a snapshot while it has an older image: it obeys what changed in between, as
-if it had read the batches.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -167,7 +165,7 @@ def _of_settings(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _written(image: MetadataImage, found: Iterable[MetadataRecord]) -> Iterator[MetadataRecord]:
-    """What the image's metadata.version can say of each record."""
+    """The records as the image's metadata.version expresses them; without those that it cannot."""
     for record in found:
         expressed = records.expressed(record, image.metadata_version)
         if expressed is not None:
@@ -200,7 +198,7 @@ class SnapshotLoad:
         self.has_data = False
 
     def take(self, batches: bytes) -> None:
-        """The next whole batches. Raises ValueError if they are none of a snapshot."""
+        """Load the next whole batches. Raises ValueError if they are none of a snapshot."""
         blocks_found: list[NewPartitions] = []
         for batch in decode_changes(batches):
             self.has_data = True
@@ -224,7 +222,7 @@ _Key = TypeVar("_Key")
 
 
 def delta_between(before: MetadataImage, after: MetadataImage) -> MetadataDelta:
-    """What a reader of the log would have been told on the way from `before` to `after`."""
+    """The delta that a reader of the log would have got between `before` and `after`."""
     was, now = before.topics.by_id, after.topics.by_id
     return MetadataDelta(
         topics_created=tuple(topic_id for topic_id in now if topic_id not in was),

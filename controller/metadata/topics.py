@@ -1,11 +1,9 @@
 """Topics: names and ids, and the row of each partition in the table.
 
-A row is found through the topic, never by arithmetic. Many at once are found through a
+A row is found through the topic, never by arithmetic. Many rows at once are found through a
 `RowIndex`, which is built once for a set of topics and shared by the images that have it.
 
-Which names a topic may have: brokers and controllers say the same.
-
-Source: Kafka's Topic.validate.
+Source of the legal names: Kafka's Topic.validate.
 """
 
 import re

@@ -31,7 +31,7 @@ PARTITIONS_MAX = 1 << 22  # of a topic; keeps a broken record from filling the m
 
 
 class UnreplayableRecord(ValueError):
-    """The record cannot follow from the image: the log, or we, are wrong. Nothing can go on."""
+    """The record cannot follow from the image: the log, or this node, is wrong, and has to stop."""
 
 
 _Run = tuple[TopicImage, slice]  # rows of one topic, side by side
@@ -52,7 +52,6 @@ class TopicsDraft:
         self._rows_changed: list[Rows | int] = []
 
     def finish(self) -> tuple[Topics, PartitionTable]:
-        """The draft is then spent."""
         return self._settled(), self._table.finish()
 
     def changed(self) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class TopicsDraft:
         self._created[record.topic_id] = None
 
     def remove(self, record: records.RemoveTopicRecord) -> TopicImage:
-        """The topic as it was."""
+        """Remove a topic; returns it as it was."""
         topic = self._topic(record.topic_id, record)
         rows = self._rows.pop(topic.id, None)
         if rows is not None:
@@ -99,7 +98,7 @@ class TopicsDraft:
         self._by_name.put(topic.name, topic)
 
     def _settled(self) -> Topics:
-        """The topics as they are by now."""
+        """The topics with the changes so far."""
         for topic_id, rows in self._rows.items():
             topic = self._by_id.now[topic_id]
             self._put(TopicImage(topic.name, topic.id, _without_room(rows)))
@@ -127,7 +126,7 @@ class TopicsDraft:
         self._rows_changed.append(row)
 
     def put_block(self, block: NewPartitions) -> None:
-        """Write at once what is new and of the common shape, and the rest one by one."""
+        """Write what is new and of the common shape at once, and the rest one by one."""
         wrong = (block.partition_ids < 0) | (block.partition_ids >= PARTITIONS_MAX)
         wrong |= block.replica_counts < 1
         if np.any(wrong):

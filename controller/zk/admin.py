@@ -1,11 +1,11 @@
-"""What administrators and clients ask of the cluster, decided by the rules of both modes.
+"""Requests of administrators and clients in ZooKeeper mode, decided by the rules of both modes.
 
-A rule (`controller.decisions`) looks at an image of what ZooKeeper says and returns changes; here
-these become writes to the paths that administrators of the design would write to themselves. The
-controller then hears of them as it hears of anything in ZooKeeper: by its watches. Which paths
-those are is the layout's: `controller.zk.admin_nodes`, and Kafka's own.
+A rule (`controller.decisions`) looks at an image of what ZooKeeper holds and returns changes. These
+become writes to the paths that administrators of the design would write to themselves
+(`controller.zk.admin_nodes`). The controller then hears of them as of anything in ZooKeeper: by its
+watches.
 
-The answer leaves once the writes are done: that a topic is created, not that it has leaders.
+The answer leaves once the writes are done: the topic is created then, but may not have leaders yet.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +44,7 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.message import replace
+from wire.messages import voters as messages
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -58,14 +59,6 @@ from wire.messages.topics import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
 )
-from wire.messages.voters import (
-    AddRaftVoterRequest,
-    AddRaftVoterResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
@@ -76,7 +69,7 @@ __all__ = ["Admin", "Known"]
 
 
 class Known(Protocol):
-    """The cluster, as whoever serves the request has read it."""
+    """The cluster, as the server of the request has read it."""
 
     @property
     def design(self) -> Design: ...
@@ -106,10 +99,10 @@ _DECIDED = (
 
 # Brokers forward these, too. What only a quorum's engine can answer is refused.
 _BESIDE_WRITES: Mapping[type, Callable[..., object]] = {
-    AddRaftVoterRequest: AddRaftVoterResponse,
-    DescribeQuorumRequest: DescribeQuorumResponse,
+    messages.AddRaftVoterRequest: messages.AddRaftVoterResponse,
+    messages.DescribeQuorumRequest: messages.DescribeQuorumResponse,
     ListPartitionReassignmentsRequest: ListPartitionReassignmentsResponse,
-    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+    messages.RemoveRaftVoterRequest: messages.RemoveRaftVoterResponse,
 }
 
 
@@ -190,9 +183,8 @@ class Admin:
                 raise AssertionError(f"not decided here: {other}")
 
     def _image(self, context: Known, body: object) -> Procedure[MetadataImage]:
-        """What a rule looks at: all topics, the partitions of those that the request is about, and
-        the configs that it may change.
-        """
+        """The image for a rule: all topics, the partitions of those that the request is about, and
+        the configs that it may change."""
         moving = {of.topic for of in context.moves}
         names = topics_of(body, context.assignments, moving)
         assignments = {name: context.assignments[name] for name in names}
@@ -208,7 +200,7 @@ class Admin:
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
     ) -> Iterator[Operation]:
-        """What the changes mean in ZooKeeper; configs first: a topic is created with them."""
+        """The operations of the changes. Configs come first: a topic is created with them."""
         then = _applied(image, decision.changes)
         yield from config_operations(then, decision.changes)
         match body:
@@ -226,7 +218,7 @@ class Admin:
     def _write_over(
         self, image: MetadataImage, decision: Decision[Any], body: object
     ) -> Procedure[bool]:
-        """What goes into nodes that others may be writing as well."""
+        """Write the changes that go into nodes which others may be writing as well."""
         then, is_done = _applied(image, decision.changes), True
         match body:
             case DeleteTopicsRequest():
@@ -263,7 +255,7 @@ def _is_too_soon(context: Known, request: AlterPartitionReassignmentsRequest) ->
 def _states_for(
     context: Known, body: object, assignments: Assignments
 ) -> Procedure[Mapping[TopicPartition, PartitionState]]:
-    """Where leaders write ISRs, news of them comes late: who decides on an ISR reads it."""
+    """Leaders that write ISRs tell of them late: a decision on an ISR reads it first."""
     is_known = context.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
         return context.states
@@ -271,7 +263,7 @@ def _states_for(
 
 
 def _topics_alone(assignments: Assignments) -> MetadataImage:
-    """Without their partitions. A topic that has none is about to go, and is left out."""
+    """The topics without partitions. A topic that has none is being deleted, and left out."""
     names = sorted(name for name, partitions in assignments.items() if partitions)
     changes = [TopicRecord(name=name, topic_id=topic_id_of(name)) for name in names]
     return _applied(MetadataImage(), changes)
@@ -295,7 +287,7 @@ def _replicas(image: MetadataImage, name: str) -> dict[int, tuple[int, ...]]:
 
 
 def _targets(image: MetadataImage, then: MetadataImage) -> dict[TopicPartition, tuple[int, ...]]:
-    """Where partitions shall be that begin to move, or are moving, or move back."""
+    """The replicas of all partitions that begin to move, are moving, or move back."""
     targets = {}
     for name, topic in sorted(then.topics.by_name.items()):
         for index, state in then.partitions_of(topic.id):
@@ -307,7 +299,7 @@ def _targets(image: MetadataImage, then: MetadataImage) -> dict[TopicPartition, 
 
 
 def _named_by_us(response: object) -> object:
-    """Ids of new topics are made from their names, wherever they are asked for."""
+    """Ids of new topics are made from their names, as everywhere."""
     if not isinstance(response, CreateTopicsResponse):
         return response
     return replace(
@@ -324,7 +316,7 @@ def _named_by_us(response: object) -> object:
 def _failure(
     operations: Sequence[Operation], results: Sequence[Result], body: object
 ) -> tuple[ErrorCode, str] | None:
-    """What is there already need not be created, nor what is gone be deleted; but a new topic."""
+    """A node to create may exist, unless it is a new topic; a node to delete may be gone."""
     for operation, result in zip(operations, results, strict=True):
         match operation, result:
             case Create(), Failed(error=Error.NODE_EXISTS):

@@ -1,9 +1,9 @@
-"""ZkAdministrator: what a controller would do for clients, on every broker, where there is none.
+"""ZkAdministrator: on every broker, what a controller would do for clients, where there is none.
 
-A core beside the broker. It reads the cluster for each request and writes what the request means
+A core beside the broker. It reads the cluster for each request, and writes what the request means
 where an administrator of the design would write it (`controller.zk.admin_nodes`); the brokers hear
 of it by their watches. It is no controller: two of them may decide at the same time, and what one
-of them could undo of the other's lies in one node.
+could undo of the other's decision lies in one node.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class _Read:
 
 
 class ZkAdministrator:
-    """`owner` names it in its tokens."""
+    """`owner` is the owner of its tokens."""
 
     def __init__(
         self, owner: str, design: Design, rules: ControllerConfig, session: Session, random: Random

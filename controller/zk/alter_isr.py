@@ -45,7 +45,7 @@ class IsrChanges:
         self._tell_ms: int | None = None  # when they are told
 
     def asked(self, request: Request) -> None:
-        """Answer at once; what is accepted waits for its turn."""
+        """Answer at once; an accepted change is written when its turn comes."""
         context, body = self._context, request.body
         assert isinstance(body, AlterIsrRequest), body
         error = self._refusal_of_all(body)

@@ -43,7 +43,7 @@ _WAITING_MAX = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """What a controller says of itself in its commands."""
+    """What a controller's commands say of it."""
 
     controller_id: int
     controller_epoch: int
@@ -52,7 +52,7 @@ class Sender:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Commands of one event, by broker."""
+    """The commands of one event, by broker."""
 
     leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = field(default_factory=dict)
     stopped: dict[int, dict[TopicPartition, bool]] = field(default_factory=dict)
@@ -134,7 +134,8 @@ class Batch:
 def _parts(
     design: Design, partitions: list[TopicPartition], *, is_whole: bool = False
 ) -> Iterator[list[TopicPartition]]:
-    """One request for all of them, or one for each. INIT must name all: what it omits goes."""
+    """One request for all partitions, or one for each. INIT must name all: a broker drops the
+    others."""
     if is_whole or (partitions and design.batches_commands):
         yield partitions
     else:
@@ -156,7 +157,7 @@ def _leader_and_isr(design: Design, of: TopicPartition, state: PartitionState) -
 
 @dataclass(slots=True, kw_only=True)
 class _Line:
-    """What waits for one broker."""
+    """The commands that wait for one broker."""
 
     endpoint: Endpoint
     generation: int
@@ -166,8 +167,6 @@ class _Line:
 
 
 class Commands:
-    """Requests on their way to the live brokers."""
-
     def __init__(
         self,
         *,
@@ -179,7 +178,7 @@ class Commands:
         retry_backoff_ms: int,
         obeyed: Obeyed,
     ) -> None:
-        """`obeyed` hears of each answer, or that there will be none."""
+        """`obeyed` is called with each answer, or with None if there will be none."""
         self._design = design
         self._outbox = outbox
         self._session = session
@@ -191,7 +190,7 @@ class Commands:
         self.sent = 0  # requests, for those who compare designs
 
     def brokers_are(self, live: Mapping[int, LiveBroker]) -> None:
-        """A design that knows generations sees that a broker has been away; another does not."""
+        """A design that knows generations notices a broker that was away; another does not."""
         for broker_id in [each for each in self._lines if each not in live]:
             del self._lines[broker_id]
         for broker_id, broker in live.items():

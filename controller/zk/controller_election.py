@@ -1,11 +1,13 @@
-"""The race for /controller: the one broker whose ephemeral node it is decides for the cluster.
+"""The election of a controller: the broker that owns the ephemeral node /controller decides for the
+cluster.
 
-Whoever loses watches the node and runs again when it goes or changes: its owner has died or been
-shut down, or an administrator has deleted it or written another broker's id into it. A node that is
-ours already counts as won: we created it, and the answer was lost (KAFKA-13407).
+A broker that loses watches the node, and runs again when it is deleted or changed: its owner has
+died or was shut down, or an administrator has deleted it or written another broker's id into it. A
+node that belongs to our session already counts as won: we created it, and the answer was lost
+(KAFKA-13407).
 
-The winner increments `/controller_epoch`, the version of which guards its writes where a design
-wants that.
+The winner increments `/controller_epoch`, whose version guards its writes where a design wants
+that.
 
 Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controller".
 """
@@ -41,7 +43,7 @@ Race = Controllership | Lost
 
 
 def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure[Race]:
-    """Create the node, or watch whose it is."""
+    """Create the node, or watch the node of another broker."""
     owner = ControllerOwner(broker_id=node_id, timestamp_ms=now_ms)
     for _ in range(_ROUNDS_MAX):
         created = yield from one(
@@ -70,7 +72,7 @@ def _owner(data: bytes) -> int:
 
 
 def _begin_controllership() -> Procedure[Race]:
-    """The epoch goes up; who is overtaken in that has been overtaken as a controller."""
+    """Increment the epoch. A broker that fails in that has been replaced as a controller."""
     for _ in range(_ROUNDS_MAX):
         found = yield from one(GetData(path=paths.CONTROLLER_EPOCH))
         if not isinstance(found, Data):

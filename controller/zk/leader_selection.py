@@ -1,7 +1,8 @@
-"""Who leads a partition: the rules of `controller.metadata.election`, asked as the designs ask.
+"""Who leads a partition: the rules of `controller.metadata.election`, as the ZooKeeper designs ask
+them.
 
-Every change that the controller writes raises the leader epoch, also one of the ISR alone: brokers
-follow a command only if its epoch is newer (seed 000, potential optimization 1).
+Every change that the controller writes raises the leader epoch, also a change of the ISR alone:
+brokers follow a command only if its epoch is newer (seed 000, potential optimization 1).
 
 Source: seed 000, A.3.2 and B.1.1; seed 001, the leader selectors; seed 004, failover.
 """
@@ -47,7 +48,7 @@ def initial(replicas: tuple[int, ...], live: Collection[int]) -> PartitionState 
 def reassigned(
     state: PartitionState, target: tuple[int, ...], live: Collection[int]
 ) -> PartitionState:
-    """On its new replicas, all of which are in sync; led by its leader if that is one of them."""
+    """The state on the new replicas, all in sync; the leader stays if it is one of them."""
     isr = tuple(replica for replica in target if replica in state.isr)
     eligible = [replica for replica in isr if replica in live]
     leader = state.leader if state.leader in eligible else next(iter(eligible), -1)

@@ -1,25 +1,23 @@
-"""The administrators' paths of seed 000: a node for each partition, below one for its topic.
+"""The reassignment agent of `zk-v3`, and the nodes of single partitions that administrators write.
 
-The reassignment agent of `zk-v3`: it wakes when it is told, and every 30 s, and looks.
-
-It sees that replicas have caught up only when it looks, since a leader tells nobody of its ISR. A
-reassignment is done when the ISR is exactly the old replicas and the new ones: one that has died
-stops it for as long as it is dead.
+The agent wakes when a node changes, and every 30 s, and looks. Only then does it see that replicas
+have caught up, since a leader tells nobody of its ISR. A reassignment is done when the ISR is
+exactly the old replicas and the new ones: a replica that has died stops it for as long as it is
+dead.
 
 Beyond the document's text: where the leader is not among the new replicas, one of them is elected
 in the same write, and all of them are told; F.3.2 says neither.
 
-Source: seed 000, F.
+Source: seed 000, F; the paths are those that it has "created by admin".
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from controller.metadata.partitions import PartitionState
 from controller.zk import leader_selection
 from controller.zk.commands import Batch
-from controller.zk.controller_context import Context, Move
+from controller.zk.controller_context import Context, Move, Periodic
 from controller.zk.zk_metadata import decoded, partitions_under, read_all, read_states
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -29,17 +27,20 @@ from wire.zk.designs import Design
 from wire.zk.session import ANY_VERSION, Delete, Error, Failed, GetData, SetData
 from wire.zk.znodes import ReplicaList, TopicAssignment
 
-__all__ = ["Listed", "ReassignmentAgent", "Stage", "read_replicas", "remove", "write_assignment"]
+__all__ = ["Listed", "ReassignmentAgent", "read_replicas", "remove", "write_assignment"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Listed:
-    replicas: tuple[int, ...]
-    version: int  # of the node that lists them
+    """What the node of a partition lists."""
+
+    replicas: tuple[int, ...]  # RAR, for the agent
+    version: int  # of the node
+    has_begun: bool = False  # the brokers of RAR were told
 
 
 def read_replicas(design: Design, root: str) -> Procedure[dict[TopicPartition, Listed]]:
-    """The partitions below `root`, with the replicas that each lists; not what cannot be read."""
+    """The partitions below `root` with the replicas that each lists, where it can be decoded."""
     named = yield from partitions_under(root)
     nodes = {of: paths.partition_under(root, of.topic, of.partition) for of in named}
     found = yield from read_all(design, nodes, ReplicaList.decode)
@@ -51,8 +52,10 @@ def read_replicas(design: Design, root: str) -> Procedure[dict[TopicPartition, L
 
 
 def remove(root: str, of: TopicPartition, version: int = ANY_VERSION) -> Procedure[bool]:
-    """The node of the partition, and that of its topic if it was the last. False: an administrator
-    has written there since it was read."""
+    """Delete the node of the partition, and that of its topic if it was the last one.
+
+    False: an administrator has written there since it was read.
+    """
     path = paths.partition_under(root, of.topic, of.partition)
     removed = yield from one(Delete(path=path, version=version))
     yield from one(Delete(path=f"{root}/{of.topic}"))
@@ -64,34 +67,22 @@ def write_assignment(topic: str, partitions: Mapping[int, tuple[int, ...]]) -> P
     yield from one(SetData(path=paths.topic(topic), data=data))
 
 
-class Stage(Enum):
-    INIT = "init"
-    IN_PROGRESS = "in progress"
-
-
-@dataclass(slots=True, kw_only=True)
-class Reassigned:
-    target: tuple[int, ...]  # RAR
-    version: int  # of its node
-    stage: Stage = Stage.INIT
-
-
 class ReassignmentAgent:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._reassigned: dict[TopicPartition, Reassigned] = {}
-        self._next_wake_ms: int | None = None
+        self._reassigned: dict[TopicPartition, Listed] = {}
+        wake_ms = context.config.agent_wake_ms
+        self._waking = Periodic(context, wake_ms, "agent wakes", self.on_wakeup)
 
     def target(self, of: TopicPartition) -> tuple[int, ...]:
         known = self._reassigned.get(of)
-        return () if known is None else known.target
+        return () if known is None else known.replicas
 
     def read(self) -> Procedure[None]:
-        """add_reassigned_partitions() of all that the path names."""
+        """add_reassigned_partitions() for all partitions below the path."""
         found = yield from read_replicas(self._context.design, paths.PARTITIONS_REASSIGNED)
         for of, listed in found.items():
-            new = Reassigned(target=listed.replicas, version=listed.version)
-            self._reassigned.setdefault(of, new)
+            self._reassigned.setdefault(of, listed)
         self._show()
 
     def on_partitions_reassigned(self) -> Procedure[None]:
@@ -107,24 +98,24 @@ class ReassignmentAgent:
             self._context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
             if of.partition not in self._context.assignments.get(of.topic, {}):
                 yield from self._forget(of)
-            elif reassigned.stage is Stage.INIT:
+            elif not reassigned.has_begun:
                 yield from self._begin(of, reassigned)
             else:
                 yield from self._end_if_caught_up(of, reassigned)
 
-    def _begin(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
-        """The brokers of RAR start to fetch, as any follower does."""
+    def _begin(self, of: TopicPartition, reassigned: Listed) -> Procedure[None]:
+        """Have the brokers of RAR fetch, as any follower does."""
         context = self._context
         states = yield from read_states(context.design, context.assignments, [of])
         if of not in states:
             return
         batch = Batch()
-        batch.tell(reassigned.target, of, states[of])
+        batch.tell(reassigned.replicas, of, states[of])
         context.tell(batch)
-        reassigned.stage = Stage.IN_PROGRESS
+        reassigned.has_begun = True
 
-    def _end_if_caught_up(self, of: TopicPartition, reassigned: Reassigned) -> Procedure[None]:
-        context, target = self._context, reassigned.target
+    def _end_if_caught_up(self, of: TopicPartition, reassigned: Listed) -> Procedure[None]:
+        context, target = self._context, reassigned.replicas
         old = context.replicas(of)
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -147,39 +138,29 @@ class ReassignmentAgent:
         yield from self._forget(of)
 
     def _show(self) -> None:
-        """For administrators who ask what is under way."""
+        """Show the moves to clients that ask for them."""
         context = self._context
         context.moves = {
-            of: Move(original=context.replicas(of), target=each.target)
+            of: Move(original=context.replicas(of), target=each.replicas)
             for of, each in self._reassigned.items()
             if context.replicas(of)
         }
 
     def _forget(self, of: TopicPartition) -> Procedure[None]:
-        """What an administrator has written there meanwhile is begun next. A node that he has taken
-        away and created again may have the version that was read."""
+        """A reassignment that an administrator has written there meanwhile begins next. A node that
+        was deleted and created again may have the version that was read."""
         ended, root = self._reassigned.pop(of), paths.PARTITIONS_REASSIGNED
         self._show()
         found = yield from one(GetData(path=paths.partition_under(root, of.topic, of.partition)))
         listed = decoded(found, ReplicaList.decode)
-        is_another = listed is not None and listed.replicas != ended.target
+        is_another = listed is not None and listed.replicas != ended.replicas
         if is_another or not (yield from remove(root, of, ended.version)):
             self._context.procedures.submit(
                 "on_partitions_reassigned", self.on_partitions_reassigned
             )
 
-    # --- time
-
     def tick(self, now_ms: int) -> None:
-        if not self._reassigned:
-            self._next_wake_ms = None
-        elif self._next_wake_ms is None:
-            self._next_wake_ms = now_ms + self._context.config.agent_wake_ms
-        elif now_ms >= self._next_wake_ms:
-            self._next_wake_ms = now_ms + self._context.config.agent_wake_ms
-            self._context.procedures.submit("agent wakes", self.on_wakeup)
+        self._waking.tick(now_ms, is_wanted=bool(self._reassigned))
 
     def deadline_ms(self) -> int | None:
-        if self._reassigned and self._next_wake_ms is None:
-            return self._context.now_ms
-        return self._next_wake_ms
+        return self._waking.deadline_ms(is_wanted=bool(self._reassigned))

@@ -52,7 +52,7 @@ class RedesignDuties:
     # --- controller leader election -----------------------------------------------------------
 
     def take_over(self) -> Procedure[None]:
-        """Register watches, load what there is, go on with what was under way, tell everybody."""
+        """Leave watches, read the cluster, resume what was under way, and tell the brokers."""
         context = self._context
         yield from context.read_live_brokers()
         self._dealt_with = self._lives()
@@ -81,8 +81,8 @@ class RedesignDuties:
         ]
 
     def _tell_everything(self, broker_ids: Iterable[int]) -> None:
-        """What they have to hold, and nothing else: who was away while a partition moved from it,
-        or a move to it was cancelled, has the log still."""
+        """Tell brokers all that they have to hold. A broker that was away while a partition moved
+        from it, or while a move to it was cancelled, still has the log."""
         context, batch = self._context, Batch(is_full=True, is_init=True)
         asked = set(broker_ids)
         for broker_id in asked:
@@ -97,8 +97,8 @@ class RedesignDuties:
     # --- broker join, broker failure ----------------------------------------------------------
 
     def brokers_changed(self) -> Procedure[None]:
-        """A broker that left and came back between two looks is both, by its generation; where the
-        design knows none, it was never away."""
+        """A broker that left and came back between two reads has failed and joined, by its
+        generation; a design without generations does not notice it."""
         before = self._dealt_with
         yield from self._context.read_live_brokers()
         after = self._lives()
@@ -164,7 +164,7 @@ class RedesignDuties:
         self._unborn.clear()
 
     def assignment_changed(self, topic: str) -> Procedure[None]:
-        """Partition expansion; what the controller has written itself is known already."""
+        """Partition expansion. What the controller has written itself is known already."""
         context = self._context
         found = yield from read_assignments(context.design, [topic], watch=True)
         if topic not in found or topic not in context.assignments or topic in context.deleting:
@@ -182,7 +182,8 @@ class RedesignDuties:
     # --- what leaders tell, and brokers that leave --------------------------------------------
 
     def isr_changed(self) -> Procedure[None]:
-        """/isr_change_notification: read again what leaders have written, and tell everybody."""
+        """/isr_change_notification: read the ISRs that leaders have written, and tell all
+        brokers."""
         context = self._context
         names = yield from children(paths.ISR_CHANGES, watch=True)
         notes = [f"{paths.ISR_CHANGES}/{name}" for name in names]

@@ -71,7 +71,7 @@ _State = TypeVar("_State", bound=Enum)
 
 
 class StateMachine(Generic[_Key, _State]):
-    """The stage of everything of one kind; what is not listed does not exist."""
+    """The state of each item of one kind; an item that is not listed does not exist."""
 
     def __init__(self, nothing: _State, transitions: Mapping[_State, tuple[_State, ...]]) -> None:
         self._nothing = nothing
@@ -82,7 +82,7 @@ class StateMachine(Generic[_Key, _State]):
         return self._stages.get(key, self._nothing)
 
     def begin(self, key: _Key, stage: _State) -> None:
-        """As a new controller finds it."""
+        """Set the state in which a new controller finds it."""
         self._stages[key] = stage
 
     def become(self, key: _Key, *stages: _State) -> None:
@@ -114,7 +114,7 @@ class StateMachines:
         )
 
     def begin(self) -> None:
-        """As a new controller finds things."""
+        """Set the states in which a new controller finds everything."""
         context = self._context
         for of in context.partitions():
             state = context.states.get(of)
@@ -159,7 +159,7 @@ class StateMachines:
     # --- partitions ---------------------------------------------------------------------------
 
     def create(self, partitions: list[TopicPartition]) -> Procedure[None]:
-        """New ones, whatever made them: a leader and an ISR, and their brokers hear of them."""
+        """Give new partitions a leader and an ISR, and tell their brokers."""
         for of in self.partitions.among(partitions, PartitionStage.NON_EXISTENT):
             self.partitions.become(of, PartitionStage.NEW)
             for broker_id in self._context.replicas(of):
@@ -196,9 +196,9 @@ class StateMachines:
         without: Iterable[int] = (),
         is_orderly: bool = False,
     ) -> Procedure[None]:
-        """Leaders and ISRs as the live brokers allow, `without` some of them.
+        """Elect leaders and ISRs as the live brokers allow, `without` some of them.
 
-        An orderly shutdown leaves with its broker what nobody else can lead.
+        A broker in an orderly shutdown keeps the partitions that nobody else can lead.
         """
         context = self._context
         live = context.live.keys() - set(without)
@@ -236,7 +236,7 @@ class StateMachines:
         return written
 
     def tell(self, partitions: Iterable[TopicPartition]) -> None:
-        """Their replicas, and everybody as metadata, how they stand."""
+        """Send the states to the replicas and, as metadata, to all brokers."""
         context = self._context
         states = {of: context.states[of] for of in partitions if of in context.states}
         batch = Batch(metadata=states)
@@ -247,7 +247,7 @@ class StateMachines:
         context.tell(batch)
 
     def forget(self, topic: str) -> None:
-        """It is gone, and with it what is known of it."""
+        """The topic is gone: forget its partitions."""
         context = self._context
         for of in list(context.partitions([topic])):
             context.states.pop(of, None)

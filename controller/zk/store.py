@@ -1,17 +1,19 @@
 """Leader and ISR of partitions in ZooKeeper: read, decided, written conditionally, read again.
 
 A write holds only at the version that was read: if the leader has changed its ISR in between, the
-decision is made anew on what it wrote. One partition after the other or all together, alone or many
-in a transaction, with or without the guard of the controller's epoch: that is the design's.
+decision is made again on what it wrote. The design says whether partitions are written one after
+another or all together, alone or many in a transaction, with or without the guard of the
+controller's epoch.
 
 A transaction is done whole or not at all. When one of its writes fails, each is tried by itself:
 partitions do not fail together.
 
-Where nobody but the controller writes these nodes it decides on what it knows, and reads only after
-a write that failed (KAFKA-8585).
+Where only the controller writes these nodes it decides on what it knows, and reads only after a
+write that failed (KAFKA-8585).
 
-A write whose answer was lost may have been done. Whoever asks again finds what was wanted, has
-nothing to decide, and would tell nobody: what stands there as it was last tried counts as written.
+A write whose answer was lost may have been done. The next attempt finds what was wanted, has
+nothing to decide, and would tell nobody. So a state that is found as it was last tried counts as
+written.
 
 Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere"; KIP-497 (seed 003).
 """
@@ -25,34 +27,21 @@ from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_metadata import Assignments, States, calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes
+from wire.zk import session as zk
+from wire.zk.accounting import batches
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter
-from wire.zk.request_costs import batches
-from wire.zk.session import (
-    Check,
-    Committed,
-    Create,
-    Created,
-    Error,
-    Failed,
-    Multi,
-    Operation,
-    Result,
-    SetData,
-    Write,
-    Written,
-)
 
 __all__ = ["Decide", "StateStore"]
 
 Decide = Callable[[TopicPartition, PartitionState | None], PartitionState | None]
-_CHANGED = (Error.BAD_VERSION, Error.NODE_EXISTS)
+_CHANGED = (zk.Error.BAD_VERSION, zk.Error.NODE_EXISTS)
 _MULTI_MAX = 100  # writes of a transaction: beyond, seed 001's appendix gains little
 _ROUNDS_MAX = 100  # a leader that changes its ISR between every read and write has gone mad
 
 
 class StateStore:
-    """What one controller writes, while it is in `controllership`."""
+    """The writes of one controller in its `controllership`."""
 
     def __init__(
         self, design: Design, controllership: Controllership, milestones: ProcedureMilestones
@@ -69,10 +58,10 @@ class StateStore:
         decide: Decide,
         known: States | None = None,
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
-        """Write what `decide` makes of each partition's state; what was written, as it stands.
+        """Write what `decide` makes of each partition's state; returns the states as written.
 
-        It is given None for a partition that has no state yet, and gives None to leave one alone.
-        `known` is what the controller last read or wrote.
+        `decide` gets None for a partition without a state, and returns None to leave one alone.
+        `known` holds the states that the controller last read or wrote.
         """
         written: dict[TopicPartition, PartitionState] = {}
         decided: dict[TopicPartition, None] = {}
@@ -105,12 +94,12 @@ class StateStore:
         return written
 
     def _knows(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Is what was last read or written still true, as far as we can tell?"""
+        """May we rely on the states that were last read or written?"""
         writes_alone = self._design.isr_writer is IsrWriter.CONTROLLER
         return writes_alone and self._tried.keys().isdisjoint(partitions)
 
     def _groups(self, asked: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-        """All of them together, or each by itself."""
+        """All partitions together, or each by itself."""
         if self._design.pipelines_writes:
             yield asked
         else:
@@ -121,7 +110,8 @@ class StateStore:
         wanted: Mapping[TopicPartition, PartitionState],
         found: Mapping[TopicPartition, PartitionState],
     ) -> Procedure[tuple[dict[TopicPartition, PartitionState], list[TopicPartition]]]:
-        """What succeeded, and what has changed since it was read. What has gone is neither."""
+        """The states that were written, and the partitions that have changed since they were read.
+        A partition that is gone is in neither."""
         new = [of for of in wanted if of not in found]
         yield from self._all_done(self._parents(new))
         order = list(wanted)
@@ -130,27 +120,27 @@ class StateStore:
         )
         done, changed = {}, []
         for of, result in zip(order, results, strict=True):
-            if isinstance(result, Written):
+            if isinstance(result, zk.Written):
                 done[of] = replace(wanted[of], partition_epoch=result.stat.version)
-            elif isinstance(result, Created):
+            elif isinstance(result, zk.Created):
                 done[of] = replace(wanted[of], partition_epoch=0)
-            elif isinstance(result, Failed) and result.error in _CHANGED:
+            elif isinstance(result, zk.Failed) and result.error in _CHANGED:
                 changed.append(of)
         return done, changed
 
-    def _parents(self, partitions: Iterable[TopicPartition]) -> list[Write]:
-        """Above the new state nodes, below their topics'. They may be there already."""
+    def _parents(self, partitions: Iterable[TopicPartition]) -> list[zk.Write]:
+        """The nodes between new state nodes and those of their topics. They may exist."""
         missing = dict.fromkeys(
             path
             for of in partitions
             for path in paths.parents(state_path(self._design, of))
             if path.startswith(paths.topic(of.topic) + "/")
         )
-        return [Create(path=path) for path in missing]
+        return [zk.Create(path=path) for path in missing]
 
     def _operation(
         self, of: TopicPartition, state: PartitionState, exists: bool
-    ) -> SetData | Create:
+    ) -> zk.SetData | zk.Create:
         path = state_path(self._design, of)
         data = znodes.PartitionState(
             leader=state.leader,
@@ -159,47 +149,47 @@ class StateStore:
             controller_epoch=self._controllership.epoch,
         ).encode()
         if exists:
-            return SetData(path=path, data=data, version=state.partition_epoch)
-        return Create(path=path, data=data)
+            return zk.SetData(path=path, data=data, version=state.partition_epoch)
+        return zk.Create(path=path, data=data)
 
     # --- how they are made --------------------------------------------------------------------
 
-    def _all_done(self, writes: Sequence[Write]) -> Procedure[list[Result]]:
+    def _all_done(self, writes: Sequence[zk.Write]) -> Procedure[list[zk.Result]]:
         """One result for each write."""
         count_max = _MULTI_MAX if self._design.writes_in_batches else 1
         groups = list(batches(writes, count_max=count_max))
-        results: list[Result] = []
+        results: list[zk.Result] = []
         for group, result in zip(groups, (yield from self._committed(groups)), strict=True):
-            if isinstance(result, Committed):
+            if isinstance(result, zk.Committed):
                 results += result.results[-len(group) :]
             elif len(group) == 1 or self._controllership.is_lost:
                 results += [result] * len(group)
             else:
                 for alone in (yield from self._committed([(write,) for write in group])):
-                    results += alone.results[-1:] if isinstance(alone, Committed) else [alone]
+                    results += alone.results[-1:] if isinstance(alone, zk.Committed) else [alone]
         return results
 
-    def _committed(self, groups: Iterable[tuple[Write, ...]]) -> Procedure[list[Result]]:
-        """With the guard, they are done only as long as nobody else has become the controller."""
+    def _committed(self, groups: Iterable[tuple[zk.Write, ...]]) -> Procedure[list[zk.Result]]:
+        """With the guard, the writes hold only while nobody else has become the controller."""
         guards = self._design.guards_writes
-        guard = Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
+        guard = zk.Check(path=paths.CONTROLLER_EPOCH, version=self._controllership.epoch_zk_version)
         results = yield from calls(
             self._design,
             (
                 _alone(*group)
                 if len(group) == 1 and not guards
-                else Multi(writes=(guard, *group) if guards else group)
+                else zk.Multi(writes=(guard, *group) if guards else group)
                 for group in groups
             ),
         )
         for result in results:
-            if guards and isinstance(result, Failed) and result.index == 0:
-                self._controllership.is_lost |= result.error is Error.BAD_VERSION
+            if guards and isinstance(result, zk.Failed) and result.index == 0:
+                self._controllership.is_lost |= result.error is zk.Error.BAD_VERSION
         return results
 
 
-def _alone(write: Write) -> Operation:
-    assert not isinstance(write, Check), "it writes nothing"
+def _alone(write: zk.Write) -> zk.Operation:
+    assert not isinstance(write, zk.Check), "it writes nothing"
     return write
 
 
@@ -214,7 +204,7 @@ def _is_same(found: PartitionState, tried: PartitionState | None) -> bool:
 def _as_assigned(
     known: States, assignments: Assignments, asked: Iterable[TopicPartition]
 ) -> dict[TopicPartition, PartitionState]:
-    """With the replicas of today: a reassignment may have changed them."""
+    """The known states with the present replicas, which a reassignment may have changed."""
     return {
         of: replace(
             known[of],

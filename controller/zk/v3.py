@@ -156,7 +156,7 @@ class V3Duties:
         context.tell(batch)
 
     def _stop(self, set_p: Iterable[TopicPartition]) -> None:
-        """StopReplica, which takes the log too, wherever there may be a replica."""
+        """Send StopReplica, which removes the log, wherever a replica may be."""
         context = self._context
         batch = Batch()
         for of in set_p:
@@ -222,7 +222,7 @@ class V3Duties:
             submit("on_partitions_remove", self.on_partitions_remove)
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
-        """Clean elections only: what nobody else may lead stays with the broker, and is told."""
+        """Elect cleanly only: the broker keeps what nobody else may lead, and is told so."""
         context = self._context
         body = request.body
         assert isinstance(body, ControlledShutdownRequest), body
@@ -237,7 +237,7 @@ class V3Duties:
         raise AssertionError("leaders write their ISR themselves")
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        """Nothing follows from it: a command that is lost stays lost."""
+        """A command that is lost stays lost."""
 
     def tick(self, now_ms: int) -> None:
         self._agent.tick(now_ms)

@@ -1,13 +1,13 @@
 """ZkController: every broker's chance to be the controller, as a core beside the broker.
 
-Decides when to stand for it, and what becomes of it with the session; what is done in it are
-the design's `Duties`. All of it runs in procedures, one after another.
+Decides when to run for controller, and what becomes of the controllership with the session. What is
+done in it are the design's `Duties`. All of it runs in procedures, one after another.
 
-How the session is heard (`Design.hears_session_at_once`):
+How the end of a session is heard (`Design.hears_session_at_once`):
 
-- at once: while the session is cut off nothing is begun or sent; when it has expired the
-  controllership is over at that moment, and with it all that was to be done in it (seed 001).
-- behind what is queued: the controllership ends when its turn comes. What came before it is still
+- At once: while the session is disconnected nothing is begun or sent. When it has expired the
+  controllership ends at that moment, and with it all that was to be done in it (seed 001).
+- Behind what is queued: the controllership ends when its turn comes. Earlier events are still
   written, in a session that begins meanwhile: ZkClient's manner, and KAFKA-3083.
 """
 
@@ -62,7 +62,7 @@ class ZkController:
     def __init__(
         self, config: ZkControllerConfig, rules: ControllerConfig, session: Session, random: Random
     ) -> None:
-        """`rules` are what requests of administrators are held to, in both modes."""
+        """`rules` apply to requests of administrators, in both modes."""
         self.config = config
         self.controller_id = NO_CONTROLLER  # as last read
         self._session = session
@@ -83,7 +83,7 @@ class ZkController:
 
     @property
     def context(self) -> Context | None:
-        """For those who look on; None while another is the controller."""
+        """For observers; None while another broker is the controller."""
         return self._context
 
     @property
@@ -155,7 +155,7 @@ class ZkController:
             self._duties.watch_fired(path)
 
     def _elect(self) -> Procedure[None]:
-        """The node has gone or changed, or the session is new: whatever we were is over."""
+        """The node is gone or changed, or the session is new: our controllership has ended."""
         self._resign()
         self._milestones.go_on(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
         yield from ensure_roots(self.config.design)
@@ -247,7 +247,7 @@ class ZkController:
         self._procedures.submit(f"request {request.token}", run)
 
     def _refuse_asked(self) -> None:
-        """What was dropped with the controllership: who asks again finds the next controller."""
+        """Refuse requests that were dropped with the controllership; clients find the next one."""
         asked, self._asked = self._asked, {}
         for request in asked.values():
             self._refuse(request)

@@ -23,14 +23,7 @@ from controller.metadata.image import BrokerImage, MetadataImage, ResourceType
 from controller.metadata.partition_records import record_of
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one, one_by_one
-from wire.metadata_records import (
-    BrokerEndpoint,
-    ConfigRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
+from wire import metadata_records as records
 from wire.zk import paths, znodes
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout
@@ -114,7 +107,7 @@ def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPa
 def read_all(
     design: Design, nodes: Mapping[_Key, str], decode: Callable[[bytes], _T], *, watch: bool = False
 ) -> Procedure[dict[_Key, tuple[_T, Stat]]]:
-    """What lies at the paths of `nodes`, where it can be decoded."""
+    """The decoded data at the paths of `nodes`, where it can be decoded."""
     results = yield from calls(design, (GetData(path=at, watch=watch) for at in nodes.values()))
     return {
         key: (value, result.stat)
@@ -147,7 +140,7 @@ def read_brokers(design: Design, *, watch: bool = False) -> Procedure[dict[int, 
 
 
 def _listeners(registration: BrokerRegistration) -> tuple[ListenerAddress, ...]:
-    """Of version 1, which has no endpoints, the one address is that of PLAINTEXT."""
+    """Version 1 has no endpoints: its one address is that of PLAINTEXT."""
     if not registration.endpoints:
         return (
             ListenerAddress(listener="PLAINTEXT", host=registration.host, port=registration.port),
@@ -215,7 +208,7 @@ def read_states(
 def _read_replica_states(
     assignments: Assignments, asked: tuple[TopicPartition, ...]
 ) -> Procedure[dict[TopicPartition, PartitionState]]:
-    """Where leader, ISR and replicas are nodes of their own; the assignment of a topic's node is
+    """Leader, ISR and replicas are nodes of their own here; the assignment in a topic's node is
     that of its creation."""
     found = yield from all_at_once(
         GetData(path=path(of.topic, of.partition))
@@ -247,7 +240,7 @@ def _read_replica_states(
 def read_configs(
     design: Design, kind: ResourceType, names: Iterable[str]
 ) -> Procedure[dict[tuple[int, str], Mapping[str, str]]]:
-    """What was set for the resources of a kind among `names`, as far as anything was."""
+    """The configs of the resources of a kind among `names`, where there are any."""
     nodes = {
         (int(kind), name): paths.config(ENTITIES[kind], name or DEFAULT_ENTITY) for name in names
     }
@@ -274,7 +267,7 @@ class ClusterUpdate:
 
 
 def updated(image: MetadataImage, news: ClusterUpdate) -> tuple[MetadataImage, MetadataDelta]:
-    """The image with the news in it, and what changed by that."""
+    """The image with the news in it, and the delta."""
     changes = tuple(_changes(image, news))
     offset = image.at.offset
     batch = CommittedBatch(
@@ -299,10 +292,10 @@ def _changes(image: MetadataImage, news: ClusterUpdate) -> Iterator[Change]:
 def _broker_changes(image: MetadataImage, live: Mapping[int, LiveBroker]) -> Iterator[Change]:
     for broker_id, known in sorted(image.brokers.items()):
         if broker_id not in live:
-            yield UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=known.epoch)
+            yield records.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=known.epoch)
     for broker_id, broker in sorted(live.items()):
         if not _is_known(image.brokers.get(broker_id), broker):
-            yield RegisterBrokerRecord(
+            yield records.RegisterBrokerRecord(
                 broker_id=broker_id,
                 incarnation_id=UUID(int=max(broker.generation, 0)),
                 broker_epoch=broker.generation,
@@ -322,9 +315,11 @@ def _is_known(known: BrokerImage | None, broker: LiveBroker) -> bool:
     )
 
 
-def _end_points(broker: LiveBroker) -> tuple[BrokerEndpoint, ...]:
+def _end_points(broker: LiveBroker) -> tuple[records.BrokerEndpoint, ...]:
     return tuple(
-        BrokerEndpoint(name=each.listener, host=each.host, port=each.port, security_protocol=0)
+        records.BrokerEndpoint(
+            name=each.listener, host=each.host, port=each.port, security_protocol=0
+        )
         for each in broker.listeners
     )
 
@@ -335,7 +330,7 @@ def _topic_changes(image: MetadataImage, news: ClusterUpdate) -> Iterator[Change
         gone |= image.topics.by_name.keys() - set(news.topics)
     known = set(image.topics.by_name)
     for name in sorted(gone & known):
-        yield RemoveTopicRecord(topic_id=topic_id_of(name))
+        yield records.RemoveTopicRecord(topic_id=topic_id_of(name))
     known -= gone
     for of, state in sorted(news.partitions.items(), key=lambda item: item[0]):
         if of.topic in gone:
@@ -343,7 +338,7 @@ def _topic_changes(image: MetadataImage, news: ClusterUpdate) -> Iterator[Change
         topic_id = topic_id_of(of.topic)
         if of.topic not in known:
             known.add(of.topic)
-            yield TopicRecord(name=of.topic, topic_id=topic_id)
+            yield records.TopicRecord(name=of.topic, topic_id=topic_id)
         before = image.partition(topic_id, of.partition)
         if before != state:
             yield record_of(topic_id, of.partition, state)
@@ -357,6 +352,6 @@ def _config_changes(
     before = image.config(kind, name)
     for key in sorted(before.keys() | config.keys()):
         if before.get(key) != config.get(key):
-            yield ConfigRecord(
+            yield records.ConfigRecord(
                 resource_type=kind, resource_name=name, name=key, value=config.get(key)
             )

@@ -1,12 +1,12 @@
 """Reassignment in `zk-redesign`: the replica set expands, waits, and contracts.
 
-Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. When
-all new ones are in sync, which the controller sees by watching the partition's state, leadership
-goes to one of them if it must, the others are stopped, and the assignment is the new replicas.
+Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. The
+controller watches the partition's state until all new replicas are in sync. Then leadership moves
+to one of them if it must, the other replicas are stopped, and the assignment is the new replicas.
 
-A node that is written anew while partitions move redirects them; to where they were, it cancels.
-Which replicas are new stands in the topic's node, as Apache Kafka writes it from 2.4 on, so that
-the next controller knows as well.
+If the node is written again while partitions move, they are redirected; if it names their former
+replicas, the move is cancelled. The topic's node names the new replicas, as Apache Kafka writes it
+from 2.4 on, so that the next controller knows them as well.
 
 Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
 the order of steps.
@@ -45,7 +45,7 @@ class Reassigner:
         self._node_version = _NO_NODE
 
     def asked(self) -> Procedure[None]:
-        """What the administrator's node says now."""
+        """Read what the administrator's node asks for, and begin it."""
         context = self._context
         yield from one(Exists(path=paths.REASSIGN_PARTITIONS, watch=True))
         found = yield from one(GetData(path=paths.REASSIGN_PARTITIONS))
@@ -72,15 +72,15 @@ class Reassigner:
         yield from self._write_what_is_left()
 
     def _original(self, of: TopicPartition) -> Procedure[tuple[int, ...]]:
-        """An earlier controller may have begun."""
+        """The replicas before the move, which an earlier controller may have begun."""
         found = yield from one(GetData(path=paths.topic(of.topic)))
         assignment = decoded(found, TopicAssignment.decode)
         adding = () if assignment is None else assignment.adding.get(of.partition, ())
         return tuple(each for each in self._context.replicas(of) if each not in adding)
 
     def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
-        """What was added for the earlier target, and has no place in this one, goes first; unless
-        it alone is in sync: then it goes with the old replicas."""
+        """Replicas that were added for the earlier target and are not in this one are removed
+        first. If only such a replica is in sync, it goes with the old replicas."""
         context, move = self._context, self._context.moves[of]
         if target == move.target:
             if of not in self._told:
@@ -108,7 +108,7 @@ class Reassigner:
         self._told.add(of)
 
     def look(self) -> Procedure[None]:
-        """Which of those that are being moved are in sync by now?"""
+        """Complete the moves whose new replicas are in sync by now."""
         context = self._context
         if not context.moves and not self._is_node_old:
             return
@@ -169,7 +169,7 @@ class Reassigner:
     def _assign(
         self, of: TopicPartition, replicas: tuple[int, ...], *, ended: bool = False
     ) -> Procedure[None]:
-        """Written, then known: an event that begins anew must find what it has not written yet."""
+        """Write the assignment, then note it: an event that begins anew must find it unwritten."""
         context = self._context
         moves = {
             each.partition: move
@@ -194,7 +194,7 @@ class Reassigner:
         context.assignments[of.topic] = {**known, of.partition: replicas}
 
     def _write_what_is_left(self) -> Procedure[None]:
-        """At the version that was read: what somebody has written since is the next event."""
+        """At the version that was read: a later write by others is the next event."""
         path, moves = paths.REASSIGN_PARTITIONS, self._context.moves
         left = {(of.topic, of.partition): move.target for of, move in moves.items()}
         if self._node_version != _NO_NODE and left != self._listed:
@@ -208,5 +208,6 @@ class Reassigner:
 
 
 def _told_anew(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-    """The same leader and ISR in a new epoch: so all replicas, old and new, follow the command."""
+    """The same leader and ISR in a new epoch, so that all replicas, old and new, obey the
+    command."""
     return None if state is None else replace(state, leader_epoch=state.leader_epoch + 1)

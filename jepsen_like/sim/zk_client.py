@@ -13,7 +13,7 @@ from random import Random
 from jepsen_like.sim.zk_connection import Connection
 from jepsen_like.sim.zk_ensemble import Ensemble
 from jepsen_like.sim.zk_server import Server
-from wire.zk.request_costs import ZkCounts
+from wire.zk.accounting import ZkCounts
 from wire.zk.session import (
     Error,
     Exists,

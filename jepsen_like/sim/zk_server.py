@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from jepsen_like.sim.zk_connection import Connection
 from jepsen_like.sim.zk_tree import Tree
-from wire.zk.request_costs import request_bytes
+from wire.zk.accounting import request_bytes
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Create,

@@ -1,9 +1,8 @@
-"""What a core asks of ZooKeeper and hears from it, beside `quorum.core.effects`.
+"""What a core asks of ZooKeeper and hears from it, beside `quorum.core.effects`, and how a driver
+performs it.
 
-Results and events come in the order in which they happened. What may be asked, and what is
-promised, is told in `wire.zk.session`.
-
-How a driver asks ZooKeeper what its core wants asked, and hears what comes of it.
+Results and events come in the order in which they happened. `wire.zk.session` says what may be
+asked, and what is promised.
 """
 
 from collections.abc import Callable

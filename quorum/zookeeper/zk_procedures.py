@@ -37,13 +37,12 @@ _WAITING_MAX = 10_000
 
 
 def one(operation: Operation) -> Procedure[Result]:
-    """A synchronous call."""
     (result,) = yield (operation,)
     return result
 
 
 def one_by_one(operations: Iterable[Operation]) -> Procedure[list[Result]]:
-    """Each after the answer to the one before it."""
+    """Each operation is asked after the answer to the one before it."""
     results: list[Result] = []
     for operation in operations:
         results += yield (operation,)
@@ -51,7 +50,7 @@ def one_by_one(operations: Iterable[Operation]) -> Procedure[list[Result]]:
 
 
 def all_at_once(operations: Iterable[Operation]) -> Procedure[list[Result]]:
-    """All in flight together."""
+    """All operations are in flight together."""
     asked = tuple(operations)
     return list((yield asked)) if asked else []
 

@@ -14,26 +14,6 @@ fewer (the rest have their defaults) or more (the rest are ignored). The API key
 from wire.errors import ErrorCode
 from wire.message import Message
 
-__all__ = [
-    "LEADER_DURING_DELETION",
-    "NO_EPOCH",
-    "AlterIsrRequest",
-    "AlterIsrResponse",
-    "ControlledShutdownRequest",
-    "ControlledShutdownResponse",
-    "LeaderAndIsr",
-    "LeaderAndIsrRequest",
-    "LeaderAndIsrResponse",
-    "ListenerAddress",
-    "LiveBroker",
-    "PartitionError",
-    "StopReplicaRequest",
-    "StopReplicaResponse",
-    "TopicPartition",
-    "UpdateMetadataRequest",
-    "UpdateMetadataResponse",
-]
-
 NO_EPOCH = -1  # of a design that does not send it
 LEADER_DURING_DELETION = -2  # in UpdateMetadata: the topic is being deleted
 

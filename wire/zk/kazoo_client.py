@@ -18,7 +18,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import KeeperState
 
-from wire.zk.request_costs import ZkCounts
+from wire.zk.accounting import ZkCounts
 from wire.zk.session import SessionChanged, SessionState
 
 __all__ = ["DISCONNECTED", "Answer", "NumberedClient"]
@@ -31,7 +31,7 @@ _log.setLevel(logging.ERROR)  # that connections come and go is told as events
 
 
 class Answer:
-    """kazoo gives its answer to it: once, and on whichever thread it has it."""
+    """What kazoo gives its answer to: once, and on whichever thread it has it."""
 
     __slots__ = ("_done",)
 

@@ -20,23 +20,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from wire.zk import session as zk
+from wire.zk.accounting import ZkCounts
 from wire.zk.kazoo_client import DISCONNECTED, Answer, NumberedClient
 from wire.zk.kazoo_requests import failure_of, request_of, result_of, watch_fired
 from wire.zk.paths import parents
-from wire.zk.request_costs import ZkCounts
-from wire.zk.session import (
-    Create,
-    Error,
-    Exists,
-    Failed,
-    GetChildren,
-    Operation,
-    Result,
-    SessionChanged,
-    SessionEvent,
-    SessionState,
-    WatchFired,
-)
 from wire.zk.watches import Watches
 
 __all__ = ["KazooSession"]
@@ -46,10 +34,10 @@ _IN_FLIGHT_MAX = 200  # less than the bytes that the socket of kazoo's thread ho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    operation: Operation
+    operation: zk.Operation
     root: str
     connection: int  # that the asker has heard of
-    done: Callable[[Result], None]
+    done: Callable[[zk.Result], None]
 
 
 class KazooSession:
@@ -60,7 +48,7 @@ class KazooSession:
     """
 
     def __init__(
-        self, connect: str, *, timeout_ms: int, hear: Callable[[SessionEvent], None]
+        self, connect: str, *, timeout_ms: int, hear: Callable[[zk.SessionEvent], None]
     ) -> None:
         hosts, slash, root = connect.partition("/")
         self._root = (slash + root).rstrip("/")
@@ -70,7 +58,7 @@ class KazooSession:
             hosts, timeout_ms=timeout_ms, changed=self._changed, counts=self._counts
         )
         self._watches = Watches()
-        self._state = SessionState.NOT_CONNECTED
+        self._state = zk.SessionState.NOT_CONNECTED
         self._session_id = 0
         self._connection = DISCONNECTED  # that has been heard of
         self._waiting: deque[_Asked] = deque()
@@ -90,22 +78,24 @@ class KazooSession:
         self._is_closed = True
         await asyncio.to_thread(self._client.end)
 
-    def ask(self, operation: Operation, *, session_id: int, done: Callable[[Result], None]) -> None:
-        """Keeps the promises of `wire.zk.session.ZkClient`."""
-        if session_id == self._session_id and self._state is SessionState.CONNECTED:
+    def ask(
+        self, operation: zk.Operation, *, session_id: int, done: Callable[[zk.Result], None]
+    ) -> None:
+        """As `wire.zk.session.ZkClient` has it."""
+        if session_id == self._session_id and self._state is zk.SessionState.CONNECTED:
             self._ask(operation, self._root, partial(self._take_result, operation, done))
             return
-        is_of_this = session_id == self._session_id and self._state is SessionState.CONNECTING
-        error = Error.CONNECTION_LOSS if is_of_this else Error.SESSION_EXPIRED
-        self._arrive(partial(done, Failed(error=error)))
+        is_of_this = session_id == self._session_id and self._state is zk.SessionState.CONNECTING
+        error = zk.Error.CONNECTION_LOSS if is_of_this else zk.Error.SESSION_EXPIRED
+        self._arrive(partial(done, zk.Failed(error=error)))
 
     def counts(self) -> Mapping[str, int]:
-        """Returns what it has asked and heard since it began, under names that begin with `zk.`."""
+        """What it has asked and heard since it began, under names that begin with `zk.`."""
         return self._counts.describe(self._watches)
 
     # --- out ----------------------------------------------------------------------------
 
-    def _ask(self, operation: Operation, root: str, done: Callable[[Result], None]) -> None:
+    def _ask(self, operation: zk.Operation, root: str, done: Callable[[zk.Result], None]) -> None:
         asked = _Asked(operation=operation, root=root, connection=self._connection, done=done)
         self._waiting.append(asked)
         self._send()
@@ -136,7 +126,7 @@ class KazooSession:
         if fired is not None:
             self._arrive(partial(self._take_watch, fired))
 
-    def _changed(self, changed: SessionChanged, connection: int) -> None:
+    def _changed(self, changed: zk.SessionChanged, connection: int) -> None:
         self._arrive(partial(self._take_change, changed, connection))
 
     # --- in, on the loop ----------------------------------------------------------------
@@ -156,46 +146,46 @@ class KazooSession:
         self._send()
 
     def _take_result(
-        self, operation: Operation, done: Callable[[Result], None], result: Result
+        self, operation: zk.Operation, done: Callable[[zk.Result], None], result: zk.Result
     ) -> None:
         self._watches.note(operation, result)
         done(result)
 
-    def _take_watch(self, fired: WatchFired) -> None:
+    def _take_watch(self, fired: zk.WatchFired) -> None:
         if self._watches.fired(fired):  # who watches data and children hears of a deletion once
             self._hear(fired)
 
-    def _take_change(self, changed: SessionChanged, connection: int) -> None:
+    def _take_change(self, changed: zk.SessionChanged, connection: int) -> None:
         resumed = changed.session_id == self._session_id
         self._state, self._connection = changed.state, connection
         self._session_id = changed.session_id
         match changed.state:
-            case SessionState.CONNECTED if resumed:
+            case zk.SessionState.CONNECTED if resumed:
                 self._watch_again()
-            case SessionState.CONNECTED:
+            case zk.SessionState.CONNECTED:
                 self._create_root()
-            case SessionState.CLOSED:
+            case zk.SessionState.CLOSED:
                 self._session_id = 0
                 self._watches.clear()
         self._refuse_waiting()
         self._hear(changed)
 
     def _refuse_waiting(self) -> None:
-        """Refuses operations that were to go out on a connection that is no more."""
+        """Refuse requests that were to go out on a former connection."""
         old = [asked for asked in self._waiting if asked.connection != self._connection]
         self._waiting = deque(
             asked for asked in self._waiting if asked.connection == self._connection
         )
         for asked in old:
-            asked.done(Failed(error=Error.CONNECTION_LOSS))
+            asked.done(zk.Failed(error=zk.Error.CONNECTION_LOSS))
 
     def _watch_again(self) -> None:
-        """Reads before anybody else does: an event comes before the change that it tells of is
-        seen."""
+        """Leave the watches before anybody reads: an event comes before a result that shows its
+        change."""
         for read in self._watches.again():
             self._ask(read, self._root, partial(self._take_missed, read))
 
-    def _take_missed(self, read: Exists | GetChildren, result: Result) -> None:
+    def _take_missed(self, read: zk.Exists | zk.GetChildren, result: zk.Result) -> None:
         missed = self._watches.missed(read, result)
         if missed is not None:
             self._take_watch(missed)
@@ -203,8 +193,8 @@ class KazooSession:
     def _create_root(self) -> None:
         if self._root:
             for path in (*parents(self._root), self._root):
-                self._ask(Create(path=path), "", _ignore)
+                self._ask(zk.Create(path=path), "", _ignore)
 
 
-def _ignore(_result: Result) -> None:
+def _ignore(_result: zk.Result) -> None:
     """It exists, or whatever is asked next will fail."""

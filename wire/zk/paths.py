@@ -6,44 +6,6 @@ reconstructed. Seed 000 deletes `/brokers/partitions_reassigned/[topic-part]` in
 of V2, what it created lies in `/admin/partitions_reassigned`.
 """
 
-__all__ = [
-    "BROKER_IDS",
-    "CONFIG_CHANGES",
-    "CONTROLLER",
-    "CONTROLLER_EPOCH",
-    "DELETE_TOPICS",
-    "ISR_CHANGES",
-    "KAFKA_ROOTS",
-    "LATEST_PRODUCER_ID_BLOCK",
-    "PARTITIONS_ADD",
-    "PARTITIONS_REASSIGNED",
-    "PARTITIONS_REMOVE",
-    "PREFERRED_REPLICA_ELECTION",
-    "REASSIGN_PARTITIONS",
-    "STATE_QUEUES",
-    "TOPICS",
-    "V2_PARTITIONS_REASSIGNED",
-    "V2_ROOTS",
-    "V3_ROOTS",
-    "broker",
-    "config",
-    "config_changes_prefix",
-    "isr_changes_prefix",
-    "last_name",
-    "parent",
-    "parents",
-    "partition_isr",
-    "partition_leader",
-    "partition_leader_and_isr",
-    "partition_of",
-    "partition_replicas",
-    "partition_state",
-    "partition_under",
-    "state_queue",
-    "state_queue_prefix",
-    "topic",
-]
-
 # --- all designs ----------------------------------------------------------------------------
 
 BROKER_IDS = "/brokers/ids"

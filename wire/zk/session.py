@@ -32,41 +32,6 @@ from typing import Protocol
 
 from wire.message import Message
 
-__all__ = [
-    "ANY_VERSION",
-    "NEXT_STATES",
-    "REQUEST_BYTES_MAX",
-    "Check",
-    "Checked",
-    "Children",
-    "Committed",
-    "Create",
-    "Created",
-    "Data",
-    "Delete",
-    "Deleted",
-    "Error",
-    "Exists",
-    "Failed",
-    "Found",
-    "GetChildren",
-    "GetData",
-    "Multi",
-    "Operation",
-    "Result",
-    "Session",
-    "SessionChanged",
-    "SessionEvent",
-    "SessionState",
-    "SetData",
-    "Stat",
-    "WatchFired",
-    "WatchKind",
-    "Write",
-    "Written",
-    "ZkClient",
-]
-
 ANY_VERSION = -1
 REQUEST_BYTES_MAX = 0xFFFFF  # jute.maxbuffer's default; a larger request costs the connection
 

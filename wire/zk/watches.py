@@ -11,20 +11,7 @@ Source: ZooKeeper's DataTree.setWatches, its client's primeConnection.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wire.zk.session import (
-    Children,
-    Data,
-    Error,
-    Exists,
-    Failed,
-    Found,
-    GetChildren,
-    GetData,
-    Operation,
-    Result,
-    WatchFired,
-    WatchKind,
-)
+from wire.zk import session as zk
 
 __all__ = ["Watches"]
 
@@ -50,16 +37,18 @@ class Watches:
     def clear(self) -> None:
         self._seen.clear()
 
-    def note(self, operation: Operation, result: Result) -> None:
-        """Has the operation left a watch? A failed read leaves none, except `Exists` of no node."""
-        if isinstance(operation, GetData | Exists | GetChildren) and operation.watch:
+    def note(self, operation: zk.Operation, result: zk.Result) -> None:
+        """Has the operation left a watch? Failed reads leave none, but `Exists` where there is no
+        node.
+        """
+        if isinstance(operation, zk.GetData | zk.Exists | zk.GetChildren) and operation.watch:
             seen = _seen(result)
-            if seen is not None or (isinstance(operation, Exists) and _is_missing(result)):
+            if seen is not None or (isinstance(operation, zk.Exists) and _is_missing(result)):
                 place = _place(operation)
                 self.armed += place not in self._seen  # a watch that is there is not left twice
                 self._seen[place] = seen
 
-    def fired(self, event: WatchFired) -> bool:
+    def fired(self, event: zk.WatchFired) -> bool:
         """Was somebody waiting for this? Now nobody is."""
         places = [_Place(event.path, is_of_children) for is_of_children in _AFFECTED[event.kind]]
         waiting = [place for place in places if place in self._seen]
@@ -68,56 +57,56 @@ class Watches:
         self.told += bool(waiting)
         return bool(waiting)
 
-    def again(self) -> Iterable[Exists | GetChildren]:
+    def again(self) -> Iterable[zk.Exists | zk.GetChildren]:
         """The reads that leave every watch once more."""
         self.armed += len(self._seen)
         return [
-            GetChildren(path=place.path, watch=True)
+            zk.GetChildren(path=place.path, watch=True)
             if place.is_of_children
-            else Exists(path=place.path, watch=True)
+            else zk.Exists(path=place.path, watch=True)
             for place in self._seen
         ]
 
-    def missed(self, read: Exists | GetChildren, result: Result) -> WatchFired | None:
-        """Returns what the watch would have told; None if nothing changed, or nobody can know."""
+    def missed(self, read: zk.Exists | zk.GetChildren, result: zk.Result) -> zk.WatchFired | None:
+        """The event that the watch missed; None if nothing has changed, or nobody can know."""
         place = _place(read)
-        if place not in self._seen or (isinstance(result, Failed) and not _is_missing(result)):
+        if place not in self._seen or (isinstance(result, zk.Failed) and not _is_missing(result)):
             return None
         before, now = self._seen[place], _seen(result)
         if before == now:
             return None
         if now is None:
-            kind = WatchKind.DELETED
+            kind = zk.WatchKind.DELETED
         elif before is None:
-            kind = WatchKind.CREATED
+            kind = zk.WatchKind.CREATED
         elif place.is_of_children:
-            kind = WatchKind.CHILDREN_CHANGED
+            kind = zk.WatchKind.CHILDREN_CHANGED
         else:
-            kind = WatchKind.DATA_CHANGED
-        return WatchFired(path=read.path, kind=kind)
+            kind = zk.WatchKind.DATA_CHANGED
+        return zk.WatchFired(path=read.path, kind=kind)
 
 
 _AFFECTED = {
-    WatchKind.CREATED: (False,),
-    WatchKind.DATA_CHANGED: (False,),
-    WatchKind.CHILDREN_CHANGED: (True,),
-    WatchKind.DELETED: (False, True),
+    zk.WatchKind.CREATED: (False,),
+    zk.WatchKind.DATA_CHANGED: (False,),
+    zk.WatchKind.CHILDREN_CHANGED: (True,),
+    zk.WatchKind.DELETED: (False, True),
 }
 
 
-def _place(read: GetData | Exists | GetChildren) -> _Place:
-    return _Place(read.path, isinstance(read, GetChildren))
+def _place(read: zk.GetData | zk.Exists | zk.GetChildren) -> _Place:
+    return _Place(read.path, isinstance(read, zk.GetChildren))
 
 
-def _seen(result: Result) -> _Seen:
+def _seen(result: zk.Result) -> _Seen:
     match result:
-        case Data(stat=stat) | Found(stat=stat):
+        case zk.Data(stat=stat) | zk.Found(stat=stat):
             return stat.czxid, stat.mzxid
-        case Children(stat=stat):
+        case zk.Children(stat=stat):
             return stat.czxid, stat.pzxid
         case _:
             return None
 
 
-def _is_missing(result: Result) -> bool:
-    return isinstance(result, Failed) and result.error is Error.NO_NODE
+def _is_missing(result: zk.Result) -> bool:
+    return isinstance(result, zk.Failed) and result.error is zk.Error.NO_NODE

@@ -1,21 +1,16 @@
 """The payloads of ZooKeeper's nodes: values that encode and decode themselves.
 
-Compact JSON with a `version`, its keys in the order in which Apache Kafka 3.9 writes them; the
-epoch of the controller is a bare integer. Readers ignore keys that they do not know and take lower
-versions, as Kafka's do. A payload that cannot be read raises `InvalidZnode`.
+They are compact JSON with a `version`, the keys in the order in which Apache Kafka 3.9 writes them;
+the epoch of the controller is a bare integer. Readers ignore unknown keys and take lower versions,
+as Kafka's do. A payload that cannot be decoded raises `InvalidZnode`.
 
-Where the documents give no form (single partitions in `zk-v3`, all of `zk-v1` and `zk-v2`), it is
-ours, in the same manner: `wire.zk.znodes`.
-
-Source: seed 004, "Ha-related zookeeper structures"; nodes written by Apache Kafka 3.9.
-
-Payloads whose contents the documents give, but not their form, which is ours.
-
-`zk-v3`: the nodes of single partitions under `/admin`. `zk-v1` and `zk-v2`: leader,
+For some nodes the documents give the contents but not the form, which is then ours, in the same
+manner: the nodes of single partitions under `/admin` in `zk-v3`; in `zk-v1` and `zk-v2` the leader,
 ISR and replicas of a partition, and the state changes that a leader sends to a broker. `zk-v1` has
 no epochs: they are NO_EPOCH there, and not written.
 
-Source: seed 000, paths 5 and 6; seed 002; the place of the epoch of `zk-v2` is reconstructed.
+Source: seed 004, "Ha-related zookeeper structures"; nodes written by Apache Kafka 3.9; seed 000,
+paths 5 and 6; seed 002; the place of the epoch of `zk-v2` is reconstructed.
 """
 
 from collections.abc import Mapping
@@ -27,30 +22,6 @@ from msgspec import MsgspecError, convert, field, json, to_builtins
 
 from wire.message import Message
 from wire.primitives import ZERO_UUID, parse_uuid, uuid_text
-
-__all__ = [
-    "NO_EPOCH",
-    "NO_LEADER",
-    "BrokerRegistration",
-    "ClusterId",
-    "ConfigChange",
-    "ControllerOwner",
-    "EntityConfig",
-    "InvalidZnode",
-    "PartitionIsr",
-    "PartitionLeader",
-    "PartitionList",
-    "PartitionState",
-    "ProducerIdBlock",
-    "Reassignments",
-    "ReplicaList",
-    "StateChange",
-    "StateChangeKind",
-    "TopicAssignment",
-    "Znode",
-    "decode_epoch",
-    "encode_epoch",
-]
 
 TopicPartition = tuple[str, int]
 NO_LEADER = -1

@@ -1,9 +1,9 @@
 """Milestones of the replicas on one broker: how far they are with electing leaders.
 
-Decides nothing. What is told is that of a run, in which all leaders' nodes that have changed are
-looked at one after another: whom it found without a leader and why, where this broker stood and
-won, and how many replicas know their leader now. They are decided when the first stood, detected
-when the first watch of the run fired.
+Decides nothing. Milestones are those of a run, which looks one after another at all leaders' nodes
+that have changed: the partitions that it found without a leader and why, the elections in which
+this broker was a candidate and won, and the replicas that know their leader now. Partitions count
+as detected when the first watch of the run fired, and as decided when the first candidacy began.
 """
 
 from collections import Counter
@@ -21,8 +21,6 @@ _STOOD = "stood for a leader"
 
 
 class ElectionMilestones:
-    """Counts one run after the other."""
-
     def __init__(self, node_id: int, tell: Callable[[Trace], None]) -> None:
         self._node_id = node_id
         self._tell = tell
@@ -50,7 +48,7 @@ class ElectionMilestones:
         self._won[_cause(held)] += 1
 
     def finds_leader(self, held: Held) -> None:
-        """Another than `held` has."""
+        """The leader is another than `held` has."""
         self._known[_cause(held)] += 1
 
     def run_ended(self) -> None:

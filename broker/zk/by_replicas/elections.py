@@ -91,8 +91,6 @@ _RETRY_MS = 50
 
 
 class Roles(Protocol):
-    """What follows from an election."""
-
     def lead(self, held: Held, now_ms: int) -> None: ...
 
     def follow(self, held: Held, now_ms: int) -> None: ...
@@ -136,7 +134,7 @@ class Elections:
         return max(self._now_ms, self._procedures.now_ms)
 
     def look_soon(self, of: TopicPartition, now_ms: int) -> None:
-        """The leader's node has changed, or may have."""
+        """The leader's node may have changed."""
         self._now_ms = max(self._now_ms, now_ms)
         self._waiting.pop(of, None)
         self._milestones.watch_fired()
@@ -144,7 +142,7 @@ class Elections:
         self._procedures.submit("leader changes", self._on_leader_changes)
 
     def notified(self, of: TopicPartition, now_ms: int) -> None:
-        """By a watch."""
+        """A watch of the leader's node has fired."""
         self.counts["notified"] += 1
         self.look_soon(of, now_ms)
 
@@ -187,7 +185,7 @@ class Elections:
             yield from self._check_assignment(held)
 
     def _check_assignment(self, held: Held) -> Procedure[None]:
-        """Nobody tells a replica to close: it watches all that there is of its partition."""
+        """In `zk-v1` nobody tells a replica to close: it watches all nodes of its partition."""
         found = yield from self._nodes.isr(held.of, watch=True)
         if self._roles.leads(held.of):
             held.isr, held.isr_version = found.isr, found.version
@@ -224,7 +222,7 @@ class Elections:
         self._roles.follow(held, self.now_ms)
 
     def _elect(self, held: Held) -> Procedure[bool]:
-        """Is it worth looking again at once?"""
+        """Should the leader's node be read again at once?"""
         of = held.of
         held.replicas = yield from self._nodes.replicas(of)  # 3
         state = yield from self._nodes.isr(of)
@@ -260,7 +258,7 @@ class Elections:
                 assert_never(may)
 
     def _live(self, held: Held, state: FoundIsr) -> Procedure[Collection[int]]:
-        """Read only if it may make a difference."""
+        """Read the live brokers, if they can make a difference."""
         if state.isr and (held.replicas[0] == self._node_id or not self._settings.head_start_ms):
             return ()
         names = yield from children(paths.BROKER_IDS)

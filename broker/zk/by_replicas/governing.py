@@ -1,16 +1,16 @@
 """The state machine of a partition, which its leader runs alone: reassignment, balancing, removal.
 
-A partition is moved by whoever writes its new replicas (RAR) to
-`/brokers/partitions_reassigned/[topic]/[partition_id]`. Its leader has the new replicas start,
+An administrator moves a partition by writing its new replicas (RAR) to
+`/brokers/partitions_reassigned/[topic]/[partition_id]`. The leader has the new replicas start,
 waits until they have caught up, has the old ones close, waits until they no longer fetch, and
-switches over. An empty list removes the partition. With each leader the state machine begins anew,
-from what ZooKeeper says; so every step may be done twice.
+switches over. An empty list removes the partition. Every leader begins the state machine anew, from
+what ZooKeeper says, so every step may be done twice.
 
 The document's commit thread looks at all this after each request that it commits, and says that it
-may as well do so periodically: so it is here. What it does last, "stop this commit thread", is done
-first: while the leader's node goes, nobody commits.
+may as well do so periodically: so it is here. Its last step, "stop this commit thread", is done
+first: while the leader's node is being deleted, nobody commits.
 
-`zk-v1` has no queues: the replicas see for themselves what they have to be.
+`zk-v1` has no queues: the replicas read for themselves what they have to be.
 
 Source: seed 002; the removal of nodes and the order of it are reconstructed.
 """
@@ -90,7 +90,8 @@ class Governing:
             self._moved(of)
 
     def _withdraw(self, held: Held) -> None:
-        """Its leader moves it back to where it is; so whoever was to come closes again."""
+        """The leader moves the partition back to where it is, so the replicas that were started
+        close."""
         if self._roles.leads(held.of):
             held.move_to(held.replicas)
             held.target_version = None
@@ -126,7 +127,7 @@ class Governing:
         self._has_given_way = False
 
     def check(self, of: TopicPartition) -> Procedure[None]:
-        """What the commit thread does beside committing."""
+        """The work of the commit thread beside committing."""
         held, led = self._held.get(of), self._roles.led(of)
         if held is None or led is None:
             return
@@ -153,7 +154,7 @@ class Governing:
             yield from self._complete_partition_reassignment(held, target, role)
 
     def _has_caught_up(self, broker_id: int, partition: Partition, role: LeaderOf) -> bool:
-        """In sync, as CUR was before its members joined."""
+        """Is the replica in sync, as a member of CUR was before it joined?"""
         if broker_id == self._node_id:
             return True
         follower = role.followers.get(broker_id)
@@ -186,7 +187,8 @@ class Governing:
             self._roles.lead(held, self._procedures.now_ms)
 
     def _forget_reassignment(self, of: TopicPartition, version: int | None) -> Procedure[None]:
-        """Not what an administrator has written there since: that is looked at next."""
+        """Delete the node that asked for it, unless an administrator has written there since: that
+        is read next."""
         if version is None:
             return
         path = paths.partition_under(_ROOT, of.topic, of.partition)
@@ -265,7 +267,8 @@ class Governing:
         yield from self._forget_reassignment(of, version)
 
     def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
-        """So that nobody makes the partition anew. How many are left of the topic."""
+        """Remove the partition from its topic, so that nobody creates it again. Returns how many
+        are left."""
         path = paths.topic(of.topic)
         for _ in range(_ROUNDS_MAX):  # the leaders of its other partitions are at it too
             found = yield from one(GetData(path=path))

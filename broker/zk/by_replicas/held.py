@@ -34,8 +34,6 @@ class ReplicaSettings:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Held:
-    """One partition, as it was last read."""
-
     of: TopicPartition
     replicas: tuple[int, ...] = ()  # AR; the first is preferred
     target: tuple[int, ...] | None = None  # RAR; None: it is not being reassigned
@@ -61,20 +59,20 @@ class Held:
         self.target, self.has_sent_close = target, False
 
     def stay(self) -> None:
-        """It is not being reassigned any more."""
+        """The reassignment has ended."""
         self.target, self.dropped, self.has_sent_close = None, (), False
         self.target_version = None
 
     @property
     def old(self) -> tuple[int, ...]:
-        """AR - RAR, and who was to have a replica for a while."""
+        """AR - RAR, and the replicas that were added for an earlier target."""
         if self.target is None:
             return ()
         return tuple(each for each in (*self.replicas, *self.dropped) if each not in self.target)
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """They were told to close."""
+        """The replicas that were told to close."""
         return self.old if self.has_sent_close else ()
 
     @property
@@ -85,8 +83,6 @@ class Held:
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaContext:
-    """What the parts of one broker share."""
-
     design: Design
     settings: ReplicaSettings
     node_id: int

@@ -86,7 +86,7 @@ class ReplicaRoles:
         self._obey(held, NO_LEADER, now_ms)
 
     def close(self, of: TopicPartition, now_ms: int) -> None:
-        """The replica goes, with its log; also one that this life of the broker had not opened."""
+        """Remove the replica with its log, even if this life of the broker has not opened it."""
         if self._partition(of) is None:
             self.rest(Held(of=of), now_ms)
         self._replicas().remove(of.topic, of.partition, now_ms)
@@ -103,7 +103,8 @@ class ReplicaRoles:
         self._replicas().obey(of.topic, topic_id, of.partition, state, now_ms)
 
     def _state(self, held: Held, leader: int) -> PartitionState:
-        """Ours are the changes that we have obeyed: an older decision never comes after."""
+        """The partition epoch counts the decisions that we have obeyed: an older one never comes
+        after."""
         return PartitionState(
             replicas=tuple(dict.fromkeys((*held.members, self._node_id))),
             isr=held.isr,
@@ -113,7 +114,7 @@ class ReplicaRoles:
         )
 
     def _show(self, held: Held) -> None:
-        """To clients, who may ask before anyone has read it all again."""
+        """Show clients the new leader: they may ask before everything has been read again."""
         if not held.members:
             return  # it was removed while we read
         state = PartitionState(
@@ -151,7 +152,7 @@ class Assigned:
         self._procedures.submit("on_topic_change", self.on_topic_change)
 
     def begin(self) -> Procedure[None]:
-        """In a new session: all of it, for no watch is left."""
+        """Read everything in a new session, which has no watches."""
         self._topics.clear()
         yield from self.on_topic_change()
         for of in self._held:
@@ -174,7 +175,7 @@ class Assigned:
                 self.hold(of, state.replicas)
 
     def hold(self, of: TopicPartition, replicas: tuple[int, ...] = ()) -> None:
-        """Start a replica, if there is none yet, and look whom it follows."""
+        """Start a replica, if there is none yet, and look for its leader."""
         if of in self._held:
             return
         now_ms = self._procedures.now_ms
@@ -183,7 +184,6 @@ class Assigned:
         self._elections.look_soon(of, now_ms)
 
     def let_go(self, of: TopicPartition, now_ms: int) -> None:
-        """Close the replica, if there is one."""
         self._held.pop(of, None)
         self._elections.forget(of)
         self._roles.close(of, now_ms)

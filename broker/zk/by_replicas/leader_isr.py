@@ -1,26 +1,27 @@
-"""The commit thread of seed 002, as rules: who is in sync decides what is committed, and when.
+"""The commit thread of seed 002 as rules of the ISR, and the node in which a leader writes it.
 
 The document's leader takes requests from `commitQ` one by one. It waits until every member of the
-ISR has reached the request's offset, for KeepInSyncTime at most; members that have not are dropped.
-Then whoever is catching up (CUR) and has reached the offset joins. Then the high watermark moves.
+ISR has reached the request's offset, for KeepInSyncTime at most, and drops the members that have
+not. Then each replica that is catching up (CUR) and has reached the offset joins. Then the high
+watermark moves.
 
-What waits here is the log beyond the high watermark, and its first request is what nobody must be
-without. Three things follow that differ from later designs:
+Here the log beyond the high watermark waits, and its first request is what every member must have.
+Three things follow that differ from later designs:
 
-- a member is dropped only while something waits for it: nothing is written, nobody leaves;
-- what a new leader has beyond its high watermark is its first request: who lacks it cannot join;
-- a member that was told to close leaves when it has stopped fetching, whatever waits.
+- A member is dropped only while something waits for it: if nothing is written, nobody leaves.
+- The records of a new leader beyond its high watermark are its first request: a replica that lacks
+  them cannot join.
+- A member that was told to close leaves when it has stopped fetching, whatever waits.
 
-Where the document looks at CUR only when it commits, ours does so at every fetch: a cluster that
-was restarted would else not be in sync before somebody writes.
+The document looks at CUR only when it commits; ours looks at every fetch. Otherwise a cluster that
+was restarted would not be in sync before a client writes.
 
-The leader's changes of the ISR: "write p.ISR to ZK".
+A change of the ISR is pending until its write is done, as in every design (`broker.isr`). A write
+that fails shows that another replica leads, or will soon, so the leader's node is read again. Until
+that is known the change stays wanted: if only its answer was lost, it was made, and the joining
+replica counts.
 
-Held until the write is done, as in every design: `broker.isr`. A write that fails says that another
-leads, or will in a moment: then we look who. Until that is known the change stays wanted: one whose
-answer was lost may have been made, so that who was to join counts.
-
-Source: seed 002, the commit thread.
+Source: seed 002, the commit thread ("write p.ISR to ZK").
 """
 
 from collections.abc import Callable, Collection
@@ -31,7 +32,7 @@ from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
-from broker.zk.isr_writes import Wish, tell_wanted, tell_written
+from broker.zk.isr_writes import IsrChange, tell_wanted, tell_written
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import TopicPartition
@@ -57,7 +58,7 @@ class CommitThread:
     def check_follower(
         self, partition: Partition, role: LeaderOf, broker_id: int, broker_epoch: int, now_ms: int
     ) -> ErrorCode:
-        """AR and RAR follow; whoever was closed does not any more."""
+        """AR and RAR may follow; a replica that was told to close may not."""
         if broker_id not in role.followers or broker_id in self._leaving(_of(partition)):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE
@@ -131,7 +132,7 @@ def _of(partition: Partition) -> TopicPartition:
 
 
 class IsrNode:
-    """`settled` hears of each wish that is over, `failed` if another leads."""
+    """`settled` hears of each change that is over, `failed` if another leads."""
 
     def __init__(
         self,
@@ -151,8 +152,8 @@ class IsrNode:
         assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
         tell_wanted(self._outbox, partition.node_id)
         if not self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition)):
-            wish = Wish(partition=partition, role=role, asked=role.isr)
-            self._settle(wish, wish.asked.members)
+            change = IsrChange(partition=partition, role=role, asked=role.isr)
+            self._settle(change, change.asked.members)
 
     def tick(self, now_ms: int) -> None:
         """Nothing is due: a leader that still wants a change asks for it anew."""
@@ -162,18 +163,17 @@ class IsrNode:
 
     def _write(self, partition: Partition) -> Procedure[None]:
         of = TopicPartition(partition.topic, partition.index)
-        held, wish = self._held.get(of), Wish.of(partition)
-        if held is None or wish is None:
+        held, change = self._held.get(of), IsrChange.of(partition)
+        if held is None or change is None:
             return
-        members = isr.proposed_isr(wish.asked)
+        members = isr.proposed_isr(change.asked)
         if (yield from self._nodes.write_isr(held, members)):
-            tell_written(self._outbox, wish.partition.node_id)
-            self._settle(wish, members)
+            tell_written(self._outbox, change.partition.node_id)
+            self._settle(change, members)
             return
-        self._outbox.trace("isr-not-written", partition=wish.partition.name)
+        self._outbox.trace("isr-not-written", partition=change.partition.name)
         self._failed(of)
 
-    def _settle(self, wish: Wish, members: tuple[int, ...]) -> None:
-        if wish.is_wanted:
-            wish.role.isr = Committed(members=members)
-            self._settled(wish.partition)
+    def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
+        if change.end(members):
+            self._settled(change.partition)

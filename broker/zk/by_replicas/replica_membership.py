@@ -1,8 +1,8 @@
 """Membership where there is no controller: the replicas of each partition elect its leader.
 
 Joins the parts; each decides for itself (see its module). Changes of leader have a queue of their
-own: they do not wait behind other notifications of ZooKeeper. Whatever a controller is asked for
-in other designs, an administrator in this process does (`controller.zk.administrator`).
+own: they do not wait behind other notifications of ZooKeeper. The requests that go to a controller
+in other designs are served by an administrator in this process (`controller.zk.administrator`).
 
 Source: seed 002; seed 004 for what `zk-v1` leaves out.
 """
@@ -80,7 +80,6 @@ class ReplicaMembership:
 
     @property
     def counts(self) -> Counter[str]:
-        """What seed 004 holds against the simplest scheme: see `elections`."""
         return self.elections.counts
 
     # --- joining ------------------------------------------------------------------------------
@@ -99,14 +98,11 @@ class ReplicaMembership:
             shown=self._shown,
         )
         self.lifecycle = ZkLife(
-            design=self._design,
-            config=broker.config,
+            self._design,
+            broker,
             session=self._session,
-            controller=broker.controller,
-            outbox=broker.outbox,
             procedures=self._procedures,
             random=self._random,
-            entered=broker.entered,
             recover=self._recover,
             registered=self.metadata.read_soon,
         )
@@ -149,7 +145,7 @@ class ReplicaMembership:
         )
 
     def _recover(self) -> Procedure[None]:
-        """on_broker_startup(): what was queued for us, then what is assigned to us."""
+        """on_broker_startup(): obey what was queued for us, then start what is assigned to us."""
         if self._design.has_state_queues:
             yield from ensure_queue(self._broker.config.node_id)
         yield from self.metadata.read()
@@ -164,25 +160,25 @@ class ReplicaMembership:
         return () if held is None else held.leaving
 
     def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
-        """It shall move to `target`; who is to start there was told so, or finds out here."""
+        """The partition is to move to `target`; its new replicas were told so, or find out here."""
         if self._broker.config.node_id in target:
             self._assigned.hold(of)
 
     def _elected(self, of: TopicPartition) -> None:
-        """The leader before us may not have ended what it was asked to do."""
+        """The former leader may not have completed a reassignment."""
         self._procedures.submit(
             f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
         )
 
     def _look(self, of: TopicPartition) -> None:
-        """What we know of the leader was wrong."""
+        """What we know of the leader was wrong: read it again."""
         held = self.held.get(of)
         if held is not None:
             held.leader_zxid = 0
             self.elections.look_soon(of, self._procedures.now_ms)
 
     def _not_assigned(self, of: TopicPartition, now_ms: int) -> None:
-        """A leader tells us to close; in `zk-v1` nobody does."""
+        """A leader tells us to close a replica; in `zk-v1` nobody does."""
         if not self._design.has_state_queues:
             self._assigned.let_go(of, now_ms)
 

@@ -3,10 +3,10 @@
     sendStateChange(stateChange, followerBrokerId, leaderEpoch)
 
 A queue is a node `/brokers/state/[broker_id]` with a sequential child for each request. The broker
-takes them from the front, in order. While it is away its queue fills; a full queue keeps of each
-partition the newest close-replica alone, so that a broker that comes back deletes what it hosted;
-what it has to start it reads from the assignments. If that is not enough the leader is told
-FollowerStateChangeQueueFull, and tries again later.
+takes them from the front, in order. While it is away its queue fills. A full queue keeps only the
+newest close-replica of each partition, so that a broker that comes back deletes the replicas it
+hosted; it reads from the assignments which replicas to start. If the queue is still full, the
+leader gets FollowerStateChangeQueueFull, and tries again later.
 
 Source: seed 002, "State change communication". How many requests make a queue full is ours.
 """

@@ -1,6 +1,6 @@
 """Operations by kind, and watches as a client has them."""
 
-from wire.zk.request_costs import ZkCounts
+from wire.zk.accounting import ZkCounts
 from wire.zk.session import (
     Check,
     Children,

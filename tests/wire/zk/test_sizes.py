@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wire.zk.accounting import batches, request_bytes
 from wire.zk.kazoo_requests import request_of
-from wire.zk.request_costs import batches, request_bytes
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Check,

@@ -1,0 +1,130 @@
+"""What requests to ZooKeeper cost: the size of each on the wire, and how often a client asks what.
+
+A server closes the connection on a request that is too large, so a client that puts many writes
+into one `Multi` has to know their size before.
+
+Counts are plain numbers, never sampled. A `Multi` counts once, under `multi`, with its writes under
+`multi.set`, `multi.create` and `multi.delete` and its conditions under `check`. `set.versioned` are
+those of `set` that hold only at a version.
+
+Source: ZooKeeper's jute archive and its RequestHeader, MultiHeader, CreateRequest and so on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
+
+from wire.zk import session as zk
+from wire.zk.watches import Watches
+
+__all__ = ["ZkCounts", "batches", "request_bytes"]
+
+
+_HEADER = 8  # number and type of the request
+_LENGTH = 4  # before every text and every piece of data
+_INT = 4
+_MULTI_HEADER = 9  # before each write, and once more at the end
+_OPEN_ACL = 4 + 4 + _LENGTH + len("world") + _LENGTH + len("anyone")
+
+
+def request_bytes(operation: zk.Operation) -> int:
+    match operation:
+        case zk.Multi(writes=writes):
+            parts = (_MULTI_HEADER + _write_bytes(write) for write in writes)
+            return _HEADER + sum(parts) + _MULTI_HEADER
+        case zk.GetData(path=path) | zk.Exists(path=path) | zk.GetChildren(path=path):
+            return _HEADER + _text(path) + 1
+        case _:
+            return _HEADER + _write_bytes(operation)
+
+
+def batches(writes: Iterable[zk.Write], *, count_max: int) -> Iterator[tuple[zk.Write, ...]]:
+    """The writes in their order, in as few groups as may go into a `Multi` each.
+
+    A write that is too large is a group by itself, for the server to refuse.
+    """
+    group: list[zk.Write] = []
+    size = empty = _HEADER + _MULTI_HEADER
+    for write in writes:
+        more = _MULTI_HEADER + _write_bytes(write)
+        if group and (len(group) == count_max or size + more > zk.REQUEST_BYTES_MAX):
+            yield tuple(group)
+            group, size = [], empty
+        group.append(write)
+        size += more
+    if group:
+        yield tuple(group)
+
+
+def _write_bytes(write: zk.Write) -> int:
+    match write:
+        case zk.Create(path=path, data=data):
+            return _text(path) + _LENGTH + len(data) + _OPEN_ACL + _INT
+        case zk.SetData(path=path, data=data):
+            return _text(path) + _LENGTH + len(data) + _INT
+        case zk.Delete(path=path) | zk.Check(path=path):
+            return _text(path) + _INT
+        case _:
+            assert_never(write)
+
+
+def _text(text: str) -> int:
+    return _LENGTH + len(text.encode())
+
+
+_NAMES = ("get", "set", "set.versioned", "create", "delete", "exists", "children", "multi")
+_IN_MULTI = ("multi.set", "multi.create", "multi.delete", "check")
+
+
+class ZkCounts:
+    def __init__(self) -> None:
+        self._operations = dict.fromkeys((*_NAMES, *_IN_MULTI), 0)
+        self.sent_bytes = 0  # with the client's own messages: sessions, pings
+        self.received_bytes = 0
+
+    def asked(self, operation: zk.Operation) -> None:
+        """Count an operation that is being sent."""
+        counts = self._operations
+        match operation:
+            case zk.GetData():
+                counts["get"] += 1
+            case zk.Exists():
+                counts["exists"] += 1
+            case zk.GetChildren():
+                counts["children"] += 1
+            case zk.SetData(version=version):
+                counts["set"] += 1
+                counts["set.versioned"] += version != zk.ANY_VERSION
+            case zk.Create():
+                counts["create"] += 1
+            case zk.Delete():
+                counts["delete"] += 1
+            case zk.Multi(writes=writes):
+                counts["multi"] += 1
+                for write in writes:
+                    counts[_name_in_multi(write)] += 1
+            case _:
+                assert_never(operation)
+
+    def describe(self, watches: Watches) -> Mapping[str, int]:
+        """All counts, and those of the client's `watches`, under names that begin with `zk.`."""
+        return {
+            **{f"zk.{name}": count for name, count in self._operations.items()},
+            "zk.watches_armed": watches.armed,
+            "zk.watches_fired": watches.told,
+            "zk.bytes_sent": self.sent_bytes,
+            "zk.bytes_received": self.received_bytes,
+        }
+
+
+def _name_in_multi(write: zk.Write) -> str:
+    match write:
+        case zk.SetData():
+            return "multi.set"
+        case zk.Create():
+            return "multi.create"
+        case zk.Delete():
+            return "multi.delete"
+        case zk.Check():
+            return "check"
+        case _:
+            assert_never(write)
