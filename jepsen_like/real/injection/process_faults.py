@@ -12,6 +12,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from pathlib import Path
 
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
@@ -235,12 +236,9 @@ def _close_the_door(pid: int) -> Limit:
     """
     _, hard = before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     for _ in range(_LOOKS):
-        lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+        taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        # The kernel gives the lowest free one next: a limit there refuses it.
+        lowest_free = next(number for number in count() if number not in taken)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
         time.sleep(_LOOK_SECONDS)
     return before
-
-
-def _lowest_free(taken: set[int]) -> int:
-    """The kernel gives this one next: a limit there refuses it, holes below it there are none."""
-    return next(number for number in range(len(taken) + 1) if number not in taken)

@@ -104,11 +104,7 @@ def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], Non
     _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
     limit = log_bytes + _LAST_WORDS_BYTES
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
-    return _nothing  # the limit ends with the process
-
-
-def _nothing() -> None:
-    return None
+    return lambda: None  # the limit ends with the process
 
 
 def fail_syncs(

@@ -130,7 +130,9 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
         mesh = stack.enter_context(ProxyMesh(cluster.layout.proxied, seed=options.seed))
         gear = stack.enter_context(prepared(cluster, kinds_of(options)))
         known = injectors(cluster, mesh, gear)
-        _refuse_what_cannot_be(options, known)
+        for kind in kinds_of(options):
+            if why := known[kind].why_not:
+                raise ClusterError(f"{kind}: {why}")
         stack.callback(_stop, cluster)
         cluster.start_all()
         cluster.wait_ready(progress=progress)
@@ -166,13 +168,6 @@ def _network_for(kinds: Sequence[str], *, has_zookeeper: bool = False) -> str:
     """In which the nodes have addresses; "" if they meet over proxies."""
     wants_it = any(KINDS[kind].medium is Medium.NAMESPACES for kind in kinds)
     return free_network() if wants_it and not has_zookeeper and not why_no_namespaces() else ""
-
-
-def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
-    for kind in kinds_of(options):
-        reason = known[kind].why_not
-        if reason:
-            raise ClusterError(f"{kind}: {reason}")
 
 
 def _create(options: RunOptions, directory: Path) -> LocalCluster:
