@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, proof_of
+from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
@@ -84,7 +84,7 @@ def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce
                 seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
             _clock(node).write_text("+0\n")
 
-    return InForce([node.id for node in nodes], heal=heal, prove=lambda: proof_of(seen))
+    return InForce([node.id for node in nodes], heal=heal, prove=lambda: seen)
 
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
-from jepsen_like.real.injection.process_faults import NodeLog, running, start_again, stop
+from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.core.storage import METADATA_LOG
@@ -35,7 +35,7 @@ _START_SECONDS = 15.0
 
 def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    logs = logs_of(cluster, nodes)
     for node_id in nodes:
         cluster.kill(node_id)
         try:
@@ -48,14 +48,12 @@ def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> I
             _until_said(cluster, node_id, logs[node_id], CUT_OFF)
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
-        return proof_of(
-            [
-                f"node {node_id}: {line}"
-                for node_id, log in logs.items()
-                for line in log.lines_with(CUT_OFF)[:1]
-            ]
-        )
+    def prove() -> Sequence[str]:
+        return [
+            f"node {node_id}: {line}"
+            for node_id, log in logs.items()
+            for line in log.lines_with(CUT_OFF)[:1]
+        ]
 
     return InForce(nodes, heal=heal, prove=prove)
 
@@ -107,7 +105,7 @@ def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequen
 
 def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    logs = logs_of(cluster, nodes)
     restore: dict[int, Callable[[], None]] = {}
     for node_id in nodes:
         stop(cluster, node_id)

@@ -11,11 +11,11 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, state_of
@@ -25,6 +25,7 @@ __all__ = [
     "down",
     "exhaust",
     "kill",
+    "logs_of",
     "pause",
     "restart_all",
     "running",
@@ -71,6 +72,10 @@ def running(cluster: LocalCluster, targets: Sequence[int]) -> dict[int, ProcessI
     return alive
 
 
+def logs_of(cluster: LocalCluster, node_ids: Iterable[int]) -> dict[int, NodeLog]:
+    return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
+
+
 def start_again(cluster: LocalCluster, node_id: int) -> None:
     """Unless it runs: another fault that has healed may have started it."""
     if cluster.process(cluster.layout.node(node_id)) is None:
@@ -110,10 +115,11 @@ def down(
         for node_id in before:
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
-        return proof_of([f"node {each} (process {before[each].pid}) {how[each]}" for each in gone])
-
-    return InForce(list(before), heal=heal, prove=prove)
+    return InForce(
+        list(before),
+        heal=heal,
+        prove=lambda: [f"node {each} (process {before[each].pid}) {how[each]}" for each in gone],
+    )
 
 
 def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
@@ -132,10 +138,11 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForc
             if cluster.running().get(node_id) == process:
                 cluster.resume(node_id)
 
-    def prove() -> Proof:
-        return proof_of([f"node {each} stood still for {seconds:.1f} s" for each in stopped])
-
-    return InForce(list(paused), heal=heal, prove=prove)
+    return InForce(
+        list(paused),
+        heal=heal,
+        prove=lambda: [f"node {each} stood still for {seconds:.1f} s" for each in stopped],
+    )
 
 
 def is_stopped(pid: int) -> bool:
@@ -170,15 +177,13 @@ def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> 
         for node_id in before:
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
+    def prove() -> Sequence[str]:
         now = cluster.running()
-        return proof_of(
-            [
-                f"node {each} runs anew as process {now[each].pid}"
-                for each, process in before.items()
-                if each in now and now[each] != process
-            ]
-        )
+        return [
+            f"node {each} runs anew as process {now[each].pid}"
+            for each, process in before.items()
+            if each in now and now[each] != process
+        ]
 
     return InForce(list(before), heal=heal, prove=prove)
 
@@ -203,7 +208,7 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InFo
     starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
     if starting:
         raise ClusterError(f"no node may be starting, and {starting} may be: it does not answer")
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in processes}
+    logs = logs_of(cluster, processes)
     limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
     seen: list[str] = []
 
@@ -221,7 +226,7 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InFo
             if processes.get(gone.node_id) == gone.process:
                 start_again(cluster, gone.node_id)
 
-    return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
+    return InForce(list(processes), heal=heal, prove=lambda: seen)
 
 
 def _answers(cluster: LocalCluster, node_id: int) -> bool:

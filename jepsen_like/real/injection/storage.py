@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Injector, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.real.injection.filesystems import DiskImage, DiskWatch, Waits
-from jepsen_like.real.injection.process_faults import NodeLog, running, start_again
+from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again
 from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]
@@ -75,13 +75,9 @@ def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]
         time.sleep(_LOOK_SECONDS)
 
 
-def _logs(cluster: LocalCluster, node_ids: Sequence[int]) -> dict[int, NodeLog]:
-    return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
-
-
 def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = _logs(cluster, nodes)
+    logs = logs_of(cluster, nodes)
     undo = [_fill(cluster, disks, node_id) for node_id in nodes]
     said: list[str] = []
 
@@ -91,7 +87,7 @@ def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[in
             each()
         _restart(cluster, nodes)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+    return InForce(nodes, heal=heal, prove=lambda: said)
 
 
 def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], None]:
@@ -111,7 +107,7 @@ def fail_syncs(
     cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]
 ) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = _logs(cluster, nodes)
+    logs = logs_of(cluster, nodes)
     for node_id in nodes:
         disks[node_id].die()
     said: list[str] = []
@@ -124,7 +120,7 @@ def fail_syncs(
             disks[node_id].remount()
             start_again(cluster, node_id)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+    return InForce(nodes, heal=heal, prove=lambda: said)
 
 
 def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
@@ -135,7 +131,7 @@ def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
         for node_id in nodes:
             start_again(cluster, node_id)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(lost))
+    return InForce(nodes, heal=heal, prove=lambda: lost)
 
 
 def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
@@ -171,7 +167,7 @@ def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
                 hindered.append(f"node {node_id}: {_told(waits, writes)}")
             _leave(group)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(hindered))
+    return InForce(nodes, heal=heal, prove=lambda: hindered)
 
 
 def _throttle(cluster: LocalCluster, disks: Disks, node_id: int, rate: int) -> Path:
