@@ -8,7 +8,6 @@ from a file, once a second. A node must be started with it, see `prepare_clock`.
 The proof is the date in what the node answers.
 """
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -19,6 +18,7 @@ from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 
 __all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
 
@@ -89,13 +89,13 @@ def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
     """By how much it has jumped, as soon as it has; None if it does not."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while time.monotonic() < deadline:
+
+    def jumped_ms() -> float | None:
         ahead_ms = _ahead_ms(node)
-        if ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS:
-            return ahead_ms
-        time.sleep(0.1)
-    return None
+        has_jumped = ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS
+        return ahead_ms if has_jumped else None
+
+    return await_value(jumped_ms, _SEEN_SECONDS, pause_seconds=0.1)
 
 
 def _ahead_ms(node: NodeLayout) -> float | None:

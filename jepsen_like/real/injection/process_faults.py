@@ -12,13 +12,14 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import ProcessId, state_of
+from jepsen_like.real.processes import ProcessId, await_value, state_of
 
 __all__ = [
     "NodeLog",
@@ -129,7 +130,11 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForc
         cluster.pause(node_id)
     began = time.monotonic()
     seconds = 0.0
-    stopped = [node_id for node_id, process in paused.items() if _comes_to_stop(process.pid)]
+    stopped = [
+        node_id
+        for node_id, process in paused.items()
+        if await_value(partial(is_stopped, process.pid), _STATE_SECONDS, pause_seconds=0.005)
+    ]
 
     def heal() -> None:
         nonlocal seconds
@@ -148,15 +153,6 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForc
 def is_stopped(pid: int) -> bool:
     """Whether it stands still now."""
     return state_of(Path(f"/proc/{pid}/stat")) == "T"
-
-
-def _comes_to_stop(pid: int) -> bool:
-    deadline = time.monotonic() + _STATE_SECONDS
-    while not is_stopped(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
