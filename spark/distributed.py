@@ -7,8 +7,7 @@
                                              jumps that are no gaps: skips
 
 Only what was found, the whole readings and what is carried from piece to piece come to the driver.
-Rules are in `jepsen_like.checkers`, pieces in `pieces`, and what reaches over their borders in
-`piece_borders`.
+Rules are in `jepsen_like.checkers`; pieces, and what reaches over their borders, in `pieces`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

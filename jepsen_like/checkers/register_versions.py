@@ -2,7 +2,7 @@
 
 A write of version n bounds the moment of n on both sides; a read of n came before n + 1 was
 current, and after n was. With that, a versioned register is a log of which the last record is read
-(`visibility`). Versions may have gaps: they count all changes of a log that many registers share.
+(`zones.Bounds`). Versions may have gaps: they count all changes of a log that many registers share.
 
 A write that tells which version it `expected` is a compare-and-set: no other one may have been made
 since. `lost-update` is ours.
