@@ -44,7 +44,8 @@ def python_variables(environment: Mapping[str, str] = os.environ) -> dict[str, s
     """
     given = environment.get("PYTHONPATH", "")
     paths = given.split(os.pathsep) if given else []
-    if ROOT not in _pythons_own_folders() and str(ROOT) not in paths:
+    pythons_own = (*site.getsitepackages(), site.getusersitepackages())
+    if ROOT not in (Path(each).resolve() for each in pythons_own) and str(ROOT) not in paths:
         paths.insert(0, str(ROOT))
     variables = {"PYTHONSAFEPATH": "1"}
     return variables | ({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})
@@ -63,7 +64,3 @@ def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _pythons_own_folders() -> list[Path]:
-    return [Path(each).resolve() for each in (*site.getsitepackages(), site.getusersitepackages())]

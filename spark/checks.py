@@ -10,7 +10,11 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
@@ -22,9 +26,6 @@ from spark.schema import SCHEMA, struct_of
 from spark.session import NotInTime, Settings, bounded, how_it_ended
 from spark.table_files import Stretch, SummedUp, damaged, is_intact, read, stretches, summed_up
 from spark.verdicts import decoded, of_run, summed
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["UnreadableTable", "check", "reason_of"]
 
@@ -40,7 +41,7 @@ _SEARCH_SHARE = 0.8  # of the time of the job at most, so that it ends in time
 
 
 def check(
-    spark: "SparkSession",
+    spark: SparkSession,
     paths: Sequence[Path],
     settings: Settings,
     *,
@@ -52,9 +53,6 @@ def check(
     Undecided if it takes longer than the settings allow. Raises `MalformedHistory`, and
     `UnreadableTable` where workers do not see a file.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     limits = thresholds or Thresholds()
     seconds = min(settings.search_seconds, _SEARCH_SHARE * settings.seconds)
     bounds = Bounds(until=time.time() + seconds, mb=settings.worker_mb)
@@ -91,7 +89,7 @@ def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
     return f"Spark gave up: {(raised or lines)[0].strip():.300}"
 
 
-def _look_for_damage(spark: "SparkSession", paths: Sequence[Path]) -> None:
+def _look_for_damage(spark: SparkSession, paths: Sequence[Path]) -> None:
     """Before anything is read that is judged: every byte is looked at, by the workers."""
     parts = [part for path in paths for part in summed_up(path)]
     context = spark.sparkContext
@@ -112,14 +110,14 @@ def _trouble(part: SummedUp) -> tuple[str, str]:
         )
 
 
-def read_table(spark: "SparkSession", paths: Sequence[Path]) -> "DataFrame":
+def read_table(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     return spark.read.schema(struct_of(SCHEMA)).parquet(
         *(path.absolute().as_uri() for path in paths)
     )
 
 
 def _whole(
-    spark: "SparkSession", paths: Sequence[Path], parts: Plan, judging: Judging
+    spark: SparkSession, paths: Sequence[Path], parts: Plan, judging: Judging
 ) -> list[Result]:
     """Each worker reads what it judges itself."""
     apart = list(parts.distributed)
@@ -134,12 +132,14 @@ def _whole(
 
 
 def _in_pieces(
-    table: "DataFrame", parts: Plan, bounds: Bounds, limits: Thresholds
+    table: DataFrame, parts: Plan, bounds: Bounds, limits: Thresholds
 ) -> Iterator[Verdict]:
     for is_idempotent, names in parts.in_pieces():
         count = -(-parts.rows // limits.piece)
         cut = Pieces(count=count, mb=bounds.mb, is_idempotent=is_idempotent)
-        yield judged_in_pieces(table.filter(_is_one_of(names)), names, cut)
+        yield judged_in_pieces(
+            table.filter(F.concat_ws("\t", "run", "object").isin(names)), names, cut
+        )
 
 
 def _silent(parts: Plan) -> Iterator[Verdict]:
@@ -157,9 +157,3 @@ def _verdict(result: Result) -> Verdict:
     if verdict is None:
         raise MalformedHistory(error)
     return decoded(verdict)
-
-
-def _is_one_of(names: Sequence[str]) -> "Column":
-    from pyspark.sql import functions as F
-
-    return F.concat_ws("\t", "run", "object").isin(list(names))

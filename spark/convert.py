@@ -59,7 +59,8 @@ def convert(
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         chunks = _Chunks(header, run, scratch)
-        for chunk in _batched(rows(header.workload, ops), limits.chunk):
+        source_rows = rows(header.workload, ops)
+        while chunk := list(islice(source_rows, limits.chunk)):
             chunks.add(chunk)
             if progress is not None:
                 progress(chunks.rows)
@@ -201,8 +202,3 @@ def _write(path: Path, groups: Iterable[pa.Table], source: str) -> None:
     with pq.ParquetWriter(path, schema) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=max(1, len(group)))
-
-
-def _batched(source: Iterator[Row], count: int) -> Iterator[list[Row]]:
-    while batch := list(islice(source, count)):
-        yield batch

@@ -7,15 +7,17 @@
                                              jumps that are no gaps: skips
 
 Only what was found, the whole readings and what is carried from piece to piece come to the driver.
-Rules are in `jepsen_like.checkers`, pieces in `pieces`, and what reaches over their borders in
-`piece_borders`.
+Rules are in `jepsen_like.checkers`; pieces, and what reaches over their borders, in `pieces`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from jepsen_like.checkers.kafka_log import skips
 from jepsen_like.checkers.verdict import Verdict, compose
@@ -25,9 +27,6 @@ from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.schema import struct_of
 from spark.verdicts import decoded
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["Pieces", "judged_in_pieces"]
 
@@ -42,13 +41,11 @@ class Pieces:
     is_idempotent: bool
 
 
-def judged_in_pieces(table: "DataFrame", names: Sequence[str], cut: Pieces) -> Verdict:
+def judged_in_pieces(table: DataFrame, names: Sequence[str], cut: Pieces) -> Verdict:
     """`table` has all rows of these logs, and no others; `names` have their runs."""
     kept: list[DataFrame] = []
 
-    def keep(frame: "DataFrame") -> "DataFrame":
-        from pyspark import StorageLevel
-
+    def keep(frame: DataFrame) -> DataFrame:
         kept.append(frame.persist(StorageLevel.DISK_ONLY))
         return kept[-1]
 
@@ -60,10 +57,8 @@ def judged_in_pieces(table: "DataFrame", names: Sequence[str], cut: Pieces) -> V
 
 
 def _verdicts(
-    table: "DataFrame", cut: Pieces, keep: "Callable[[DataFrame], DataFrame]"
+    table: DataFrame, cut: Pieces, keep: Callable[[DataFrame], DataFrame]
 ) -> Iterator[Verdict]:
-    from pyspark.sql import functions as F
-
     steps = table.select(*COLUMNS).filter(F.col("what").isin("send", "read", "end"))
     is_reading = (F.col("what") == "end") & F.col("start").isNotNull()
     readings = _collected(steps.filter(is_reading), INPUT)
@@ -88,9 +83,7 @@ def _verdicts(
     yield _skipped(walked, borders, gaps)
 
 
-def _losses(values: "DataFrame", readings: pa.Table, cut: Pieces) -> Iterator[Verdict]:
-    from pyspark.sql import functions as F
-
+def _losses(values: DataFrame, readings: pa.Table, cut: Pieces) -> Iterator[Verdict]:
     highest = _collected(values.filter(F.col("tag") == "highest").select(*COLUMNS), INPUT)
     unread = values.filter(F.col("tag") == "unread").select(*COLUMNS)
     if unread.count() <= _FEW:
@@ -99,10 +92,8 @@ def _losses(values: "DataFrame", readings: pa.Table, cut: Pieces) -> Iterator[Ve
     yield from _found(_mapped(unread, pieces.losses(guests, cut.mb)))
 
 
-def _sessions(steps: "DataFrame", values: "DataFrame", cut: Pieces) -> "DataFrame":
+def _sessions(steps: DataFrame, values: DataFrame, cut: Pieces) -> DataFrame:
     """What each process read, and sent to a known offset, one stretch after the other."""
-    from pyspark.sql import functions as F
-
     reads = steps.filter((F.col("what") == "read") & F.col("session").isNotNull())
     sends = steps.filter((F.col("what") == "send") & F.col("offset").isNotNull())
     located = values.filter(F.col("tag") == "located").select(*COLUMNS)
@@ -112,10 +103,8 @@ def _sessions(steps: "DataFrame", values: "DataFrame", cut: Pieces) -> "DataFram
     return _ranged(walks.withColumn("stretch", stretch), cut, "stretch", "call", "step")
 
 
-def _ends_of_sessions(sessions: "DataFrame") -> list[dict[str, Any]]:
+def _ends_of_sessions(sessions: DataFrame) -> list[dict[str, Any]]:
     """The first and the last row of each piece."""
-    from pyspark.sql import functions as F
-
     order, row = F.struct("run", "object", "stretch", "call", "step"), F.struct(*COLUMNS)
     ends = sessions.groupBy("piece").agg(
         F.min_by(row, order).alias("first"), F.max_by(row, order).alias("last")
@@ -123,10 +112,8 @@ def _ends_of_sessions(sessions: "DataFrame") -> list[dict[str, Any]]:
     return [each.asDict(recursive=True) for each in ends.collect()]
 
 
-def _ends_of_offsets(seen: "DataFrame") -> list[dict[str, Any]]:
+def _ends_of_offsets(seen: DataFrame) -> list[dict[str, Any]]:
     """The row with the latest bound, and the read of the last offset, of each piece and log."""
-    from pyspark.sql import functions as F
-
     row = F.struct(*HANDED_ON.names)
     ends = seen.groupBy("piece", "run", "object").agg(
         F.max_by(row, "lower").alias("latest"),
@@ -135,10 +122,8 @@ def _ends_of_offsets(seen: "DataFrame") -> list[dict[str, Any]]:
     return [each.asDict(recursive=True) for each in ends.collect()]
 
 
-def _skipped(walked: "DataFrame", borders: Iterable[pa.Table], gaps: "DataFrame") -> Verdict:
+def _skipped(walked: DataFrame, borders: Iterable[pa.Table], gaps: DataFrame) -> Verdict:
     """Jumps over an offset that somebody saw: those that are no gaps."""
-    from pyspark.sql import functions as F
-
     jumps = walked.filter(F.col("tag") == "jump")
     if more := jumps_in(borders):
         jumps = jumps.union(walked.sparkSession.createDataFrame(more, walked.schema))
@@ -148,26 +133,22 @@ def _skipped(walked: "DataFrame", borders: Iterable[pa.Table], gaps: "DataFrame"
     return Verdict.of(skips(log_columns(jumped(found))))
 
 
-def _ranged(frame: "DataFrame", cut: Pieces, *order: str) -> "DataFrame":
+def _ranged(frame: DataFrame, cut: Pieces, *order: str) -> DataFrame:
     """Sorted, and cut into pieces that follow one another; `piece` is the number of each."""
-    from pyspark.sql import functions as F
-
     columns = ("run", "object", *order)
     by_range = columns if "call" in order else columns[:3]  # nothing at one offset is cut apart
     ranged = frame.repartitionByRange(cut.count, *by_range).sortWithinPartitions(*columns)
     return ranged.withColumn("piece", F.spark_partition_id().cast("long"))
 
 
-def _mapped(frame: "DataFrame", judge: pieces.Mapped) -> "DataFrame":
+def _mapped(frame: DataFrame, judge: pieces.Mapped) -> DataFrame:
     return frame.mapInArrow(judge, struct_of(HANDED_ON))
 
 
-def _found(frame: "DataFrame") -> Iterator[Verdict]:
-    from pyspark.sql import functions as F
-
+def _found(frame: DataFrame) -> Iterator[Verdict]:
     told = frame.filter(F.col("tag") == "verdict").select("verdict").collect()
     return (decoded(row["verdict"]) for row in told)
 
 
-def _collected(frame: "DataFrame", schema: pa.Schema) -> pa.Table:
+def _collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     return frame.toArrow().cast(schema)

@@ -59,22 +59,21 @@ class Bounds:
 def judged(rows: pa.Table, bounds: Bounds) -> Verdict:
     """Judges whole objects. What needs too much memory is tried again alone, and then undecided."""
     try:
-        _fit(rows, bounds)
-        return compose(_judged_alike(part, header, bounds) for header, part in _alike(rows))
+        # The system's limit alone would let some of these pass, with memory that was freed before.
+        if rows.nbytes > bounds.mb << 20:
+            raise MemoryError
+        return compose(
+            _judged_alike(part, Header(workload=of, seed=0, options=json.loads(options)), bounds)
+            for (of, options), part in _parts(rows, "workload", "options")
+        )
     except MemoryError:
         pass
-    objects = list(_objects(rows))
+    objects = list(_parts(rows, "run", "object"))
     if len(objects) > 1:
         return compose(judged(part, bounds) for _, part in objects)
-    name, part = objects[0]
+    name, part = named(*objects[0][0]), rows
     doubt = f"{len(part)} rows need more than the {bounds.mb} MB that a worker may take"
     return Verdict.of([], doubts={name: doubt})
-
-
-def _fit(rows: pa.Table, bounds: Bounds) -> None:
-    """The system's limit alone would let some of these pass, with memory that was freed before."""
-    if rows.nbytes > bounds.mb << 20:
-        raise MemoryError
 
 
 def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
@@ -87,7 +86,7 @@ def _judged_alike(rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
     whole = rows.filter(is_whole)
     if len(whole):  # else a large table would be copied
         own = rows.filter(pc.invert(is_whole))
-    verdicts = [_judged_run(run, part, header, bounds) for run, part in _runs(whole)]
+    verdicts = [_judged_run(run, part, header, bounds) for (run,), part in _parts(whole, "run")]
     if split is Split.STEPS and len(own):
         verdicts.append(judge_log(log_columns(own), header))
     if split is Split.KEYS and len(own):
@@ -155,21 +154,6 @@ def _judged_run(run: str, rows: pa.Table, header: Header, bounds: Bounds) -> Ver
         findings = [Finding(rule=r, object=o, detail=d, ops=tuple(ops)) for r, o, d, ops in wrong]
         verdicts.append(disbelieved(findings, count))
     return of_run(run, compose(verdicts))
-
-
-def _alike(rows: pa.Table) -> Iterator[tuple[Header, pa.Table]]:
-    for (workload, options), part in _parts(rows, "workload", "options"):
-        yield Header(workload=workload, seed=0, options=json.loads(options)), part
-
-
-def _runs(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    for (run,), part in _parts(rows, "run"):
-        yield run, part
-
-
-def _objects(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    for (run, name), part in _parts(rows, "run", "object"):
-        yield named(run, name), part
 
 
 def _parts(rows: pa.Table, *columns: str) -> Iterator[tuple[tuple[str, ...], pa.Table]]:

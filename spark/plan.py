@@ -7,15 +7,14 @@ in pieces logs that are too large for one worker: judged on all of them
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
 from jepsen_like.histories.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 __all__ = ["Plan", "Thresholds", "plan"]
 
@@ -59,9 +58,7 @@ class Plan:
             yield f"  {_count(len(self.distributed), 'log')} judged in pieces on all workers"
 
 
-def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
-    from pyspark.sql import functions as F
-
+def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
     sizes = table.groupBy("run", "object", "workload", "options").agg(
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
@@ -95,10 +92,8 @@ def plan(table: "DataFrame", thresholds: Thresholds) -> Plan:
     )
 
 
-def _is_judged_ok() -> "Column":
+def _is_judged_ok() -> Column:
     """As `jepsen_like.checkers.judges` has it."""
-    from pyspark.sql import functions as F
-
     is_judged = F.col("what") != "line"
     for workload, fs in LOOKED_AT.items():
         is_of_it = F.col("workload") == workload

@@ -70,7 +70,7 @@ def sweep_seeds(
 ) -> SweepResult:
     """Raises `NotInTime`. `progress` is told which share of the seeds is done."""
     result = SweepResult()
-    for part in _mapped(spark, seeds, partial(_swept, run, plant), settings, progress):
+    for part in _mapped(spark, seeds, partial(run_all_apart, run, plant), settings, progress):
         result.include(part)
     return result
 
@@ -85,10 +85,6 @@ def run_plans(
     """In the order of the plans. Raises `NotInTime`."""
     parts = _mapped(spark, plans, _ran, settings, progress)
     return [result for part in parts for result in part]
-
-
-def _swept(run: Run, plant: str | None, seeds: Sequence[int]) -> SweepResult:
-    return run_all_apart(run, plant, seeds)
 
 
 def _ran(plans: Sequence[Plan]) -> list[PlanResult]:

@@ -68,13 +68,11 @@ def summed(verdicts: Iterable[Verdict], *, single_run: bool) -> Verdict:
             replace(each, object=shown(each.object))
             for each in sorted(total.findings, key=_is_lint, reverse=True)
         ),
-        reason="; ".join(shown(part) if _SEPARATOR in part else part for part in _reasons(total)),
+        reason="; ".join(
+            shown(part) if _SEPARATOR in part else part for part in total.reason.split("; ")
+        ),
         objects={shown(name): of for name, of in total.objects.items()},
     )
-
-
-def _reasons(verdict: Verdict) -> list[str]:
-    return verdict.reason.split("; ") if verdict.reason else []
 
 
 def _bounded(verdict: Verdict) -> Verdict:

@@ -8,7 +8,7 @@ answered. Then `duplicate` is no violation, nor is `acknowledged-elsewhere`: nob
 far yet. All other rules hold. Source: Jepsen's kafka workload.
 
 `not-linearizable`: is each partition a linearizable append-only log with offsets? Exactly, in one
-pass. Offsets become visible in their order (`visibility`). The moment of offset k is bounded from
+pass. Offsets become visible in their order (`zones.Bounds`). The moment of offset k is bounded from
 below by the call of the append at k, and by the call of every read that saw the log end at k; from
 above by the return of that append, of every read of k, and of every read that saw the log end at
 k + 1. With offset -> value and value -> offset functions, and every value sent, the log is

@@ -2,7 +2,7 @@
 
 A write of version n bounds the moment of n on both sides; a read of n came before n + 1 was
 current, and after n was. With that, a versioned register is a log of which the last record is read
-(`visibility`). Versions may have gaps: they count all changes of a log that many registers share.
+(`zones.Bounds`). Versions may have gaps: they count all changes of a log that many registers share.
 
 A write that tells which version it `expected` is a compare-and-set: no other one may have been made
 since. `lost-update` is ours.
@@ -43,7 +43,7 @@ def _out_of_order(registers: Sequence[Register]) -> list[Finding]:
         for row in _rows(number, register, len(operations)):
             (lower if row[0] else upper).append(row[1])
         operations += register.accesses
-    bounds = Bounds.of(_matrix(lower), _matrix(upper))
+    bounds = Bounds.of(_columns(lower), _columns(upper))
     late, forbidden_by = bounds.broken()
 
     def tell(at: int) -> Told:
@@ -67,19 +67,16 @@ def _rows(number: int, register: Register, offset: int) -> Iterator[tuple[bool, 
     """Whether it is a lower bound; key, version, moment, operation."""
     versions = {each.result: each.extra["version"] for each in register.reads}
     for at, each in enumerate(register.accesses, offset):
-        if each.f == "read":
-            version = each.extra["version"]
-            yield True, (number, version + 1, each.call, at)
-            yield False, (number, version, each.ret, at)
-        elif each.ret != NEVER or each.argument in versions:
-            version = each.extra["version"] if each.ret != NEVER else versions[each.argument]
-            yield True, (number, version, each.call, at)
-            yield False, (number, version, each.ret, at)
+        is_read, has_ended = each.f == "read", each.ret != NEVER
+        if is_read or has_ended or each.argument in versions:
+            told = each.extra["version"] if is_read or has_ended else versions[each.argument]
+            yield True, (number, told + is_read, each.call, at)
+            yield False, (number, told, each.ret, at)
 
 
-def _matrix(found: Sequence[_Row]) -> Rows:
-    matrix = np.array(found, dtype=np.int64).reshape(len(found), 4)
-    return matrix[:, 0], matrix[:, 1], matrix[:, 2], matrix[:, 3]
+def _columns(found: Sequence[_Row]) -> Rows:
+    key, place, moment, operation = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    return key, place, moment, operation
 
 
 def _value(operation: Operation) -> Value:

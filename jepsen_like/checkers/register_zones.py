@@ -1,9 +1,9 @@
 """Registers whose values are written once, judged by chains and zones; the order of stale reads.
 
 Two things must hold of a chain of values. Its changes and reads fit together, each before the next:
-a change is the moment at which its place in the chain comes (`visibility`). And no other chain must
-hold while it must (`zones`). Together they are exact. Here histories become columns for them, and
-what they find becomes findings.
+a change is the moment at which its place in the chain comes (`zones.Bounds`). And no other chain
+must hold while it must (`zones`). Together they are exact. Here histories become columns for them,
+and what they find becomes findings.
 """
 
 from collections.abc import Iterator, Sequence

@@ -63,10 +63,6 @@ def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Wa
     return _between(targets, others, fault.parameters.get("direction", "out"))
 
 
-def _from_controllers(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
-    return _between(targets, groups[0], fault.parameters.get("direction", "both"))
-
-
 def ring(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
     """Cuts a ring; fewer than three nodes have none."""
     ways: list[Way] = []
@@ -92,7 +88,9 @@ CUTS: Mapping[str, Ways] = {
     "partition": around,
     "isolate-controller": around,
     "partition-one-way": one_way,
-    "cut-controllers": _from_controllers,
+    "cut-controllers": lambda groups, fault, targets: _between(
+        targets, groups[0], fault.parameters.get("direction", "both")
+    ),
     "partition-ring": ring,
     "bridge": bridge,
     "netns-partition": around,

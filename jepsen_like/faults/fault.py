@@ -104,16 +104,24 @@ class InForce:
     """Whom a fault struck, how it heals, and what shows that it bit.
 
     Healing ends it, and starts again what it killed; the second time it does nothing. `prove` is
-    asked after that.
+    asked after that: for a proof, or for what was seen.
     """
 
     def __init__(
-        self, nodes: Sequence[int], *, heal: Callable[[], None], prove: Callable[[], Proof]
+        self,
+        nodes: Sequence[int],
+        *,
+        heal: Callable[[], None],
+        prove: Callable[[], Proof | Sequence[str]],
     ) -> None:
         self.nodes = tuple(nodes)
-        self.proof = prove
+        self._prove = prove
         self._heal = heal
         self._is_healed = False
+
+    def proof(self) -> Proof:
+        shown = self._prove()
+        return shown if isinstance(shown, Proof) else proof_of(shown)
 
     def heal(self) -> None:
         if not self._is_healed:

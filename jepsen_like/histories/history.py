@@ -2,37 +2,47 @@
 
 An operation is written twice: when a client invokes it, and when it completes. `ok` says that it
 happened, `fail` that it did not and never will, `info` that nobody knows (a time-out, a broken
-connection): then it may still happen at any later time, or never. The vocabulary is Jepsen's.
+connection): then it may still happen at any later time, or never. The vocabulary is Jepsen's. A key
+names a partition: "orders-east-3" is partition 3 of orders-east.
 
-The file is a sequence of frames (`frames`), appended and flushed one by one while the run goes on,
-so that a crash of the run loses at most the frame it was writing. They hold msgpack values:
+The file is a sequence of frames, appended and flushed one by one while the run goes on, so that a
+crash of the run loses at most the frame it was writing. They hold msgpack values:
 
     {"format": "quorumlab-history", "version": 2, ...}          what was run: see `Header`
     [index, time_ns, kind, process, f, value, error, extra]     one operation, over and over
 
-Version 1 had the values without their frames, and does not notice damage; it is still read.
+Each frame knows whether it is whole, and as it was written:
 
-A key of a history names a partition: "orders-east-3" is partition 3 of orders-east.
+    mark      nine bytes, one msgpack value (uint64): CRC-32 of the content, then its length
+    content   one msgpack value
+
+A frame that is torn at the end was never written as a whole, and is left out. Anything else that is
+not as it was written is damage, and raises: a flipped bit of a recorded answer would accuse a
+system that was right. A damaged length passes for a torn end, but for the content behind it, which
+is complete: no true prefix of a msgpack value is one.
+
+Version 1 had the values without their frames, and does not notice damage; it is still read.
 
 Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BytesIO
 from sys import intern
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import msgpack
-
-from jepsen_like.histories.frames import MARKED, Frames, framed
 
 __all__ = [
     "FORMAT",
     "INITIAL",
+    "MARKED",
     "NEMESIS",
     "VERSION",
+    "Frames",
     "Header",
     "History",
     "Kind",
@@ -41,6 +51,7 @@ __all__ = [
     "Value",
     "encode_header",
     "encode_op",
+    "framed",
     "header_as_value",
     "header_of",
     "key_of",
@@ -48,6 +59,91 @@ __all__ = [
     "read_history",
     "stream_history",
 ]
+
+MARKED = 0xCF  # the byte with which a mark begins
+_BLOCK_BYTES = 1 << 20
+_MARK_BYTES = 9
+_CRC_BITS = 32
+
+
+def framed(content: bytes) -> bytes:
+    told = crc32(content) << _CRC_BITS | len(content)
+    return bytes([MARKED]) + told.to_bytes(_MARK_BYTES - 1) + content
+
+
+class Frames:
+    """What is in whole frames, one after the other, with a block or a frame at once in memory.
+
+    Damage raises `damaged`, with the byte where the frame begins.
+    """
+
+    def __init__(self, source: BinaryIO, damaged: Callable[[str], Exception]) -> None:
+        self._read: Callable[[int], bytes] = source.read
+        self._damaged = damaged
+        self._buffer = b""
+        self._at = 0  # in the buffer
+        self._begin = 0  # of the buffer, in the file
+        self.is_cut = False  # known at the end
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._has(1):
+            raise StopIteration
+        if not self._has(_MARK_BYTES):
+            return self._torn_or_damaged(self._buffer[self._at] == MARKED)
+        begin = self._at + _MARK_BYTES
+        told = int.from_bytes(self._buffer[self._at + 1 : begin])
+        crc, length = told >> _CRC_BITS, told & ((1 << _CRC_BITS) - 1)
+        if self._buffer[self._at] != MARKED:
+            raise self._damage()
+        if begin + length > len(self._buffer):
+            if _is_value(self._buffer[begin:]):
+                raise self._damage()
+            if not self._has(_MARK_BYTES + length):
+                return self._torn_or_damaged(not _is_value(self._buffer[self._at + _MARK_BYTES :]))
+            begin = self._at + _MARK_BYTES
+        content = self._buffer[begin : begin + length]
+        if crc32(content) != crc:
+            raise self._damage()
+        self._at = begin + length
+        return msgpack.unpackb(content, strict_map_key=False)
+
+    def _has(self, count: int) -> bool:
+        """Whether there are so many bytes from here on; they are in the buffer then."""
+        while len(self._buffer) - self._at < count:
+            more = self._read(max(_BLOCK_BYTES, count))
+            if not more:
+                return False
+            self._begin += self._at
+            self._buffer = self._buffer[self._at :] + more
+            self._at = 0
+        return True
+
+    def _torn_or_damaged(self, is_torn: bool) -> Any:
+        if not is_torn:
+            raise self._damage()
+        self.is_cut = True
+        raise StopIteration
+
+    def _damage(self) -> Exception:
+        where = self._begin + self._at
+        return self._damaged(f"byte {where}: damaged: what stands there is not what was written")
+
+
+def _is_value(content: bytes) -> bool:
+    """Whether it begins with a whole msgpack value."""
+    unpacker = msgpack.Unpacker(max_buffer_size=max(1, len(content)), strict_map_key=False)
+    unpacker.feed(content)
+    try:
+        unpacker.skip()
+    except msgpack.OutOfData:
+        return False
+    except (ValueError, RecursionError, msgpack.UnpackException):
+        return True  # more than torn
+    return True
+
 
 FORMAT = "quorumlab-history"
 VERSION = 2

@@ -14,6 +14,7 @@ from functools import partial
 from struct import Struct
 from typing import Any, Self
 
+from jepsen_like.real.layout import HOST
 from jepsen_like.real.relay import LENGTH, ServerThread, Streams, read_frame
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
@@ -78,14 +79,12 @@ class AddressRewriters:
         brokers: Mapping[int, Address],
         ports: Mapping[int, int],
         proxies: Mapping[int, Address],
-        *,
-        host: str = "127.0.0.1",
     ) -> None:
         self._proxies = proxies
         accepts = {
             ports[node_id]: partial(self._accept, address) for node_id, address in brokers.items()
         }
-        self._servers = ServerThread("address-rewriters", host, accepts)
+        self._servers = ServerThread("address-rewriters", HOST, accepts)
 
     def __enter__(self) -> Self:
         self._servers.__enter__()
@@ -96,14 +95,9 @@ class AddressRewriters:
 
     async def _accept(self, address: Address, client: Streams) -> None:
         try:
-            await self._connect(address, client)
-        finally:
-            client[1].close()
-
-    async def _connect(self, address: Address, client: Streams) -> None:
-        try:
             broker = await asyncio.open_connection(*address)
         except OSError:
+            client[1].close()
             return
         naming: deque[tuple[int, int, int]] = deque()
         tasks = [
@@ -117,6 +111,7 @@ class AddressRewriters:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             broker[1].close()
+            client[1].close()
 
     async def _requests(
         self,

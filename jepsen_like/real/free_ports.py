@@ -87,7 +87,7 @@ def free_ports(first: int = 0) -> Iterator[int]:
 
     Raises ClusterError if `first` is taken, or if none is left.
     """
-    return _from(first) if first else _drawing()
+    return _from(first) if first else iter(_OURS.draw, None)
 
 
 def _from(first: int) -> Iterator[int]:
@@ -99,11 +99,6 @@ def _from(first: int) -> Iterator[int]:
     yield first
     yield from filter(_is_free, range(first + 1, 1 << 16))
     raise ClusterError(f"no port above {first} is free")
-
-
-def _drawing() -> Iterator[int]:
-    while True:
-        yield _OURS.draw()
 
 
 class _Blocks:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 
 from jepsen_like.faults.cut_links import Way
 
@@ -61,6 +62,7 @@ class SlowClose:
     delay_ms: int
 
 
+Kind = TypeVar("Kind", bound="Impairment")
 Impairment = Cut | Delay | Bandwidth | Refuse | SlowClose
 
 
@@ -98,12 +100,12 @@ class Flow:
         self._changed = asyncio.Event()
 
     def refusal(self) -> Imposed | None:
-        return next(self._having(Refuse), None)
+        return next((imposed for imposed, _ in self._having(Refuse)), None)
 
     async def pass_cut(self, what: str) -> None:
         """Wait until nothing cuts the flow; `what` is counted by each cut that it met."""
         met: list[Imposed] = []
-        while (cut := next(self._having(Cut), None)) is not None:
+        while (cut := next((each for each, _ in self._having(Cut)), None)) is not None:
             if cut not in met:
                 cut.counts[f"{what} waited"] += 1
                 met.append(cut)
@@ -112,36 +114,33 @@ class Flow:
     def later_seconds(self) -> float:
         """How much later a frame that comes now shall go."""
         total_ms = 0
-        for each in self._having(Delay):
-            assert isinstance(each.impairment, Delay)
+        for each, delay in self._having(Delay):
             each.counts["frames delayed"] += 1
-            total_ms += each.impairment.delay_ms + self._random.randint(
-                0, each.impairment.jitter_ms
-            )
+            total_ms += delay.delay_ms + self._random.randint(0, delay.jitter_ms)
         return total_ms / 1000
 
     def room_seconds(self, size_bytes: int, now_seconds: float) -> float:
         """How long a frame of this size must wait for its turn on a narrow flow."""
         wait_seconds = 0.0
-        for each in self._having(Bandwidth):
-            assert isinstance(each.impairment, Bandwidth)
+        for each, bandwidth in self._having(Bandwidth):
             each.counts["frames slowed"] += 1
             begins = max(self._busy_until, now_seconds)
-            self._busy_until = begins + size_bytes / each.impairment.bytes_per_second
+            self._busy_until = begins + size_bytes / bandwidth.bytes_per_second
             wait_seconds = max(wait_seconds, self._busy_until - now_seconds)
         return wait_seconds
 
     def close_seconds(self) -> float:
         """How much later the end of a connection shall be told."""
         total_ms = 0
-        for each in self._having(SlowClose):
-            assert isinstance(each.impairment, SlowClose)
+        for each, close in self._having(SlowClose):
             each.counts["closes told late"] += 1
-            total_ms += each.impairment.delay_ms
+            total_ms += close.delay_ms
         return total_ms / 1000
 
-    def _having(self, kind: type[Impairment]) -> Iterator[Imposed]:
-        return (each for each in self.imposed if isinstance(each.impairment, kind))
+    def _having(self, kind: type[Kind]) -> Iterator[tuple[Imposed, Kind]]:
+        return (
+            (each, each.impairment) for each in self.imposed if isinstance(each.impairment, kind)
+        )
 
 
 class Flows:

@@ -334,7 +334,10 @@ class LocalCluster:
             waiting[node.id] = told["error"]
 
     def _environment(self, node_id: int) -> dict[str, str]:
-        return _child_environment() | dict(self.environment.get(node_id, {}))
+        """Without settings meant for another node; output is unbuffered."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
+        own = self.environment.get(node_id, {})
+        return python_environment(kept) | {"PYTHONUNBUFFERED": "1"} | dict(own)
 
     def _signal(self, node_id: int, which: signal.Signals) -> None:
         process = self.process(self.layout.node(node_id))
@@ -354,9 +357,3 @@ class LocalCluster:
             if not ended:
                 process.save(node.pid_file)
         return ended
-
-
-def _child_environment() -> dict[str, str]:
-    """The environment without settings meant for another node; output is unbuffered."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
-    return python_environment(kept) | {"PYTHONUNBUFFERED": "1"}

@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
@@ -23,6 +23,7 @@ from jepsen_like.real.layout import ClusterError
 __all__ = [
     "DirectoryLock",
     "ProcessId",
+    "await_value",
     "end",
     "is_alive",
     "last_lines",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _POLL_SECONDS = 0.02
+Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,14 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return
+
+
+def await_value(look: Callable[[], Seen], seconds: float, *, pause_seconds: float = 0.05) -> Seen:
+    """Look again and again until something true is seen, or the time is up; what was seen last."""
+    deadline = time.monotonic() + seconds
+    while not (seen := look()) and time.monotonic() < deadline:
+        time.sleep(pause_seconds)
+    return seen
 
 
 def last_lines(path: Path, count: int, *, start: int = 0) -> list[str]:

@@ -31,6 +31,7 @@ from typing import Self
 from jepsen_like.faults.cut_links import Way
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
+from jepsen_like.real.layout import HOST
 from jepsen_like.real.links import Link
 from jepsen_like.real.relay import (
     LENGTH,
@@ -184,8 +185,7 @@ class KafkaRelay(Relay):
 class ProxyMesh:
     """Entering it listens on every link; leaving it resets every connection."""
 
-    def __init__(self, links: Iterable[Link], *, host: str = "127.0.0.1", seed: int = 0) -> None:
-        self.host = host
+    def __init__(self, links: Iterable[Link], *, seed: int = 0) -> None:
         self._links = tuple(links)
         random = Random(seed)
         self._rules: Rules[Frame] = Rules(random)
@@ -193,7 +193,7 @@ class ProxyMesh:
         self._relays: set[Relay] = set()
         self._parked: dict[tuple[int, int, bool], list[Callable[[], None]]] = {}
         accepts = {link.port: partial(self._accept, link) for link in self._links}
-        self._servers = ServerThread("proxies", host, accepts)
+        self._servers = ServerThread("proxies", HOST, accepts)
 
     def __enter__(self) -> Self:
         self._servers.__enter__()
@@ -249,36 +249,28 @@ class ProxyMesh:
 
     async def _accept(self, link: Link, asker: Streams) -> None:
         try:
-            await self._relay(link, asker)
+            flow = self._flows[link.source, link.target]
+            refused = flow.refusal()
+            if refused is not None:
+                refused.counts["connections refused"] += 1
+                return
+            await flow.pass_cut("connections")
+            try:
+                asked = await asyncio.open_connection(
+                    HOST, link.target_port, limit=STREAM_BYTES_MAX
+                )
+            except OSError:
+                return  # nobody listens there: the asker's connection is reset
+            answers = self._flows[link.target, link.source]
+            kind = Relay if link.zookeeper else partial(KafkaRelay, self)
+            relay = kind(link, asker=asker, asked=asked, requests=flow, answers=answers)
+            self._relays.add(relay)
+            try:
+                await relay.run()
+            finally:
+                self._relays.discard(relay)
         finally:
             reset(asker[1])
-
-    async def _relay(self, link: Link, asker: Streams) -> None:
-        flow = self._flows[link.source, link.target]
-        refused = flow.refusal()
-        if refused is not None:
-            refused.counts["connections refused"] += 1
-            return
-        await flow.pass_cut("connections")
-        try:
-            asked = await asyncio.open_connection(
-                self.host, link.target_port, limit=STREAM_BYTES_MAX
-            )
-        except OSError:
-            return  # nobody listens there: the asker's connection is reset
-        kind = Relay if link.zookeeper else partial(KafkaRelay, self)
-        relay = kind(
-            link,
-            asker=asker,
-            asked=asked,
-            requests=flow,
-            answers=self._flows[link.target, link.source],
-        )
-        self._relays.add(relay)
-        try:
-            await relay.run()
-        finally:
-            self._relays.discard(relay)
 
     def _impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
         imposed = self._flows.impose(impairment, ways)
@@ -327,7 +319,7 @@ class ProxyMesh:
         await self._flows[link.source, link.target].pass_cut("frames")
         try:
             async with asyncio.timeout(_LONE_ANSWER_SECONDS):
-                reader, writer = await asyncio.open_connection(self.host, link.target_port)
+                reader, writer = await asyncio.open_connection(HOST, link.target_port)
                 try:
                     writer.writelines((LENGTH.pack(len(frame)), frame))
                     await read_frame(reader)  # closing too early may take the request along

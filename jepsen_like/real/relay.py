@@ -56,7 +56,9 @@ class ServerThread:
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = threading.Event()
         self._failure: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name=name, daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -88,9 +90,6 @@ class ServerThread:
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         self._loop.call_later(seconds, action)
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ The recovery is measured twice: until the first operation was ok, and until a se
 many as the median of the seconds without a fault. Other faults may be in force meanwhile.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -95,13 +95,10 @@ class _Reading:
 
 def bands_and_marks(ops: Sequence[Op], clock: Clock) -> tuple[list[Band], list[Mark]]:
     reading = _Reading()
-    for place, op in _nemesis(ops):
-        reading.read(op, int(clock.at[place]))
+    for place, op in enumerate(ops):
+        if op.process == NEMESIS:
+            reading.read(op, int(clock.at[place]))
     return reading.bands, reading.marks
-
-
-def _nemesis(ops: Sequence[Op]) -> Iterator[tuple[int, Op]]:
-    return ((place, op) for place, op in enumerate(ops) if op.process == NEMESIS)
 
 
 _SECOND = 1_000_000

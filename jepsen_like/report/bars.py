@@ -20,16 +20,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.log_columns import CODES, OK
 from jepsen_like.checkers.operations import NEVER, Operation
-from jepsen_like.checkers.pairing import positions
+from jepsen_like.checkers.pairing import Column, positions
 from jepsen_like.histories.history import Kind, Op
 
 __all__ = ["DRAWN", "NONE", "Bars", "Clock", "Column", "drawn"]
 
-Column = NDArray[np.int64]
 _US_A_LINE = 1000
 _NS_A_LINE_AT_LEAST = 1000  # on average: nothing writes faster, so less is no time
 
@@ -85,7 +83,8 @@ class Bars:
         rows = np.array(loading.rows, dtype=np.int64).reshape(-1, 5)
         index = np.fromiter((op.index for op in ops), dtype=np.int64, count=len(ops))
         invoked, completed = rows[:, 0], positions(index, rows[:, 1])
-        lone = _lone(ops, positions(index, _column(evidence)), invoked, completed)
+        lone = positions(index, np.array(sorted(evidence), dtype=np.int64))
+        lone = lone[(lone >= 0) & ~np.isin(lone, invoked) & ~np.isin(lone, completed)]
         rows = np.concatenate([rows, loading.lone(ops, lone)])
         invoked, completed = np.concatenate([invoked, lone]), np.concatenate([completed, lone])
         order = np.argsort(invoked, kind="stable")
@@ -111,15 +110,6 @@ class Bars:
         """Which bars these positions in the history are the begin or the end of."""
         mine = np.isin(self.invoked, places) | np.isin(self.completed, places[places >= 0])
         return np.flatnonzero(mine)
-
-
-def _column(numbers: Collection[int]) -> Column:
-    return np.array(sorted(numbers), dtype=np.int64)
-
-
-def _lone(ops: Sequence[Op], places: Column, invoked: Column, completed: Column) -> Column:
-    places = places[places >= 0]
-    return places[~np.isin(places, invoked) & ~np.isin(places, completed)]
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ from jepsen_like.installation import command
 from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
 from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.directory import RunDirectory
-from jepsen_like.real.runs.fault_plan import KINDS_WITHOUT_PROCESSES
 from jepsen_like.real.runs.outcome import (
     Interrupted,
     Ran,
@@ -23,7 +22,7 @@ from jepsen_like.real.runs.outcome import (
     described,
     whose_document,
 )
-from jepsen_like.real.runs.run_options import RunOptions
+from jepsen_like.real.runs.run_options import KINDS_WITHOUT_PROCESSES, RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE

@@ -119,9 +119,7 @@ GROUPS = {
             name="spark",
             title="Spark's pieces",
             sources=["spark"],
-            without=[
-                f"spark/{name}.py" for name in ("checks", "distributed", "jvm", "session", "sweeps")
-            ],
+            without=[f"spark/{name}.py" for name in ("checks", "distributed", "session", "sweeps")],
             tests=["tests/spark"],
             histories="pieces",
         ),

@@ -8,10 +8,10 @@ out.
 import time
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from jepsen_like.clients.log_client import LogClient
-from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
+from jepsen_like.clients.steps import Ask, Pause, Steps
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.kafka_admin import AdminClient, OperatorClient
 from jepsen_like.real.clients.leader import LeaderClient
@@ -24,10 +24,6 @@ __all__ = ["IMPLEMENTATIONS", "OpenClient", "Sockets", "client_opener", "require
 
 _CONNECT_SECONDS = 1.0
 Result = TypeVar("Result")
-
-
-class _Performing(Protocol):
-    def perform(self, wish: Wish) -> Steps[Done]: ...
 
 
 class Sockets:
@@ -66,42 +62,24 @@ class Sockets:
             return None
 
 
-class _Stepped:
-    def __init__(self, sockets: Sockets, client: _Performing) -> None:
-        self._sockets = sockets
-        self._client = client
+class _SteppedClient:
+    """The client of the kafka workload: the one of the simulator, on sockets."""
+
+    def __init__(self, target: Target, *, idempotent: bool, timeout_seconds: float) -> None:
+        self._sockets = Sockets(target.brokers)
+        self._client = LogClient(
+            sorted(target.brokers),
+            clock=self._sockets.clock,
+            random=Random(),  # whom to ask first, and how long to pause: nobody makes that again
+            timeout_ms=int(timeout_seconds * 1000),
+            is_idempotent=idempotent,
+        )
 
     def invoke(self, wish: Wish) -> Done:
         return self._sockets.play(self._client.perform(wish))
 
     def close(self) -> None:
         self._sockets.close()
-
-
-class _Opening(Protocol):
-    def __call__(
-        self,
-        brokers: list[int],
-        *,
-        clock: Clock,
-        random: Random,
-        timeout_ms: int,
-        is_idempotent: bool,
-    ) -> _Performing: ...
-
-
-def stepped(
-    target: Target, opening: _Opening, *, idempotent: bool, timeout_seconds: float
-) -> Client:
-    sockets = Sockets(target.brokers)
-    client = opening(
-        sorted(target.brokers),
-        clock=sockets.clock,
-        random=Random(),  # whom to ask first, and how long to pause: nobody makes that again
-        timeout_ms=int(timeout_seconds * 1000),
-        is_idempotent=idempotent,
-    )
-    return _Stepped(sockets, client)
 
 
 if TYPE_CHECKING:  # each needs a package that may be missing
@@ -131,8 +109,8 @@ def client_opener(
         case "cas-register":
             return lambda: Agent(target, timeout_seconds=timeout_seconds)
         case "kafka":
-            return lambda: stepped(
-                target, LogClient, idempotent=idempotent, timeout_seconds=timeout_seconds
+            return lambda: _SteppedClient(
+                target, idempotent=idempotent, timeout_seconds=timeout_seconds
             )
     client = _implementation(implementation)
 

@@ -8,17 +8,17 @@ from a file, once a second. A node must be started with it, see `prepare_clock`.
 The proof is the date in what the node answers.
 """
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, proof_of
+from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 
 __all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
 
@@ -84,18 +84,18 @@ def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce
                 seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
             _clock(node).write_text("+0\n")
 
-    return InForce([node.id for node in nodes], heal=heal, prove=lambda: proof_of(seen))
+    return InForce([node.id for node in nodes], heal=heal, prove=lambda: seen)
 
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
     """By how much it has jumped, as soon as it has; None if it does not."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while time.monotonic() < deadline:
+
+    def jumped_ms() -> float | None:
         ahead_ms = _ahead_ms(node)
-        if ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS:
-            return ahead_ms
-        time.sleep(0.1)
-    return None
+        has_jumped = ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS
+        return ahead_ms if has_jumped else None
+
+    return await_value(jumped_ms, _SEEN_SECONDS, pause_seconds=0.1)
 
 
 def _ahead_ms(node: NodeLayout) -> float | None:

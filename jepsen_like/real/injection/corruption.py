@@ -14,14 +14,14 @@ A node reads the metadata log from its start when it starts, and of a partition'
 segments: the bit is in what it reads.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
-from jepsen_like.real.injection.process_faults import NodeLog, running, start_again, stop
+from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again, stop
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 from quorum.core.storage import METADATA_LOG
 from wire import batch
 
@@ -35,7 +35,7 @@ _START_SECONDS = 15.0
 
 def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    logs = logs_of(cluster, nodes)
     for node_id in nodes:
         cluster.kill(node_id)
         try:
@@ -48,14 +48,12 @@ def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> I
             _until_said(cluster, node_id, logs[node_id], CUT_OFF)
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
-        return proof_of(
-            [
-                f"node {node_id}: {line}"
-                for node_id, log in logs.items()
-                for line in log.lines_with(CUT_OFF)[:1]
-            ]
-        )
+    def prove() -> Sequence[str]:
+        return [
+            f"node {node_id}: {line}"
+            for node_id, log in logs.items()
+            for line in log.lines_with(CUT_OFF)[:1]
+        ]
 
     return InForce(nodes, heal=heal, prove=prove)
 
@@ -92,22 +90,22 @@ def tear(segment: Path) -> None:
         file.write(following[: len(following) // 2])
 
 
-def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequence[str]) -> bool:
-    """Waits until the node has said it, or ended. False: it neither did, in all that time."""
+def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequence[str]) -> None:
+    """Waits until the node has said it, has ended, or is ready without a word."""
     node = cluster.layout.node(node_id)
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        if log.lines_with(words):
-            return True
-        if cluster.process(node) is None or cluster.ask(node, "/readyz")[0] == 200:
-            return bool(log.lines_with(words))
-        time.sleep(0.05)
-    return False
+    await_value(
+        lambda: (
+            log.lines_with(words)
+            or cluster.process(node) is None
+            or cluster.ask(node, "/readyz")[0] == 200
+        ),
+        _START_SECONDS,
+    )
 
 
 def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in nodes}
+    logs = logs_of(cluster, nodes)
     restore: dict[int, Callable[[], None]] = {}
     for node_id in nodes:
         stop(cluster, node_id)
@@ -139,11 +137,10 @@ def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InF
 def _expect_end(cluster: LocalCluster, node_id: int) -> None:
     """A node that refuses to start ends, which nobody shall take for a crash."""
     node = cluster.layout.node(node_id)
-    deadline = time.monotonic() + _START_SECONDS
-    while cluster.process(node) is not None and time.monotonic() < deadline:
-        if cluster.ask(node, "/livez")[0] == 200:
-            return
-        time.sleep(0.05)
+    await_value(
+        lambda: cluster.process(node) is None or cluster.ask(node, "/livez")[0] == 200,
+        _START_SECONDS,
+    )
     if cluster.process(node) is None:
         node.pid_file.unlink(missing_ok=True)
 

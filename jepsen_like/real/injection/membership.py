@@ -16,6 +16,7 @@ from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
@@ -75,13 +76,12 @@ def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -
 
 def _quorum_when(cluster: LocalCluster, holds: Callable[[_Quorum], bool]) -> _Quorum | None:
     """As soon as whoever leads says so; None if it does not come to that."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while time.monotonic() < deadline:
+
+    def told() -> _Quorum | None:
         quorum = _told_quorum(cluster)
-        if quorum is not None and holds(quorum):
-            return quorum
-        time.sleep(_PAUSE_SECONDS)
-    return None
+        return quorum if quorum is not None and holds(quorum) else None
+
+    return await_value(told, _SEEN_SECONDS, pause_seconds=_PAUSE_SECONDS)
 
 
 def _told_quorum(cluster: LocalCluster) -> _Quorum | None:

@@ -11,19 +11,22 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.faults.fault import Fault, InForce
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import ProcessId, state_of
+from jepsen_like.real.processes import ProcessId, await_value, state_of
 
 __all__ = [
     "NodeLog",
     "down",
     "exhaust",
     "kill",
+    "logs_of",
     "pause",
     "restart_all",
     "running",
@@ -70,6 +73,10 @@ def running(cluster: LocalCluster, targets: Sequence[int]) -> dict[int, ProcessI
     return alive
 
 
+def logs_of(cluster: LocalCluster, node_ids: Iterable[int]) -> dict[int, NodeLog]:
+    return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
+
+
 def start_again(cluster: LocalCluster, node_id: int) -> None:
     """Unless it runs: another fault that has healed may have started it."""
     if cluster.process(cluster.layout.node(node_id)) is None:
@@ -109,10 +116,11 @@ def down(
         for node_id in before:
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
-        return proof_of([f"node {each} (process {before[each].pid}) {how[each]}" for each in gone])
-
-    return InForce(list(before), heal=heal, prove=prove)
+    return InForce(
+        list(before),
+        heal=heal,
+        prove=lambda: [f"node {each} (process {before[each].pid}) {how[each]}" for each in gone],
+    )
 
 
 def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
@@ -122,7 +130,11 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForc
         cluster.pause(node_id)
     began = time.monotonic()
     seconds = 0.0
-    stopped = [node_id for node_id, process in paused.items() if _comes_to_stop(process.pid)]
+    stopped = [
+        node_id
+        for node_id, process in paused.items()
+        if await_value(partial(is_stopped, process.pid), _STATE_SECONDS, pause_seconds=0.005)
+    ]
 
     def heal() -> None:
         nonlocal seconds
@@ -131,24 +143,16 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForc
             if cluster.running().get(node_id) == process:
                 cluster.resume(node_id)
 
-    def prove() -> Proof:
-        return proof_of([f"node {each} stood still for {seconds:.1f} s" for each in stopped])
-
-    return InForce(list(paused), heal=heal, prove=prove)
+    return InForce(
+        list(paused),
+        heal=heal,
+        prove=lambda: [f"node {each} stood still for {seconds:.1f} s" for each in stopped],
+    )
 
 
 def is_stopped(pid: int) -> bool:
     """Whether it stands still now."""
     return state_of(Path(f"/proc/{pid}/stat")) == "T"
-
-
-def _comes_to_stop(pid: int) -> bool:
-    deadline = time.monotonic() + _STATE_SECONDS
-    while not is_stopped(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
@@ -169,15 +173,13 @@ def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> 
         for node_id in before:
             start_again(cluster, node_id)
 
-    def prove() -> Proof:
+    def prove() -> Sequence[str]:
         now = cluster.running()
-        return proof_of(
-            [
-                f"node {each} runs anew as process {now[each].pid}"
-                for each, process in before.items()
-                if each in now and now[each] != process
-            ]
-        )
+        return [
+            f"node {each} runs anew as process {now[each].pid}"
+            for each, process in before.items()
+            if each in now and now[each] != process
+        ]
 
     return InForce(list(before), heal=heal, prove=prove)
 
@@ -202,7 +204,7 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InFo
     starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
     if starting:
         raise ClusterError(f"no node may be starting, and {starting} may be: it does not answer")
-    logs = {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in processes}
+    logs = logs_of(cluster, processes)
     limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
     seen: list[str] = []
 
@@ -220,7 +222,7 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InFo
             if processes.get(gone.node_id) == gone.process:
                 start_again(cluster, gone.node_id)
 
-    return InForce(list(processes), heal=heal, prove=lambda: proof_of(seen))
+    return InForce(list(processes), heal=heal, prove=lambda: seen)
 
 
 def _answers(cluster: LocalCluster, node_id: int) -> bool:
@@ -235,12 +237,9 @@ def _close_the_door(pid: int) -> Limit:
     """
     _, hard = before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     for _ in range(_LOOKS):
-        lowest_free = _lowest_free({int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+        taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        # The kernel gives the lowest free one next: a limit there refuses it.
+        lowest_free = next(number for number in count() if number not in taken)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
         time.sleep(_LOOK_SECONDS)
     return before
-
-
-def _lowest_free(taken: set[int]) -> int:
-    """The kernel gives this one next: a limit there refuses it, holes below it there are none."""
-    return next(number for number in range(len(taken) + 1) if number not in taken)

@@ -13,15 +13,15 @@ starts it anew. The proof is what the node said, what its disk did, or what was 
 
 import os
 import resource
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Injector, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.real.injection.filesystems import DiskImage, DiskWatch, Waits
-from jepsen_like.real.injection.process_faults import NodeLog, running, start_again
+from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 
 __all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]
 
@@ -35,7 +35,6 @@ _WRITES_PER_SECOND = 5
 _HINDERED = 0.5  # of a write's time
 _OTHERWISE_SECONDS = 0.1  # a free disk keeps a thread waiting for less (0.02 s were measured)
 _SEEN_SECONDS = 5.0  # a node writes all the time: its state, its log, a checkpoint
-_LOOK_SECONDS = 0.05
 
 Disks = Mapping[int, DiskImage]
 
@@ -63,25 +62,20 @@ def _restart(cluster: LocalCluster, node_ids: Sequence[int]) -> None:
 
 def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]:
     """What the nodes say of it, as soon as one does."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while True:
-        said = [
+
+    def said() -> list[str]:
+        return [
             f"node {node_id}: {lines[0]}"
             for node_id, log in logs.items()
             if (lines := log.lines_with(words))
         ]
-        if said or time.monotonic() > deadline:
-            return said
-        time.sleep(_LOOK_SECONDS)
 
-
-def _logs(cluster: LocalCluster, node_ids: Sequence[int]) -> dict[int, NodeLog]:
-    return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
+    return await_value(said, _SEEN_SECONDS)
 
 
 def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = _logs(cluster, nodes)
+    logs = logs_of(cluster, nodes)
     undo = [_fill(cluster, disks, node_id) for node_id in nodes]
     said: list[str] = []
 
@@ -91,7 +85,7 @@ def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[in
             each()
         _restart(cluster, nodes)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+    return InForce(nodes, heal=heal, prove=lambda: said)
 
 
 def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], None]:
@@ -104,18 +98,14 @@ def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], Non
     _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
     limit = log_bytes + _LAST_WORDS_BYTES
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
-    return _nothing  # the limit ends with the process
-
-
-def _nothing() -> None:
-    return None
+    return lambda: None  # the limit ends with the process
 
 
 def fail_syncs(
     cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]
 ) -> InForce:
     nodes = list(running(cluster, targets))
-    logs = _logs(cluster, nodes)
+    logs = logs_of(cluster, nodes)
     for node_id in nodes:
         disks[node_id].die()
     said: list[str] = []
@@ -128,7 +118,7 @@ def fail_syncs(
             disks[node_id].remount()
             start_again(cluster, node_id)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(said))
+    return InForce(nodes, heal=heal, prove=lambda: said)
 
 
 def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
@@ -139,7 +129,7 @@ def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
         for node_id in nodes:
             start_again(cluster, node_id)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(lost))
+    return InForce(nodes, heal=heal, prove=lambda: lost)
 
 
 def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
@@ -167,7 +157,11 @@ def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
     hindered: list[str] = []
 
     def heal() -> None:
-        _await_hindrance([watch.waits for watch in watches.values()], rate)
+        # A short fault may end before the node has written anything; it soon does.
+        await_value(
+            lambda: any(is_hindered(watch.waits, rate) for watch in watches.values()),
+            _SEEN_SECONDS,
+        )
         for node_id, group in groups.items():
             waits = watches[node_id].stop()
             writes = _writes(group, disks[node_id].device)
@@ -175,7 +169,7 @@ def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
                 hindered.append(f"node {node_id}: {_told(waits, writes)}")
             _leave(group)
 
-    return InForce(nodes, heal=heal, prove=lambda: proof_of(hindered))
+    return InForce(nodes, heal=heal, prove=lambda: hindered)
 
 
 def _throttle(cluster: LocalCluster, disks: Disks, node_id: int, rate: int) -> Path:
@@ -186,13 +180,6 @@ def _throttle(cluster: LocalCluster, disks: Disks, node_id: int, rate: int) -> P
     (group / "blkio.throttle.write_iops_device").write_text(limit)
     (group / "cgroup.procs").write_text(str(process.pid))
     return group
-
-
-def _await_hindrance(waits: Sequence[Waits], rate: int) -> None:
-    """A short fault may end before the node has written anything; it soon does."""
-    deadline = time.monotonic() + _SEEN_SECONDS
-    while time.monotonic() < deadline and not any(is_hindered(each, rate) for each in waits):
-        time.sleep(_LOOK_SECONDS)
 
 
 def is_hindered(waits: Waits, writes_per_second: int) -> bool:

@@ -5,7 +5,7 @@ from functools import partial
 from http import HTTPStatus
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.fault import FIRST_ZOOKEEPER, Fault, InForce, Injector, Proof, proof_of
+from jepsen_like.faults.fault import FIRST_ZOOKEEPER, Fault, InForce, Injector, Proof
 from jepsen_like.real.impairments import Cut
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
@@ -50,12 +50,13 @@ def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) 
         except NoZooKeeper as error:
             raise ClusterError(str(error)) from error
 
-    def prove() -> Proof:
-        return proof_of(
-            [f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before]
-        )
-
-    return InForce([FIRST_ZOOKEEPER + each - 1 for each in before], heal=heal, prove=prove)
+    return InForce(
+        [FIRST_ZOOKEEPER + each - 1 for each in before],
+        heal=heal,
+        prove=lambda: [
+            f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before
+        ],
+    )
 
 
 def cut_zookeeper(

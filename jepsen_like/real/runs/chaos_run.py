@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome, compose
+from jepsen_like.faults.validity import Figures, strikes, why_void
 from jepsen_like.histories.history import Header, History, read_history
 from jepsen_like.real.clients.client_choice import client_opener, require_client
 from jepsen_like.real.clients.kafka_admin import create_topic
@@ -18,7 +19,6 @@ from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.environment import Environment, our_cluster, their_cluster
-from jepsen_like.real.runs.fault_plan import reasons_to_be_void, schedule_of
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described, whole_run
 from jepsen_like.real.runs.phases import Phases
 from jepsen_like.real.runs.run_options import RunOptions
@@ -42,7 +42,7 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
     require_client(options.workload, options.client)
     directory = RunDirectory(options.directory)
     directory.create()
-    schedule = schedule_of(options)
+    schedule = options.schedule()
     cluster = their_cluster(options) if options.servers else our_cluster(options, watcher)
     with cluster as environment:  # if that cannot be reached, nothing is in the way of a second try
         directory.describe(options, schedule)
@@ -87,7 +87,16 @@ def _judged(
     watcher.progress("checking the history")
     history = read_history(directory.history.read_bytes())
     verdict = compose([judge(history), ran.verdict])
-    void = reasons_to_be_void(options, ran, history.ops)
+    void = why_void(
+        Figures(
+            seconds=options.seconds,
+            kinds=options.kinds,
+            strikes=strikes(ran.fault_outcomes, history.ops),
+            ok_a_second=ran.safety.ok_a_second,
+            ok_a_second_without_faults=ran.warm_up.ok_a_second,
+            controller_elections=ran.controller_elections,
+        )
+    )
     return replace(ran, verdict=verdict, void=void, whole=whole_run(history.ops)), history
 
 

@@ -28,7 +28,6 @@ from jepsen_like.real.layout import ClusterError, ClusterLayout, NodeLayout
 from jepsen_like.real.links import Link
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
-from jepsen_like.real.runs.fault_plan import kinds_of
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.run_options import RunOptions
 
@@ -128,9 +127,11 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
         cluster = _create(options, options.directory / "cluster")
         stack.enter_context(cluster.lock())
         mesh = stack.enter_context(ProxyMesh(cluster.layout.proxied, seed=options.seed))
-        gear = stack.enter_context(prepared(cluster, kinds_of(options)))
+        gear = stack.enter_context(prepared(cluster, options.kinds))
         known = injectors(cluster, mesh, gear)
-        _refuse_what_cannot_be(options, known)
+        for kind in options.kinds:
+            if why := known[kind].why_not:
+                raise ClusterError(f"{kind}: {why}")
         stack.callback(_stop, cluster)
         cluster.start_all()
         cluster.wait_ready(progress=progress)
@@ -168,21 +169,14 @@ def _network_for(kinds: Sequence[str], *, has_zookeeper: bool = False) -> str:
     return free_network() if wants_it and not has_zookeeper and not why_no_namespaces() else ""
 
 
-def _refuse_what_cannot_be(options: RunOptions, known: Mapping[str, Injector]) -> None:
-    for kind in kinds_of(options):
-        reason = known[kind].why_not
-        if reason:
-            raise ClusterError(f"{kind}: {reason}")
-
-
 def _create(options: RunOptions, directory: Path) -> LocalCluster:
-    has_changing_voters = options.workload == "admin" or "membership" in kinds_of(options)
+    has_changing_voters = options.workload == "admin" or "membership" in options.kinds
     settings = {}
     if options.workload == "cas-register":
         settings["quorumlab.application"] = "register"
     if options.workload == "register":
         settings["quorumlab.confirmed.reads.enable"] = "true"
-    network = _network_for(kinds_of(options), has_zookeeper=options.has_zookeeper)
+    network = _network_for(options.kinds, has_zookeeper=options.has_zookeeper)
     return LocalCluster.create(
         directory,
         controllers=options.controllers,

@@ -1,12 +1,19 @@
-"""What a chaos run is asked to do."""
+"""What a chaos run is asked to do, and the faults that follow from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jepsen_like.faults.fault import Role, Scheduled
+from jepsen_like.faults.fault_schedule import draw_schedule, without_controller
+from jepsen_like.faults.kinds import kind_and_role
 from jepsen_like.real.clients.target import Address
+from wire.zk.designs import DESIGNS, ZK_KIP497
 
-__all__ = ["RunOptions"]
+__all__ = ["KINDS_WITHOUT_PROCESSES", "RunOptions"]
+
+# A proxy between clients and brokers can do these.
+KINDS_WITHOUT_PROCESSES = ("partition", "partition-one-way", "delay", "reset", "slow-close")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +46,27 @@ class RunOptions:
     def warm_up_seconds(self) -> int:
         """Without faults: what is done in it is what the floor of throughput is a quarter of."""
         return max(3, min(10, self.seconds // 6))
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Of faults, without the roles that may be wanted: `kill` of `kill:majority`."""
+        return list(dict.fromkeys(kind_and_role(wanted)[0] for wanted in self.faults))
+
+    def schedule(self) -> Sequence[Scheduled]:
+        drawn = draw_schedule(
+            seed=self.seed,
+            kinds=self.faults,
+            seconds=self.seconds,
+            # In a quorum alone, voters stand in for brokers; with ZooKeeper, brokers for voters.
+            combined=not self.brokers or self.has_zookeeper,
+        )
+        if not DESIGNS.get(self.design, ZK_KIP497).has_controller:
+            drawn = without_controller(drawn)
+        return [_between_clients_and_a_broker(each) for each in drawn] if self.servers else drawn
+
+
+def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:
+    """All that can be done to a cluster that somebody else runs."""
+    fault = scheduled.fault
+    ours = replace(fault, role=Role.ONE_BROKER, parameters={**fault.parameters, "clients": True})
+    return replace(scheduled, fault=ours)

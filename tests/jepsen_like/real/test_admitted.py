@@ -7,7 +7,6 @@ import pytest
 from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.faults.fault import Role
-from jepsen_like.real.runs.fault_plan import schedule_of
 from jepsen_like.real.runs.outcome import ADMITTED, admitted_by, whose_document, why_admitted
 from jepsen_like.real.runs.run_options import RunOptions
 from quorum.node.engines import ENGINES, NATIVE, RAFTOS
@@ -42,7 +41,7 @@ def test_each_broken_rule_is_named_once() -> None:
 def test_where_nobody_is_the_controller_a_leader_is_struck(design: str, tmp_path: Path) -> None:
     faults = ("kill:active-controller", "kill-zookeeper")
     options = RunOptions(directory=tmp_path, design=design, faults=faults, seconds=30)
-    struck = {each.fault.role for each in schedule_of(options)}
+    struck = {each.fault.role for each in options.schedule()}
     has_controller = DESIGNS[design].has_controller
     assert Role.ONE_ZOOKEEPER in struck
     assert (Role.ACTIVE_CONTROLLER in struck) is has_controller
