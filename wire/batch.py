@@ -181,6 +181,14 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     Ends without complaint at a batch that is cut short, and at zeros (a preallocated file). So
     the valid end is the last position + `size_bytes`. A header that cannot be one raises.
     """
+    if len(buffer) >= HEADER_BYTES and buffer[_MAGIC_AT]:
+        header = read_header(buffer)
+        if header.batch_length + _LENGTH_EXCLUDES == len(buffer):  # a commit is one batch, mostly
+            return iter(((0, header),))
+    return _headers(buffer)
+
+
+def _headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     position, length = 0, len(buffer)
     while length - position >= HEADER_BYTES:
         if buffer[position + _MAGIC_AT] == 0 and _is_blank(buffer, position):

@@ -20,6 +20,7 @@ from typing import assert_never
 from uuid import UUID
 
 from quorum.core.effects import (
+    Append,
     DeleteLog,
     Durability,
     FindTimestamp,
@@ -59,7 +60,7 @@ from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue
-from quorum.log.files.segments import SegmentedLog
+from quorum.log.files.segments import SegmentedLog, Unsynced
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
 from quorum.log.files.threads import Threads
@@ -165,16 +166,30 @@ class FileStorage:
             return
         if isinstance(effect, OpenLog) and not self._place(effect):
             return
-        queue = self._queue(effect.log)
+        queue = self._queues.get(effect.log) or self._queue(effect.log)
         if queue.has_failed:
             self._refuse(effect, "it has failed", self._directories.home(effect.log).id)
             return
         if isinstance(effect, SnapshotEffect):
             self._perform_snapshot(queue, effect)
             return
-        queue.waiting.append(effect)
         queue.last_token = effect.token
+        if type(effect) is Append and not queue.waiting and queue.alone is None:
+            self._append(queue, effect)
+            return
+        queue.waiting.append(effect)
         self._advance(queue)
+
+    def _append(self, queue: LogQueue, effect: Append) -> None:
+        """Nothing waits before it, and it makes nothing possible but a sync."""
+        self._last_read = None
+        try:
+            at_once(queue, effect)
+        except StorageError as error:
+            self._fail(queue, effect.token, error)
+            return
+        if queue.may_sync():
+            self._unsynced.append(queue)
 
     def _place(self, effect: OpenLog) -> bool:
         """Is there a directory for it? A log whose directory has failed may begin in another."""
@@ -204,12 +219,6 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, effect.token, error)
 
-    def _begin_syncs(self) -> None:
-        queues, self._unsynced = self._unsynced, []
-        for queue in queues:
-            if queue.may_sync():
-                self._begin_sync(queue)
-
     def take_answers(self) -> list[StorageEvent]:
         self._last_read = None  # of the effects taken together
         events, self._events = self._events, []
@@ -217,7 +226,10 @@ class FileStorage:
 
     def take_events(self) -> list[StorageEvent]:
         while self._unsynced or self._jobs.finished:
-            self._begin_syncs()
+            queues, self._unsynced = self._unsynced, []
+            for queue in queues:
+                if queue.may_sync():
+                    self._begin_sync(queue)
             self._jobs.settle()
         return self.take_answers()
 
@@ -331,34 +343,44 @@ class FileStorage:
     # --- syncs ------------------------------------------------------------------------------
 
     def _begin_sync(self, queue: LogQueue) -> None:
+        """Sync what was written; in this thread if `sync_pace` allows it and nothing else runs.
+
+        A token of None stands for a rolled segment, which nobody waits for.
+        """
         assert queue.segments is not None, queue.log
-        queue.is_syncing = True
         token, count = queue.take_sync()
         if token is None:
             unsynced, pool = queue.segments.unsynced_rolled(), Pool.BACKGROUND
         else:
             unsynced, pool = queue.segments.unsynced(), Pool.SYNC
+        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
+            try:
+                seconds = self._sync(queue.log, unsynced, count)
+            except StorageError as error:
+                self._fail(queue, token, error)
+            else:
+                self.syncs.inline += 1
+                self._synced(queue, token, seconds, is_inline=True)
+            return
 
         def job() -> float:
-            started = self._workers.seconds()
-            self._directories.sync(queue.log, unsynced)
-            seconds = self._workers.seconds() - started
+            seconds = self._sync(queue.log, unsynced, count)
             if token is None:
                 self._directories.save_recovery_points()
-            self.syncs.add(seconds, tokens=count)
             return seconds
 
-        is_inline = token is not None and queue.pace.is_inline and not self._jobs.are_running
-        finish = partial(self._finish_sync, queue, token, is_inline)
-        if is_inline:
-            self.syncs.inline += 1
-            self._jobs.at_once(job, finish)
-        else:
-            self._jobs.submit(pool, job, finish)
+        queue.is_syncing = True
+        self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
 
-    def _finish_sync(
-        self, queue: LogQueue, token: Token | None, is_inline: bool, outcome: Outcome
-    ) -> None:
+    def _sync(self, log: str, unsynced: Unsynced, token_count: int) -> float:
+        """Sync `unsynced`, which makes so many tokens durable; returns how long it took."""
+        started = self._workers.seconds()
+        self._directories.sync(log, unsynced)
+        seconds = self._workers.seconds() - started
+        self.syncs.add(seconds, tokens=token_count)
+        return seconds
+
+    def _finish_sync(self, queue: LogQueue, token: Token | None, outcome: Outcome) -> None:
         queue.is_syncing = False
         if queue.has_failed:
             return
@@ -367,6 +389,11 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, token or queue.last_token, error)
             return
+        self._synced(queue, token, seconds, is_inline=False)
+
+    def _synced(
+        self, queue: LogQueue, token: Token | None, seconds: float, *, is_inline: bool
+    ) -> None:
         if queue.pace.took(seconds) and is_inline:
             self.syncs.too_slow += 1
             self._say(
@@ -375,7 +402,8 @@ class FileStorage:
             )
         if token is not None:
             self._events.append(Stored(log=queue.log, token=token))
-        self._advance(queue)
+        if queue.waiting or queue.has_work:
+            self._advance(queue)
 
     # --- removing ---------------------------------------------------------------------------
 

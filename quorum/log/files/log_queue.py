@@ -67,8 +67,15 @@ class LogQueue:
         return self.sync_token is not None or self.has_rolled
 
     def may_sync(self) -> bool:
-        is_free = not self.is_syncing and self.alone is None and not self.has_failed
-        return self.is_sync_wanted and is_free
+        if self.is_syncing or self.alone is not None or self.has_failed:
+            return False
+        return self.sync_token is not None or self.has_rolled
+
+    @property
+    def has_work(self) -> bool:
+        """Does it wait for a sync, or for the removal of what was cut off?"""
+        is_cut = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
+        return is_cut or self.sync_token is not None or self.has_rolled
 
     def take_sync(self) -> tuple[Token | None, int]:
         """The token that the sync that begins now makes durable, and how many it covers.
@@ -80,10 +87,11 @@ class LogQueue:
         return token, count
 
     def may_remove(self) -> bool:
-        is_wanted = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
+        if not (self.doomed or self.doomed_snapshots or self.has_new_start):
+            return False
         is_syncing = self.is_syncing or self.alone is not None
         is_free = not self.is_removing and not is_syncing and not self.has_failed
-        return is_wanted and is_free and not self.has_rolled
+        return is_free and not self.has_rolled
 
     def take_doomed(self) -> tuple[list[Segment], list[OffsetAndEpoch]]:
         """What the removal that begins now removes, the oldest first."""
