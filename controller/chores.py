@@ -109,7 +109,7 @@ class Chores:
         return earliest(
             self._liveness.deadline_ms(head),
             self._no_op_due_ms,
-            *(elections.due_ms for elections in self._elections),
+            *[elections.due_ms for elections in self._elections],
         )
 
     def _fence_silent_brokers(

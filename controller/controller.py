@@ -234,7 +234,8 @@ class Controller:
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last call is appended first."""
-        self._accumulator.write()
+        if self._accumulator.decisions:
+            self._accumulator.write()
         effects, self._effects = self._effects, []
         return effects
 

@@ -101,6 +101,8 @@ class Liveness:
 
     def deadline_ms(self, image: MetadataImage) -> int | None:
         """When the next session runs out."""
+        if not self._sessions:
+            return None
         silent = min(self._unfenced(image), default=None)
         return None if silent is None else silent[0] + self._timeout_ms
 

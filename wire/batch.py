@@ -46,6 +46,7 @@ __all__ = [
     "data_batch",
     "encode_value",
     "headers",
+    "intact_headers",
     "is_intact",
     "marks_in",
     "placed",
@@ -211,15 +212,25 @@ def is_intact(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     return bool(crc32c(view) == header.crc)
 
 
-def verify(buffer: Buffer) -> tuple[BatchHeader, ...]:
-    """The headers of all batches; raises unless `buffer` is whole, intact batches and no more."""
+def intact_headers(buffer: Buffer) -> tuple[list[BatchHeader], int]:
+    """The headers of the whole batches from the start of `buffer`, and where these end.
+
+    Raises unless all are intact.
+    """
+    view = memoryview(buffer)
     found = []
     end = 0
     for position, header in headers(buffer):
-        if not is_intact(buffer, position, header):
+        end = position + header.batch_length + _LENGTH_EXCLUDES
+        if crc32c(view[position + _CHECKED_FROM : end]) != header.crc:
             raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
         found.append(header)
-        end = position + header.size_bytes
+    return found, end
+
+
+def verify(buffer: Buffer) -> tuple[BatchHeader, ...]:
+    """The headers of all batches; raises unless `buffer` is whole, intact batches and no more."""
+    found, end = intact_headers(buffer)
     if end != len(buffer):
         raise CorruptBatch(f"{len(buffer) - end} bytes behind the last whole batch")
     return tuple(found)

@@ -176,7 +176,7 @@ def holds_back_only_votes(self: Outbox, message: Any) -> None:
     if isinstance(message.body, VoteRequest | VoteResponse):
         _say(self, message)
     else:
-        self._effects.append(message)
+        self.effects.append(message)
 
 
 @plant_in(

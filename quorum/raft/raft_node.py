@@ -50,11 +50,20 @@ from quorum.raft.config import QuorumConfig
 from quorum.raft.heeding import TwoLeaders
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
+from quorum.raft.polling import next_role
 from quorum.raft.raft_outbox import OWNER, Outbox
 from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
-from quorum.raft.responses import PeerResponse, Said, is_granted, partition_of, said, snapshot_of
+from quorum.raft.responses import (
+    PeerResponse,
+    Said,
+    is_granted,
+    news_of,
+    partition_of,
+    said,
+    snapshot_of,
+)
 from quorum.raft.roles import (
     ALLOWED,
     Candidate,
@@ -74,7 +83,11 @@ from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetching import FetchResponse, FetchSnapshotResponse
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchResponse,
+    FetchSnapshotResponse,
+)
 from wire.messages.quorum_epochs import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -195,8 +208,9 @@ class RaftNode(RaftView):
     def settle(self, now_ms: int) -> None:
         """Count what is committed, then let the role do what is due."""
         self._now_ms = now_ms
-        if isinstance(self.role, Leader) and not self._has_stopped:
-            leading.advance_high_watermark(self.replica, self.role)
+        role = self.role
+        if type(role) is Leader and not self._has_stopped:
+            leading.advance_high_watermark(self.replica, role)
         self._poll(now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -215,9 +229,13 @@ class RaftNode(RaftView):
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was appended since, in one answer."""
-        if isinstance(self.role, Leader) and not self._has_stopped:
-            serving.serve_parked(self.replica, self.role, self._now_ms)
-        return self.replica.outbox.take()
+        role = self.role
+        is_due = type(role) is Leader and (role.parked.waiting or role.watermark_due_ms)
+        if type(role) is Leader and is_due and not self._has_stopped:
+            serving.serve_parked(self.replica, role, self._now_ms)
+        outbox = self.replica.outbox
+        effects, outbox.effects = outbox.effects, []
+        return effects
 
     # --- roles --------------------------------------------------------------------------------
 
@@ -279,23 +297,7 @@ class RaftNode(RaftView):
         if self._leaving_until_ms is not None:
             self._leave(self._leaving_until_ms, now_ms)
             return None
-        match self.role:
-            case Unattached():
-                return electing.poll_unattached(self.replica, self.role, now_ms)
-            case Prospective():
-                return electing.poll_prospective(self.replica, self.role, now_ms)
-            case Candidate():
-                return electing.poll_candidate(self.replica, self.role, now_ms)
-            case Resigned():
-                return electing.poll_resigned(self.replica, self.role, now_ms)
-            case Leader():
-                gone = membership.poll(self.replica, self.role, now_ms)
-                return gone or leading.poll(self.replica, self.role, now_ms)
-            case Follower():
-                if following.is_leader_gone(self.replica, self.role, now_ms):
-                    return electing.stand(self.replica, self.role, now_ms)
-                following.poll(self.replica, self.role, now_ms)
-                return None
+        return next_role(self.replica, self.role, now_ms)
 
     def _leave(self, until_ms: int, now_ms: int) -> None:
         """Stop once the other voters know that we resigned, or cannot be told in time."""
@@ -343,17 +345,27 @@ class RaftNode(RaftView):
         source = self.replica.peers.answered(token.number)
         if source is None:
             return
-        role = self.role
         if isinstance(body, ApiVersionsResponse):
-            if isinstance(role, Leader):
-                membership.versions_told(self.replica, role, token.number, body, now_ms)
-            return
-        if isinstance(body, ReportResponse):
+            if isinstance(self.role, Leader):
+                membership.versions_told(self.replica, self.role, token.number, body, now_ms)
+        elif isinstance(body, ReportResponse):
+            role = self.role
             self._hear(reporting.told(body), now_ms)
             if isinstance(role, Follower) and role is self.role:
                 reporting.reported(self.replica, role, body)
-            return
-        assert isinstance(body, PeerResponse), body
+        else:
+            assert isinstance(body, PeerResponse), body
+            self._on_answer(source, body, now_ms)
+
+    def _on_answer(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
+        """Adopt the epoch and the leader that it names, then what it is the answer to."""
+        role = self.role
+        if type(body) is FetchResponse and type(role) is Follower:
+            answer = news_of(body, leader_id=role.leader_id, epoch=role.epoch)
+            if answer is not None:  # of the leader that we follow: nothing to adopt
+                self._refusals.heard(source.node_id, ErrorCode.NONE)
+                self._fetched(role, source, answer, now_ms)
+                return
         told = said(body, source)
         self._hear(told, now_ms)
         if self._has_stopped:
@@ -413,11 +425,7 @@ class RaftNode(RaftView):
             case FetchResponse(), Follower() as role:
                 answer = partition_of(body)
                 assert answer is not None, "checked by said()"
-                reason = downloading.fetched(
-                    self.replica, role, answer, source=source, now_ms=now_ms
-                )
-                if reason is not None:
-                    self._stop(reason)
+                self._fetched(role, source, answer, now_ms)
             case FetchSnapshotResponse(), Follower() as role:
                 piece = snapshot_of(body)
                 assert piece is not None, "checked by said()"
@@ -427,6 +435,13 @@ class RaftNode(RaftView):
                 self._refused(self.role, source, ErrorCode.NONE, now_ms)
             case _:
                 pass
+
+    def _fetched(
+        self, role: Follower, source: Endpoint, answer: FetchedPartition, now_ms: int
+    ) -> None:
+        reason = downloading.fetched(self.replica, role, answer, source=source, now_ms=now_ms)
+        if reason is not None:
+            self._stop(reason)
 
     def _on_no_answer(self, failed: RequestFailed, now_ms: int) -> None:
         token = failed.token

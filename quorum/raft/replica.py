@@ -32,6 +32,7 @@ class Replica:
     download: Download | None = None
     node_id: int = field(init=False)
     key: ReplicaKey = field(init=False)
+    durability: Durability = field(init=False)  # of what is appended
     # A replica that does not sync is no voter, even if the voters' record names it.
     is_voter: bool = field(init=False)
     # Where others find this node: a voter, at the address in the voters' record.
@@ -39,6 +40,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         self.node_id, self.key = self.config.node_id, self.config.key
+        self.durability = Durability.SYNCED if self.config.syncs else Durability.WRITTEN
         self._adopt_membership()
 
     @property
@@ -68,10 +70,6 @@ class Replica:
     @property
     def is_sole_voter(self) -> bool:
         return self.is_voter and len(self.voters) == 1
-
-    @property
-    def durability(self) -> Durability:
-        return Durability.SYNCED if self.config.syncs else Durability.WRITTEN
 
     def check_cluster(self, cluster_id: str | None) -> ErrorCode:
         """A peer that names no cluster is taken for one of ours."""

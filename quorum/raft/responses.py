@@ -4,10 +4,10 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetching import (
     FetchedPartition,
@@ -21,7 +21,7 @@ from wire.messages.quorum_epochs import (
     VoteResponse,
 )
 
-__all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said", "snapshot_of"]
+__all__ = ["PeerResponse", "Said", "is_granted", "news_of", "partition_of", "said", "snapshot_of"]
 
 PeerResponse = (
     VoteResponse
@@ -32,8 +32,7 @@ PeerResponse = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Message):
     """Epoch NO_EPOCH and leader -1 where the peer did not get as far as to say."""
 
     error: ErrorCode
@@ -78,6 +77,17 @@ def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoin
         leader_id=leader.leader_id,
         endpoint=endpoint,
     )
+
+
+def news_of(response: FetchResponse, *, leader_id: int, epoch: int) -> FetchedPartition | None:
+    """What the leader of this epoch answers without an error; None if it says anything else."""
+    for topic in response.responses[:1]:
+        for answer in topic.partitions[:1]:
+            leader = answer.current_leader
+            is_theirs = leader.leader_id == leader_id and leader.leader_epoch == epoch
+            is_accepted = response.error_code is answer.error_code is ErrorCode.NONE
+            return answer if is_theirs and is_accepted else None
+    return None
 
 
 def partition_of(response: FetchResponse) -> FetchedPartition | None:

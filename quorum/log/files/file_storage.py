@@ -53,14 +53,14 @@ from quorum.core.storage import (
     StorageEvent,
     SyncCounts,
 )
-from quorum.log.files.at_once import AtOnce, at_once
+from quorum.log.files.at_once import AtOnce, append, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
 from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
-from quorum.log.files.log_queue import Alone, LogQueue
-from quorum.log.files.segments import SegmentedLog, Unsynced
+from quorum.log.files.log_queue import Alone, LogQueue, is_waited_for
+from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
 from quorum.log.files.threads import Threads
@@ -160,8 +160,7 @@ class FileStorage:
     def perform(self, effect: StorageEffect) -> None:
         if isinstance(effect, SaveCheckpoint):
             assert "/" not in effect.name, effect.name
-            files = self._directories.checkpoint_files(effect.name, effect.entries)
-            for path, content in files:
+            for path, content in self._directories.checkpoint_files(effect.name, effect.entries):
                 self._checkpoints.save(path, content)
             return
         if isinstance(effect, OpenLog) and not self._place(effect):
@@ -176,19 +175,17 @@ class FileStorage:
         queue.last_token = effect.token
         if type(effect) is Append and not queue.waiting and queue.alone is None:
             self._append(queue, effect)
-            return
-        queue.waiting.append(effect)
-        self._advance(queue)
+        else:
+            queue.waiting.append(effect)
+            self._advance(queue)
 
     def _append(self, queue: LogQueue, effect: Append) -> None:
-        """Nothing waits before it, and it makes nothing possible but a sync."""
-        self._last_read = None
+        self._last_read = None  # nothing waits, and it makes nothing possible but a sync
         try:
-            at_once(queue, effect)
+            append(queue, effect)
         except StorageError as error:
             self._fail(queue, effect.token, error)
-            return
-        if queue.may_sync():
+        if queue.may_sync():  # not if it has failed
             self._unsynced.append(queue)
 
     def _place(self, effect: OpenLog) -> bool:
@@ -235,8 +232,8 @@ class FileStorage:
 
     def close(self, *, broker_epoch: int | None) -> None:
         """As `Storage.close`. No mark is left if a log has failed."""
-        self._snapshots.abandon()
         events: list[StorageEvent] = []
+        self._snapshots.abandon()
         while self.is_busy:
             self._jobs.wait()
             events += self.take_events()
@@ -279,8 +276,8 @@ class FileStorage:
     def _queue(self, log: str) -> LogQueue:
         queue = self._queues.get(log)
         if queue is None:
-            queue = LogQueue(log=log, pace=SyncPace(self._inline_sync_seconds))
-            self._queues[log] = queue
+            pace = SyncPace(self._inline_sync_seconds)
+            queue = self._queues[log] = LogQueue(log=log, pace=pace)
         return queue
 
     def _advance(self, queue: LogQueue) -> None:
@@ -343,42 +340,32 @@ class FileStorage:
     # --- syncs ------------------------------------------------------------------------------
 
     def _begin_sync(self, queue: LogQueue) -> None:
-        """Sync what was written; in this thread if `sync_pace` allows it and nothing else runs.
-
-        A token of None stands for a rolled segment, which nobody waits for.
-        """
+        """Without a token, only a rolled segment is synced, which nobody waits for."""
         assert queue.segments is not None, queue.log
         token, count = queue.take_sync()
         if token is None:
             unsynced, pool = queue.segments.unsynced_rolled(), Pool.BACKGROUND
         else:
             unsynced, pool = queue.segments.unsynced(), Pool.SYNC
-        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
-            try:
-                seconds = self._sync(queue.log, unsynced, count)
-            except StorageError as error:
-                self._fail(queue, token, error)
-            else:
-                self.syncs.inline += 1
-                self._synced(queue, token, seconds, is_inline=True)
-            return
 
         def job() -> float:
-            seconds = self._sync(queue.log, unsynced, count)
+            started = self._workers.seconds()
+            self._directories.sync(queue.log, unsynced)
+            seconds = self._workers.seconds() - started
             if token is None:
                 self._directories.save_recovery_points()
+            self.syncs.add(seconds, tokens=count)
             return seconds
 
-        queue.is_syncing = True
-        self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
-
-    def _sync(self, log: str, unsynced: Unsynced, token_count: int) -> float:
-        """Sync `unsynced`, which makes so many tokens durable; returns how long it took."""
-        started = self._workers.seconds()
-        self._directories.sync(log, unsynced)
-        seconds = self._workers.seconds() - started
-        self.syncs.add(seconds, tokens=token_count)
-        return seconds
+        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
+            self.syncs.inline += 1
+            try:
+                self._synced(queue, token, job(), is_inline=True)
+            except StorageError as error:
+                self._fail(queue, token, error)
+        else:
+            queue.is_syncing = True
+            self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
 
     def _finish_sync(self, queue: LogQueue, token: Token | None, outcome: Outcome) -> None:
         queue.is_syncing = False
@@ -440,7 +427,7 @@ class FileStorage:
         self._last_read = None
         is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
-        pool = Pool.SYNC if _is_waited_for(effect) else Pool.BACKGROUND
+        pool = Pool.SYNC if is_waited_for(effect) else Pool.BACKGROUND
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
@@ -511,11 +498,3 @@ class FileStorage:
             outcome.result()
         except StorageError as error:
             self._say(f"storage: {error}")
-
-
-def _is_waited_for(effect: Alone) -> bool:
-    match effect:
-        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
-            return True
-        case _:
-            return False

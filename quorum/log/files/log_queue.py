@@ -15,14 +15,22 @@ Pure bookkeeping: `quorum.log.files.file_storage` does the work.
 from collections import deque
 from dataclasses import dataclass, field
 
-from quorum.core.effects import DeleteLog, OpenLog, ResetLog, SaveElection, Token, Truncate
+from quorum.core.effects import (
+    DeleteLog,
+    Durability,
+    OpenLog,
+    ResetLog,
+    SaveElection,
+    Token,
+    Truncate,
+)
 from quorum.core.storage import LogEffect
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.sync_pace import SyncPace
 
-__all__ = ["Alone", "LogQueue"]
+__all__ = ["Alone", "LogQueue", "is_waited_for"]
 
 _NO_TOKEN = Token("", -1)
 Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
@@ -107,3 +115,12 @@ class LogQueue:
         self.doomed.clear()
         self.doomed_snapshots.clear()
         return waiting
+
+
+def is_waited_for(effect: Alone) -> bool:
+    """Will its outcome be told with `Stored`?"""
+    match effect:
+        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
+            return True
+        case _:
+            return False

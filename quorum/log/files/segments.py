@@ -105,11 +105,12 @@ class SegmentedLog:
         first, last = found[0][1], found[-1][1]
         segment = self._segments[-1]
         assert first.base_offset >= segment.end_offset, (first.base_offset, segment.end_offset)
-        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
         must_roll = not segment.has_room(first, last, len(records))
         if must_roll:
             segment = self._roll(first.base_offset)
+        size_bytes = segment.size_bytes + len(records)
         segment.append(records, found)
+        assert segment.size_bytes == size_bytes, "an append has whole batches"
         if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
         for _, header in found:
@@ -210,7 +211,7 @@ class SegmentedLog:
 
     def unsynced(self) -> Unsynced:
         """What was written since the last call. A failure to sync it is final."""
-        return self._take_unsynced(self._unsynced, [], self.end_offset)
+        return self._take_unsynced(self._unsynced, [], self._segments[-1].end_offset)
 
     def unsynced_rolled(self) -> Unsynced:
         """The same without the active segment."""
