@@ -5,7 +5,6 @@ A new active controller gives every broker a fresh session: it cannot know who w
 Source: KIP-631; Kafka's BrokerHeartbeatManager.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.metadata.image import MetadataImage
@@ -94,21 +93,23 @@ class Liveness:
 
     def expired(self, image: MetadataImage, now_ms: int) -> int | None:
         """The unfenced broker that has been silent for longest, if its session has run out."""
-        silent = min(self._unfenced(image), default=None)
+        silent = self._most_silent(image)
         if silent is None or now_ms < silent[0] + self._timeout_ms:
             return None
         return silent[1]
 
     def deadline_ms(self, image: MetadataImage) -> int | None:
         """When the next session runs out."""
-        if not self._sessions:
-            return None
-        silent = min(self._unfenced(image), default=None)
+        silent = self._most_silent(image) if self._sessions else None
         return None if silent is None else silent[0] + self._timeout_ms
 
-    def _unfenced(self, image: MetadataImage) -> Iterable[tuple[int, int]]:
-        """When each unfenced broker was heard of, and its id."""
+    def _most_silent(self, image: MetadataImage) -> tuple[int, int] | None:
+        """When the unfenced broker was heard of that has been silent for longest, and its id."""
+        silent = None
         for broker_id, session in self._sessions.items():
             broker = image.brokers.get(broker_id)
-            if broker is not None and not broker.fenced:
-                yield session.heard_ms, broker_id
+            if broker is None or broker.fenced:
+                continue
+            if silent is None or (session.heard_ms, broker_id) < silent:
+                silent = session.heard_ms, broker_id
+        return silent

@@ -123,6 +123,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
+        if not self.attributes & _COMPRESSION_MASK:
+            return Compression.NONE
         try:
             return Compression(self.attributes & _COMPRESSION_MASK)
         except ValueError as error:
@@ -182,10 +184,12 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     Ends without complaint at a batch that is cut short, and at zeros (a preallocated file). So
     the valid end is the last position + `size_bytes`. A header that cannot be one raises.
     """
-    if len(buffer) >= HEADER_BYTES and buffer[_MAGIC_AT]:
-        header = read_header(buffer)
-        if header.batch_length + _LENGTH_EXCLUDES == len(buffer):  # a commit is one batch, mostly
-            return iter(((0, header),))
+    size = len(buffer)
+    if HEADER_BYTES <= size <= BATCH_BYTES_MAX and buffer[_MAGIC_AT] == _MAGIC:
+        header = _new_header(BatchHeader, _HEADER.unpack_from(buffer))
+        is_sound = min(header.base_offset, header.last_offset_delta, header.record_count) >= 0
+        if is_sound and header.batch_length + _LENGTH_EXCLUDES == size:
+            return iter(((0, header),))  # one batch, as a commit is, mostly
     return _headers(buffer)
 
 
@@ -272,7 +276,7 @@ def write_header(batch: bytearray | memoryview, header: BatchHeader) -> None:
     `batch_length` and `crc` are computed, whatever `header` says.
     """
     length = len(batch) - _LENGTH_EXCLUDES
-    _HEADER.pack_into(batch, 0, *header._replace(batch_length=length, crc=0))
+    _HEADER.pack_into(batch, 0, header.base_offset, length, *header[2:])
     crc = crc32c(memoryview(batch)[_CHECKED_FROM:])
     struct.pack_into(">I", batch, _CHECKED_FROM - 4, crc)
 

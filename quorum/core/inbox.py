@@ -91,5 +91,5 @@ class Inbox:
         self.clients_taken = 0
         if clients and not control:
             self.clients_taken = min(len(clients), clients_max)
-            taken += (clients.popleft() for _ in range(self.clients_taken))
+            taken += [clients.popleft() for _ in range(self.clients_taken)]
         return taken

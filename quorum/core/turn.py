@@ -25,11 +25,11 @@ from typing import Generic, TypeVar
 from quorum.core.effects import Core, Effect, Event, HangUp, Request, StorageFailed, Told
 from quorum.core.inbox import Action, Inbox
 
-__all__ = ["CLIENTS_MAX", "CONTROL_MAX", "Turn"]
+__all__ = ["CLIENTS_MAX", "CONTROL_MAX", "LONG_SECONDS", "Turn"]
 
 CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 CLIENTS_MAX = 64  # requests of clients in a turn
-_LONG_SECONDS = 0.01  # how much later than need be another node may be heard
+LONG_SECONDS = 0.01  # how much later than need be another node may be heard
 
 Asker = TypeVar("Asker")
 
@@ -68,13 +68,15 @@ class Turn(Generic[Asker]):
         """Give `core` what waits and let it settle; returns the effects to carry out, in order."""
         events = self.inbox.take(control_max=control_max, clients_max=clients_max)
         self._had_all_clients = self.inbox.clients_taken == clients_max > 0
+        is_first = True  # of the turn: there is nothing before it to be settled
         for event in events:
             if not isinstance(event, Event):
                 event(now_ms)
-                continue
-            if core.ends_batch(event):
-                core.settle(now_ms)
-            core.receive(event, now_ms)
+            else:
+                if not is_first and core.ends_batch(event):
+                    core.settle(now_ms)
+                core.receive(event, now_ms)
+            is_first = False
         core.settle(now_ms)
         done: list[Effect] = []
         for effect in core.take_effects():
@@ -84,9 +86,10 @@ class Turn(Generic[Asker]):
     def lasted(self, seconds: float) -> None:
         """How long the core took with what it was given, and with nothing else: no disk.
 
-        A short turn shows that clients may have more only if it had as many as it might have.
+        A short turn shows that clients may have more only if it had as many as it might have: one
+        without clients says nothing, unless it was long.
         """
-        if seconds > _LONG_SECONDS:
+        if seconds > LONG_SECONDS:
             self.clients_max = max(1, self.clients_max // 2)
         elif self._had_all_clients and self.clients_max < CLIENTS_MAX:
             self.clients_max *= 2

@@ -37,7 +37,7 @@ from quorum.core.effects import (
 )
 from quorum.core.inbox import Action
 from quorum.core.storage import Storage, StorageEffect
-from quorum.core.turn import Turn
+from quorum.core.turn import LONG_SECONDS, Turn
 from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
@@ -110,7 +110,7 @@ class Driver:
         self.counts = DriverCounts(storage.syncs, self._turn.inbox)
         self._storage = storage
         self._listeners = listeners
-        self._servers: list[Server] = []
+        self._servers: dict[str, Server] = {}  # by name of the listener
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
@@ -256,19 +256,16 @@ class Driver:
             self._set_timer(self._due_ms)
 
     async def _listen(self, listener: Listener) -> None:
-        def receive(received: Received) -> None:
-            self._receive(server, received)
-
         server = Server(
             listener=listener.name,
             kind=listener.kind,
-            receive=receive,
+            receive=self._receive,
             tokens=self._tokens,
             limits=self._server_limits,
             traffic=self.counts.traffic,
             gathers=True,
         )
-        self._servers.append(server)
+        self._servers[listener.name] = server
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
@@ -327,14 +324,16 @@ class Driver:
         turn, storage, performers = self._turn, self._storage, self._performers
         began = time.perf_counter()
         effects = turn.take(core, now_ms, clients_max=clients_max)
-        turn.lasted(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        if clients_max or seconds > LONG_SECONDS:
+            turn.lasted(seconds)
         for effect in effects:
             performers[type(effect)](effect)
         answers = storage.take_answers() if effects else []
         if turn.unsent or answers:
             for effect in turn.leaving(answers):
                 performers[type(effect)](effect)
-            for server in self._servers:
+            for server in self._servers.values():
                 if server.unwritten:
                     server.flush()
         synced = storage.take_events() if effects else []
@@ -344,8 +343,8 @@ class Driver:
 
     # --- in and out -------------------------------------------------------------------------
 
-    def _receive(self, server: Server, received: Received) -> None:
-        asked = received.request
+    def _receive(self, received: Received) -> None:
+        asked, server = received.request, self._servers[received.listener]
         row = api_by_key(asked.api_key)
         request = Request(
             token=received.token,

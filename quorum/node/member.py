@@ -119,7 +119,9 @@ class Member:
         if self._has_stopped:
             return
         engine, self._is_unsettled = self.engine, False
-        told = self._gather()
+        told: list[Effect] = []
+        for application in self._listed:
+            told += application.take_effects()
         engine.settle(now_ms)
         if engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)

@@ -89,7 +89,9 @@ def poll(replica: Replica, role: Follower, now_ms: int) -> None:
     """Ask for more, if nothing is in flight and the disk owes us nothing."""
     if role.fetch_deadline_ms <= now_ms:
         role.has_fetched = False  # an observer refuses no pre-vote for a leader that is gone
-    if replica.peers.busy or not _may_ask(replica, role):
+    if replica.peers.busy or not acknowledges(replica.log):
+        return
+    if role.snapshot_id is not None and _is_finishing(replica):
         return
     if role.report_due_ms <= now_ms and reporting.report(replica, role, now_ms):
         return
@@ -102,11 +104,9 @@ def poll(replica: Replica, role: Follower, now_ms: int) -> None:
         _fetch_from(replica, target, role.epoch)
 
 
-def _may_ask(replica: Replica, role: Follower) -> bool:
-    """Not while the disk owes us something: a log end that holds, or a snapshot that is whole."""
-    download = replica.download if role.snapshot_id is not None else None
-    is_finishing = download is not None and download.finishing is not None
-    return acknowledges(replica.log) and not is_finishing
+def _is_finishing(replica: Replica) -> bool:
+    """Does the disk still owe us a snapshot that is whole?"""
+    return replica.download is not None and replica.download.finishing is not None
 
 
 def _fetch_snapshot(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
@@ -294,7 +294,9 @@ def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_
 
 def deadline_ms(replica: Replica, role: Follower) -> int | None:
     due_ms = role.fetch_deadline_ms if replica.may_stand else None
-    if replica.peers.busy or not _may_ask(replica, role):
+    if replica.peers.busy or not acknowledges(replica.log):
+        return due_ms
+    if role.snapshot_id is not None and _is_finishing(replica):
         return due_ms
     free_at_ms = replica.peers.free_at_ms(role.leader_endpoint.node_id)
     discovery_ms = discovery_due_ms(replica) if role.is_leader_silent else None

@@ -63,7 +63,7 @@ def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
         },
         check_quorum_deadline_ms=now_ms + replica.config.check_quorum_timeout_ms,
         begin_epoch_due_ms=now_ms,
-        said=_with_itself(replica),
+        updated_voters=_with_itself(replica),
     )
 
 
@@ -92,10 +92,10 @@ def _ids(keys: Sequence[ReplicaKey]) -> tuple[LeaderChangeVoter, ...]:
 def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ...]:
     """The voters, if the log does not name them, or has another address of this node (KIP-853)."""
     latest = replica.history.latest
-    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.said
+    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.updated_voters
     if latest.kraft_version == 0 or is_known:
         return ()
-    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.said)
+    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.updated_voters)
 
 
 def append(replica: Replica, role: Leader, batches: bytes) -> int:

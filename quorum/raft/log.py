@@ -101,7 +101,10 @@ class ReplicaLog:
             self.appended_records += header.record_count
         self.size_bytes += len(records)
         self.tail.append(start_offset, self.end_offset, records)
-        self._wait_for(syncing)
+        if syncing is None:
+            self.synced_offset = self.end_offset
+        else:
+            self._syncing.append((syncing, self.end_offset))
 
     def truncate(self, end_offset: int, *, syncing: int | None) -> None:
         """Everything from `end_offset` on is gone. What is committed never goes (KAFKA-12460)."""
@@ -113,7 +116,10 @@ class ReplicaLog:
         self.last_epoch = self._epoch_at_end()
         self.synced_offset = min(self.synced_offset, end_offset)
         self._syncing = deque((number, min(end, end_offset)) for number, end in self._syncing)
-        self._wait_for(syncing)
+        if syncing is None:
+            self.synced_offset = self.end_offset
+        else:
+            self._syncing.append((syncing, self.end_offset))
 
     def stored(self, number: int) -> None:
         """Everything up to token `number` is synced."""
@@ -238,9 +244,3 @@ class ReplicaLog:
 
     def truncation_point(self, diverging: Diverging) -> int:
         return fetch.truncation_point(self.epochs, end_offset=self.end_offset, diverging=diverging)
-
-    def _wait_for(self, syncing: int | None) -> None:
-        if syncing is None:
-            self.synced_offset = self.end_offset
-        else:
-            self._syncing.append((syncing, self.end_offset))

@@ -1,9 +1,9 @@
 """RaftNode: one replica of the metadata log, in any role.
 
-Routes by message and by role, checks what every request must pass, and changes role. What a role
-does is in `electing`, `leading`, `serving` and `following`; who gets a vote, in `vote`; what
-follows from an epoch or a leader that a peer names, in `heeding`. Nothing here knows what the log
-holds.
+It routes by message and by role, checks what every request must pass, and changes role. What a role
+does is in `electing`, `leading`, `serving` and `following`, and what it does in time in `polling`.
+`vote` says who gets a vote, `transitions` what follows from an epoch or a leader that a peer names.
+Nothing here knows what the log holds.
 
 Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaftClient).
 """
@@ -37,17 +37,16 @@ from quorum.raft import (
     downloading,
     electing,
     following,
-    heeding,
     kraft_version,
     leading,
     membership,
     reporting,
     requests,
     serving,
+    transitions,
 )
 from quorum.raft.compaction import Compaction
 from quorum.raft.config import QuorumConfig
-from quorum.raft.heeding import TwoLeaders
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.polling import next_role
@@ -56,12 +55,12 @@ from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
 from quorum.raft.responses import (
+    CommonFields,
     PeerResponse,
-    Said,
+    common_fields,
     is_granted,
     news_of,
     partition_of,
-    said,
     snapshot_of,
 )
 from quorum.raft.roles import (
@@ -79,6 +78,7 @@ from quorum.raft.roles import (
 )
 from quorum.raft.snapshot_serving import refuse_snapshots, snapshot_read
 from quorum.raft.starting import initial_role, prepare_log
+from quorum.raft.transitions import TwoLeaders
 from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
@@ -257,7 +257,7 @@ class RaftNode(RaftView):
             refuse_snapshots(self.replica, previous, self.known())
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                self.replica.outbox.say(Reply(token=token, body=refusal))
+                self.replica.outbox.send(Reply(token=token, body=refusal))
 
     def _entered(self, previous: str, now_ms: int) -> None:
         """Save the election first: all messages from now on speak of its epoch, vote or leader."""
@@ -284,7 +284,10 @@ class RaftNode(RaftView):
         for _ in range(_TRANSITIONS_MAX):
             if self._has_stopped:
                 return
-            role = self._next_role(now_ms)
+            if self._leaving_until_ms is not None:
+                self._leave(self._leaving_until_ms, now_ms)
+                break
+            role = next_role(self.replica, self.role, now_ms)
             if role is None:
                 break
             self._become(role, now_ms)
@@ -292,12 +295,6 @@ class RaftNode(RaftView):
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
         if self._compaction.due_ms <= now_ms:
             self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
-
-    def _next_role(self, now_ms: int) -> Role | None:
-        if self._leaving_until_ms is not None:
-            self._leave(self._leaving_until_ms, now_ms)
-            return None
-        return next_role(self.replica, self.role, now_ms)
 
     def _leave(self, until_ms: int, now_ms: int) -> None:
         """Stop once the other voters know that we resigned, or cannot be told in time."""
@@ -322,16 +319,16 @@ class RaftNode(RaftView):
         match request.body:
             case VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() as body:
                 judged = answering.judge(self.replica, self.role, body, now_ms)
-                self._heed(judged.become, now_ms)
+                self._transition(judged.become, now_ms)
                 reply = answering.reply(body, judged, self.known())
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
             case _:
                 reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None and not self._has_stopped:
-            self.replica.outbox.say(Reply(token=request.token, body=reply))
+            self.replica.outbox.send(Reply(token=request.token, body=reply))
 
-    def _heed(self, become: Role | TwoLeaders | None, now_ms: int) -> None:
+    def _transition(self, become: Role | TwoLeaders | None, now_ms: int) -> None:
         match become:
             case None:
                 pass
@@ -350,7 +347,7 @@ class RaftNode(RaftView):
                 membership.versions_told(self.replica, self.role, token.number, body, now_ms)
         elif isinstance(body, ReportResponse):
             role = self.role
-            self._hear(reporting.told(body), now_ms)
+            self._learn_leader(reporting.common_fields(body), now_ms)
             if isinstance(role, Follower) and role is self.role:
                 reporting.reported(self.replica, role, body)
         else:
@@ -366,8 +363,8 @@ class RaftNode(RaftView):
                 self._refusals.heard(source.node_id, ErrorCode.NONE)
                 self._fetched(role, source, answer, now_ms)
                 return
-        told = said(body, source)
-        self._hear(told, now_ms)
+        told = common_fields(body, source)
+        self._learn_leader(told, now_ms)
         if self._has_stopped:
             return
         if self._refusals.heard(source.node_id, told.error):
@@ -378,9 +375,9 @@ class RaftNode(RaftView):
         else:
             self._refused(role, source, told.error, now_ms)
 
-    def _hear(self, told: Said, now_ms: int) -> None:
+    def _learn_leader(self, told: CommonFields, now_ms: int) -> None:
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
-            news = heeding.heed(
+            news = transitions.maybe_transition(
                 self.replica,
                 self.role,
                 epoch=told.epoch,
@@ -388,7 +385,7 @@ class RaftNode(RaftView):
                 told=told.endpoint,
                 now_ms=now_ms,
             )
-            self._heed(news, now_ms)
+            self._transition(news, now_ms)
 
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:
         """The answer is of no use. Unless it made us change role, ask again, but not soon."""
@@ -424,11 +421,11 @@ class RaftNode(RaftView):
                 role.unacknowledged.pop(source.node_id, None)
             case FetchResponse(), Follower() as role:
                 answer = partition_of(body)
-                assert answer is not None, "checked by said()"
+                assert answer is not None, "checked by common_fields()"
                 self._fetched(role, source, answer, now_ms)
             case FetchSnapshotResponse(), Follower() as role:
                 piece = snapshot_of(body)
-                assert piece is not None, "checked by said()"
+                assert piece is not None, "checked by common_fields()"
                 downloading.received(self.replica, role, piece, now_ms=now_ms)
             case FetchResponse(), Unattached():
                 # The leader's own answer, but it is not known where it is: ask on.
@@ -451,7 +448,9 @@ class RaftNode(RaftView):
         self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
         match self.role:
             case Prospective() as role:
-                self._heed(electing.not_asked(self.replica, role, failed.failure, now_ms), now_ms)
+                self._transition(
+                    electing.not_asked(self.replica, role, failed.failure, now_ms), now_ms
+                )
             case Follower(reporting=number) if number == token.number:
                 reporting.reported(self.replica, self.role, None)
             case Follower():

@@ -62,7 +62,7 @@ class Outbox:
         """Could a crash still take the last epoch and vote back?"""
         return waits_for(self._saved_by, self._stored)
 
-    def say(self, message: Send | Reply) -> None:
+    def send(self, message: Send | Reply) -> None:
         """Send it, once the election that it may speak of is durable."""
         if waits_for(self._saved_by, self._stored):
             self._held.append((self._saved_by, message))

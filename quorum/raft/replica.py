@@ -97,7 +97,7 @@ class Replica:
         """Send a request; returns the number of the token that its answer will carry."""
         token = self.outbox.token()
         self.peers.asked(token.number, to)
-        self.outbox.say(
+        self.outbox.send(
             Send(
                 token=token,
                 to=to,

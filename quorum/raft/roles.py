@@ -123,7 +123,7 @@ class Leader:
     heard: set[int] = field(default_factory=set)  # voters that fetched since the last majority
     check_quorum_deadline_ms: int
     begin_epoch_due_ms: int
-    said: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
+    updated_voters: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
     change: VoterChange | None = None
     watermark_due_ms: int | None = None  # when voters hear of the watermark without records
     parked: Parking[ParkedFetch] = field(default_factory=Parking)

@@ -201,4 +201,4 @@ def _answer(
         snapshot=snapshot,
         records=records,
     )
-    replica.outbox.say(Reply(token=token, body=body))
+    replica.outbox.send(Reply(token=token, body=body))

@@ -115,10 +115,9 @@ class Segment:
             segment_path(self._directory, self.base_offset, suffix) for suffix in _SUFFIXES
         )
 
-    @property
-    def is_finished(self) -> bool:
-        """Its indexes are in their files."""
-        return self._indexes is None
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """What must be synced after a write: the indexes, too, once they are in their files."""
+        return (self.path,) if self._indexes is not None else self.paths
 
     # --- making -----------------------------------------------------------------------------
 
@@ -309,7 +308,7 @@ class Segment:
 
     def youngest_ms(self) -> int:
         """The largest timestamp in it; where the records have none, that of the file."""
-        if not self.is_finished:
+        if self._indexes is not None:
             found = self.max_timestamp_ms()
         elif self._youngest_ms is None:
             found = self._youngest_ms = self.max_timestamp_ms()

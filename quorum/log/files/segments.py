@@ -113,8 +113,9 @@ class SegmentedLog:
         assert segment.size_bytes == size_bytes, "an append has whole batches"
         if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
-        for _, header in found:
-            observe_epoch(self.epochs, header)
+        if first.leader_epoch != last.leader_epoch or not self.epochs.is_latest(first.leader_epoch):
+            for _, header in found:
+                observe_epoch(self.epochs, header)
         return must_roll
 
     def truncate(self, end_offset: int) -> None:
@@ -225,7 +226,7 @@ class SegmentedLog:
     ) -> Unsynced:
         paths: list[str] = []
         for segment in segments:
-            paths += segment.paths if segment.is_finished else (segment.path,)
+            paths += segment.unsynced_paths()
         directory = self.directory if self._is_directory_unsynced else None
         epochs = None
         if self.epochs.changes != self._epochs_synced:
