@@ -25,11 +25,11 @@ BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may hav
 class Accumulator:
     """The end of `log`, which nobody else may append to while there is something in here."""
 
-    __slots__ = ("_decisions", "_log", "_now_ms", "_record_count", "_version")
+    __slots__ = ("_log", "_now_ms", "_record_count", "_version", "decisions")
 
     def __init__(self, log: MetadataLog) -> None:
         self._log = log
-        self._decisions: list[Sequence[Change]] = []  # the changes of each `add`
+        self.decisions: list[Sequence[Change]] = []  # the changes of each `add`
         self._record_count = 0
         self._version = 0  # the metadata.version of the changes
         self._now_ms = 0  # when the last of them was added
@@ -48,26 +48,28 @@ class Accumulator:
         if is_full or metadata_version != self._version:
             self.write()
         self._version, self._now_ms = metadata_version, now_ms
-        self._decisions.append(changes)
+        self.decisions.append(changes)
         self._record_count += count
         return self.end_offset - 1
 
     def write(self) -> None:
         """Append what is in here."""
-        if not self._decisions:
+        if not self.decisions:
             return
-        decisions, last_offset = self._decisions, self.end_offset - 1
+        decisions, last_offset = self.decisions, self.end_offset - 1
         batches = [self._encoded(chain.from_iterable(decisions))]
         if len(batches[0]) > BATCH_BYTES_MAX and len(decisions) > 1:
             batches = [self._encoded(changes) for changes in decisions]
         self.clear()
-        written = [self._log.append(batch, self._now_ms) for batch in batches]
-        assert written[-1] == last_offset, f"{written} is not {last_offset}: somebody else appended"
+        written = -1
+        for batch in batches:
+            written = self._log.append(batch, self._now_ms)
+        assert written == last_offset, f"{written} is not {last_offset}: somebody else appended"
 
     def _encoded(self, changes: Iterable[Change]) -> bytes:
         return encode_changes(changes, timestamp_ms=self._now_ms, metadata_version=self._version)
 
     def clear(self) -> None:
         """Leadership is lost: forget what was not written."""
-        self._decisions = []
+        self.decisions = []
         self._record_count = 0

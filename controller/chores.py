@@ -109,5 +109,5 @@ class Chores:
         return earliest(
             self._liveness.deadline_ms(head),
             self._no_op_due_ms,
-            *(each.due_ms for each in self._periodic),
+            *[each.due_ms for each in self._periodic],
         )

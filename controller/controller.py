@@ -12,7 +12,6 @@ The rules are in `controller.decisions`; what is not in the log (sessions) is in
 Source: KIP-631; Kafka's QuorumController.
 """
 
-from dataclasses import dataclass
 from random import Random
 
 from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
@@ -21,7 +20,7 @@ from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, elections
 from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
-from controller.heads import Heads
+from controller.images import Images
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
@@ -49,6 +48,7 @@ from quorum.core.milestones import Cause, Occasion
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
@@ -68,8 +68,7 @@ OWNER = "controller"
 _TAKE_OVER = Cause(Occasion.CONTROLLER_FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Waiting(Message, kw_only=False):
     """An answer that may leave once everything up to `last_offset` is committed."""
 
     last_offset: int
@@ -89,7 +88,7 @@ class Controller:
         self._log = metadata_log
         self._accumulator = Accumulator(metadata_log)
         self._random = random
-        self._heads = Heads()
+        self._images = Images()
         self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
         self._epoch: int | None = None  # the epoch that this node leads
@@ -103,17 +102,17 @@ class Controller:
     @property
     def image(self) -> MetadataImage:
         """What is committed and may be shown."""
-        return self._heads.committed.stable
+        return self._images.committed.stable
 
     @property
     def applied_offset(self) -> int:
         """All before it is in the image, but for a transaction that is not over."""
-        return self._heads.committed.at.offset
+        return self._images.committed.at.offset
 
     @property
     def head(self) -> MetadataImage:
         """What has been decided, committed or not."""
-        return self._heads.head
+        return self._images.head
 
     @property
     def is_active(self) -> bool:
@@ -133,11 +132,11 @@ class Controller:
         changes = self._changes_at_start()
         if changes:
             self._append(changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
-        overdue = elections.elect_overdue(self._heads.head, self.config)
+        overdue = elections.elect_overdue(self._images.head, self.config)
         if overdue:
             self._append(overdue, _TAKE_OVER, is_atomic=False, now_ms=now_ms)
             self._trace("overdue", elections=record_count(overdue))
-        self.liveness.reset(self._heads.head, now_ms)
+        self.liveness.reset(self._images.head, now_ms)
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
         self._trace("controller", state="active", epoch=epoch)
@@ -151,7 +150,7 @@ class Controller:
         self._epoch = None
         self._chores.end()
         self._accumulator.clear()
-        self._heads.roll_back()
+        self._images.roll_back()
         self._milestones.clear()
         self.liveness.clear()
         self._registration.leader_changed(now_ms)
@@ -165,14 +164,14 @@ class Controller:
         if self._epoch is None:
             self._follow(batches, next_offset)
             return
-        self._heads.delivered_to_leader(next_offset)
+        self._images.delivered_to_leader(next_offset)
         self._effects += self._milestones.committed(next_offset)
         for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:
         try:
-            self._heads.delivered_to_standby(batches, next_offset)
+            self._images.delivered_to_standby(batches, next_offset)
         except ValueError as error:
             self._stop(f"the metadata log cannot be applied before offset {next_offset}: {error}")
 
@@ -181,17 +180,17 @@ class Controller:
         if self._has_stopped:
             return
         try:
-            self._heads.load(batches, is_first=is_first)
+            self._images.load(batches, is_first=is_first)
         except ValueError as error:
             self._stop(f"a snapshot of the metadata cannot be loaded: {error}")
 
     def loaded(self, end: OffsetAndEpoch, now_ms: int) -> None:
         if not self._has_stopped:
-            self._heads.loaded(end)
+            self._images.loaded(end)
             self._delivered_ms = now_ms
 
     def state(self) -> State | None:
-        return self._heads.state(self._delivered_ms)
+        return self._images.state(self._delivered_ms)
 
     def _stop(self, reason: str) -> None:
         """Nothing sound can be decided on an image that lacks a record."""
@@ -219,23 +218,20 @@ class Controller:
             self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
         if self._epoch is not None:
             self._do_chores(now_ms)
-        if self._registration.is_due(self._heads.committed, now_ms):
+        if self._registration.is_due(self._images.committed, now_ms):
             self._register_itself(now_ms)
 
     def deadline_ms(self) -> int | None:
         if self._has_stopped:
             return None
-        due = [
-            self._waiting.due_ms,
-            self._registration.deadline_ms(self._heads.committed),
-        ]
-        if self._epoch is not None:
-            due.append(self._chores.deadline_ms(self._heads.head))
-        return earliest(*due)
+        own_ms = None if self._epoch is None else self._chores.deadline_ms(self._images.head)
+        registration_ms = self._registration.deadline_ms(self._images.committed)
+        return earliest(self._waiting.due_ms, registration_ms, own_ms)
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last call is appended first."""
-        self._accumulator.write()
+        if self._accumulator.decisions:
+            self._accumulator.write()
         effects, self._effects = self._effects, []
         return effects
 
@@ -267,23 +263,25 @@ class Controller:
             if problem is not None:
                 self._refuse(request, ErrorCode.INVALID_UPDATE_VERSION, problem)
                 return
-        last_offset = self._accumulator.end_offset - 1
+        last_offset = -1
         if decision.changes:
             cause = cause_of(request.body)
             last_offset = self._append(
                 decision.changes, cause, is_atomic=decision.is_atomic, now_ms=now_ms
             )
             self._after(request.body, decision.response, last_offset, now_ms)
-        elif not self._heads.has_uncommitted and decision.kraft_version is None:
+        elif not self._images.has_uncommitted and decision.kraft_version is None:
             self._reply(request, decision.response)
             return
+        else:
+            last_offset = self._accumulator.end_offset - 1
         deadline_ms = now_ms + timeout_ms(request.body, self.config)
         waiting = _Waiting(last_offset, self._epoch, request, decision.response)
         self._waiting.park(waiting, deadline_ms)
 
     def _after(self, body: object, response: object, last_offset: int, now_ms: int) -> None:
         """What the controller remembers of a change beside the log."""
-        head = self._heads.head
+        head = self._images.head
         match body, response:
             case BrokerRegistrationRequest(), BrokerRegistrationResponse():
                 self.liveness.registered(body.broker_id, response.broker_epoch, now_ms)
@@ -304,7 +302,7 @@ class Controller:
 
     def _hear(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
         """A broker lives, even if there is no time to answer it."""
-        if present_life(self._heads.head, request) is not None:
+        if present_life(self._images.head, request) is not None:
             self.liveness.heard(
                 request.broker_id,
                 request.broker_epoch,
@@ -314,7 +312,7 @@ class Controller:
 
     def _situation(self, now_ms: int) -> Situation:
         return Situation(
-            head=self._heads.head,
+            head=self._images.head,
             config=self.config,
             random=self._random,
             quorum=Quorum(kraft_version=self._log.kraft_version, voter_ids=self._log.voter_ids),
@@ -327,10 +325,10 @@ class Controller:
 
     def _changes_at_start(self) -> tuple[Change, ...]:
         """What a new active controller writes before anything else."""
-        heads = self._heads
-        transaction = heads.committed.transaction
+        images = self._images
+        transaction = images.committed.transaction
         if transaction is None:
-            return () if heads.has_data else cluster.bootstrap_changes(self.config)
+            return () if images.has_data else cluster.bootstrap_changes(self.config)
         abort = AbortTransactionRecord(reason="Controller failover")
         if not transaction.before.features:
             # The log holds the beginning of a bootstrap, and nothing else.
@@ -338,7 +336,7 @@ class Controller:
         return (abort,)
 
     def _do_chores(self, now_ms: int) -> None:
-        for work in self._chores.work(lambda: self._heads.head, now_ms):
+        for work in self._chores.work(lambda: self._images.head, now_ms):
             self._append(work.changes, work.cause, is_atomic=False, now_ms=now_ms)
             if work.event is not None:
                 self._trace(work.event, **dict(work.fields))
@@ -347,7 +345,7 @@ class Controller:
         leader_id = self._log.leader.leader_id
         if self._epoch is not None:
             request = self._registration.request()
-            decision = cluster.decide_controller_registration(self._heads.head, request)
+            decision = cluster.decide_controller_registration(self._images.head, request)
             if decision.changes:
                 self._append(decision.changes, _TAKE_OVER, is_atomic=True, now_ms=now_ms)
             self._registration.tried(now_ms)
@@ -366,7 +364,7 @@ class Controller:
     ) -> int:
         """Have it appended at the end of this turn, and apply it; returns the last offset."""
         assert self._epoch is not None, "only the active controller writes"
-        head = self._heads.head
+        head = self._images.head
         version = head.features.get(
             METADATA_VERSION, self.config.bootstrap_features[METADATA_VERSION]
         )
@@ -375,7 +373,7 @@ class Controller:
         last_offset = -1
         for part in parts:
             last_offset = self._accumulator.add(part, metadata_version=version, now_ms=now_ms)
-            self._heads.append(part, last_offset=last_offset, epoch=self._epoch)
+            self._images.append(part, last_offset=last_offset, epoch=self._epoch)
         self._effects += self._milestones.decided(changes, cause, last_offset=last_offset)
         return last_offset
 

@@ -5,7 +5,6 @@ A new active controller gives every broker a fresh session, since it cannot know
 Source: KIP-631; Kafka's BrokerHeartbeatManager.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.metadata.image import MetadataImage
@@ -95,19 +94,23 @@ class Liveness:
 
     def expired(self, image: MetadataImage, now_ms: int) -> int | None:
         """The unfenced broker that has been silent for longest, if its session has run out."""
-        silent = min(self._unfenced(image), default=None)
+        silent = self._most_silent(image)
         if silent is None or now_ms < silent[0] + self._timeout_ms:
             return None
         return silent[1]
 
     def deadline_ms(self, image: MetadataImage) -> int | None:
         """When the next session runs out."""
-        silent = min(self._unfenced(image), default=None)
+        silent = self._most_silent(image) if self._sessions else None
         return None if silent is None else silent[0] + self._timeout_ms
 
-    def _unfenced(self, image: MetadataImage) -> Iterable[tuple[int, int]]:
-        """The time of the last heartbeat of each unfenced broker, and its id."""
+    def _most_silent(self, image: MetadataImage) -> tuple[int, int] | None:
+        """The last heartbeat and the id of the unfenced broker that is silent for longest."""
+        silent = None
         for broker_id, session in self._sessions.items():
             broker = image.brokers.get(broker_id)
-            if broker is not None and not broker.fenced:
-                yield session.heard_ms, broker_id
+            if broker is None or broker.fenced:
+                continue
+            if silent is None or (session.heard_ms, broker_id) < silent:
+                silent = session.heard_ms, broker_id
+        return silent

@@ -48,9 +48,7 @@ class Registration:
         return self._in_flight is None and now_ms >= self._due_ms and self.is_needed(committed)
 
     def deadline_ms(self, committed: MetadataImage) -> int | None:
-        if self._in_flight is not None or not self.is_needed(committed):
-            return None
-        return self._due_ms
+        return self._due_ms if self._in_flight is None and self.is_needed(committed) else None
 
     def request(self) -> ControllerRegistrationRequest:
         config = self._config

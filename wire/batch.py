@@ -46,6 +46,7 @@ __all__ = [
     "data_batch",
     "encode_value",
     "headers",
+    "intact_headers",
     "is_intact",
     "marks_in",
     "placed",
@@ -122,6 +123,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
+        if not self.attributes & _COMPRESSION_MASK:
+            return Compression.NONE
         try:
             return Compression(self.attributes & _COMPRESSION_MASK)
         except ValueError as error:
@@ -181,6 +184,16 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     Ends without complaint at a batch that is cut short, and at zeros (a preallocated file). So
     the valid end is the last position + `size_bytes`. A header that cannot be one raises.
     """
+    size = len(buffer)
+    if HEADER_BYTES <= size <= BATCH_BYTES_MAX and buffer[_MAGIC_AT] == _MAGIC:
+        header = _new_header(BatchHeader, _HEADER.unpack_from(buffer))
+        is_sound = min(header.base_offset, header.last_offset_delta, header.record_count) >= 0
+        if is_sound and header.batch_length + _LENGTH_EXCLUDES == size:
+            return iter(((0, header),))  # one batch, as a commit is, mostly
+    return _headers(buffer)
+
+
+def _headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     position, length = 0, len(buffer)
     while length - position >= HEADER_BYTES:
         if buffer[position + _MAGIC_AT] == 0 and _is_blank(buffer, position):
@@ -203,15 +216,25 @@ def is_intact(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     return bool(crc32c(view) == header.crc)
 
 
-def verify(buffer: Buffer) -> tuple[BatchHeader, ...]:
-    """The headers of all batches; raises unless `buffer` is whole, intact batches and no more."""
+def intact_headers(buffer: Buffer) -> tuple[list[BatchHeader], int]:
+    """The headers of the whole batches from the start of `buffer`, and where these end.
+
+    Raises unless all are intact.
+    """
+    view = memoryview(buffer)
     found = []
     end = 0
     for position, header in headers(buffer):
-        if not is_intact(buffer, position, header):
+        end = position + header.batch_length + _LENGTH_EXCLUDES
+        if crc32c(view[position + _CHECKED_FROM : end]) != header.crc:
             raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
         found.append(header)
-        end = position + header.size_bytes
+    return found, end
+
+
+def verify(buffer: Buffer) -> tuple[BatchHeader, ...]:
+    """The headers of all batches; raises unless `buffer` is whole, intact batches and no more."""
+    found, end = intact_headers(buffer)
     if end != len(buffer):
         raise CorruptBatch(f"{len(buffer) - end} bytes behind the last whole batch")
     return tuple(found)
@@ -253,7 +276,7 @@ def write_header(batch: bytearray | memoryview, header: BatchHeader) -> None:
     `batch_length` and `crc` are computed, whatever `header` says.
     """
     length = len(batch) - _LENGTH_EXCLUDES
-    _HEADER.pack_into(batch, 0, *header._replace(batch_length=length, crc=0))
+    _HEADER.pack_into(batch, 0, header.base_offset, length, *header[2:])
     crc = crc32c(memoryview(batch)[_CHECKED_FROM:])
     struct.pack_into(">I", batch, _CHECKED_FROM - 4, crc)
 

@@ -10,11 +10,12 @@ from struct import Struct
 
 import numpy as np
 
-__all__ = ["FRAME_BYTES_MAX", "FrameError", "FrameReader", "Traffic", "with_length"]
+__all__ = ["FRAME_BYTES_MAX", "LENGTH_BYTES", "FrameError", "FrameReader", "Traffic", "with_length"]
 
 FRAME_BYTES_MAX = 100 << 20  # Kafka's default of socket.request.max.bytes
 
 _LENGTH = Struct(">i")
+LENGTH_BYTES = _LENGTH.size
 _BUFFER_BYTES_MIN = 1 << 16
 _BUFFER_BYTES_KEPT = 1 << 20  # an empty buffer above this is given back
 _GROWTH = 16  # pages that nothing was written to are no memory yet
@@ -48,6 +49,7 @@ class FrameReader:
         self._buffer = _unwritten(_BUFFER_BYTES_MIN)
         self._start = 0  # of what has not been taken
         self._end = 0  # of what has arrived; _start <= _end <= len(_buffer)
+        self.untaken_bytes = 0  # of frames that were not taken: from _start to _end
 
     def get_buffer(self) -> memoryview:
         """Returns where the next bytes go: never empty, valid until the next call of any method."""
@@ -63,6 +65,7 @@ class FrameReader:
         """`count` bytes were written to the start of what `get_buffer` gave."""
         assert 0 <= count <= len(self._buffer) - self._end, (count, self._end)
         self._end += count
+        self.untaken_bytes += count
 
     def feed(self, content: bytes) -> None:
         """Add bytes that are somewhere else already."""
@@ -86,12 +89,8 @@ class FrameReader:
         if end > self._end:
             return None
         self._start = end
+        self.untaken_bytes = self._end - end
         return bytes(self._buffer[start:end])
-
-    @property
-    def half_frame_bytes(self) -> int:
-        """The number of bytes here of frames that were not taken."""
-        return self._end - self._start
 
     def _make_room(self) -> None:
         """Move what is left to the front; of a buffer that is half full already, a larger one."""
@@ -128,7 +127,8 @@ class Traffic:
 
     Shared by its listeners and connections, on one event loop. An exchange counts under the API of
     its request. What came in an envelope counts under its own, while its sender has sent an
-    envelope. What belongs to no request, as a frame that is refused, is not counted.
+    envelope. What belongs to no request, as a frame that is refused, is not counted. A frame counts
+    with the `LENGTH_BYTES` of its length.
     """
 
     __slots__ = ("received_bytes", "sent_bytes")
@@ -136,11 +136,3 @@ class Traffic:
     def __init__(self) -> None:
         self.sent_bytes: dict[int, int] = defaultdict(int)  # by API key
         self.received_bytes: dict[int, int] = defaultdict(int)
-
-    def sent(self, api_key: int, frame: Sequence[bytes]) -> None:
-        """A frame, in pieces, with its length."""
-        self.sent_bytes[api_key] += sum(map(len, frame))
-
-    def received(self, api_key: int, frame: bytes) -> None:
-        """A frame without the four bytes of its length."""
-        self.received_bytes[api_key] += len(frame) + _LENGTH.size

@@ -228,14 +228,16 @@ def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ..
     runs: list[_Alike] = []  # neighbours, of one kind
     for found in _found(batch, header):
         if not isinstance(found, _Alike):
-            changes += (*_settled(runs), found)
-            runs = []
+            if runs:
+                changes += _settled(runs)
+                runs = []
+            changes.append(found)
             continue
         if runs and type(found.like) is not type(runs[0].like):
             changes += _settled(runs)
             runs = []
         runs.append(found)
-    return (*changes, *_settled(runs))
+    return (*changes, *_settled(runs)) if runs else tuple(changes)
 
 
 def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
@@ -250,13 +252,13 @@ def counted(batch: Buffer) -> Iterator[tuple[MetadataRecord, int]]:
 def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[MetadataRecord | _Alike]:
     header = header or read_header(batch)
     if header.is_control:
-        return
+        return iter(())
     if header.compression is not Compression.NONE:
-        yield from (_record(record.value) for record in records_of(batch))
-        return
-    if header.size_bytes > len(batch):
-        raise CorruptBatch(f"{len(batch)} of the {header.size_bytes} bytes of a batch")
-    yield from _found_in(bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes]), header)
+        return (_record(record.value) for record in records_of(batch))
+    size_bytes = header.size_bytes
+    if size_bytes > len(batch):
+        raise CorruptBatch(f"{len(batch)} of the {size_bytes} bytes of a batch")
+    return _found_in(bytes(memoryview(batch)[HEADER_BYTES:size_bytes]), header)
 
 
 def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Alike]:
@@ -323,8 +325,6 @@ def _run_at(
 
 def _settled(runs: Sequence[_Alike]) -> Sequence[Change]:
     """Runs of one kind as one block, or as records if a partition is named twice."""
-    if not runs:
-        return ()
     block = block_of_runs([(rows, run.like) for run in runs for rows in run.rows])
     return (block,) if _names_each_once(block) else block.records()
 

@@ -132,7 +132,10 @@ class _ReaderSource:
     ) -> None:
         source = self._source
         tag, end = source.local("tag"), source.local("tag_end")
-        source.line(f"{tag}, position, {end} = read_tag(buffer, position)")
+        source.line(f"{tag}, {end} = buffer[position], position + 2 + buffer[position + 1]")
+        source.line("position += 2")
+        with source.block(f"if {tag} > 127 or {end} > position + 127 or {end} > size:"):
+            source.line(f"{tag}, position, {end} = read_tag(buffer, position - 2)")
         word = "if"
         for field in layout.tagged:
             with source.block(f"{word} {tag} == {field.tag}:"):

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from wire.errors import ErrorCode
 from wire.layout import ELEMENTS_MAX, STRING_BYTES_MAX
+from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 from wire.varint import Malformed, read_uvarint
 
 __all__ = ["READING", "Reader"]
@@ -60,9 +61,13 @@ def _bad_tag(name: str, position: int, end: int) -> Malformed:
     return Malformed(f"{name} ends at {position}, its tag at {end}")
 
 
+_CONSTANTS = {each.bytes: each for each in (ZERO_UUID, METADATA_TOPIC_ID)}
+
+
 @lru_cache(maxsize=4096)  # the ids of topics and directories come again in every fetch
 def _uuid(content: bytes) -> UUID:
-    return UUID(bytes=content)
+    """The constants themselves where it is one of them: what is identical is equal at no cost."""
+    return _CONSTANTS.get(content) or UUID(bytes=content)
 
 
 def _read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:

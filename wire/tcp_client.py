@@ -23,7 +23,14 @@ from typing import Any, Self, cast
 from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
-from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, Traffic, with_length
+from wire.framing import (
+    FRAME_BYTES_MAX,
+    LENGTH_BYTES,
+    FrameError,
+    FrameReader,
+    Traffic,
+    with_length,
+)
 from wire.messages.features import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
@@ -32,6 +39,7 @@ __all__ = ["Address", "ClientLimits", "Connection", "ConnectionPool", "SendFailu
 
 _log = logging.getLogger(__name__)
 _API_VERSIONS_NEWEST = 4
+_UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 
 
 class SendFailure(Enum):
@@ -110,19 +118,18 @@ class Connection:
         """Ask the peer; `done` gets the answer or a SendFailure, never before this returns."""
         now = self._loop.time()
         sent = _Sent(body=body, done=done, until=now + timeout_ms / 1000)
-        if self._closed or self._is_full() or now < self._retry_at:
+        is_full = len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max
+        if self._closed or is_full or now < self._retry_at:
             self._loop.call_soon(sent.finish, SendFailure.DISCONNECTED)
             return
-        self._look_at(sent.until)
+        if sent.until < self._timer_at:
+            self._look_at(sent.until)
         if self._ready:
             self._write(sent)
             return
         self._waiting.append(sent)
         if self._opening is None:
             self._opening = self._tasks.create_task(self._open())
-
-    def _is_full(self) -> bool:
-        return len(self._waiting) + len(self._in_flight) >= self._limits.waiting_max
 
     def close(self) -> None:
         """Close for good; what has no answer fails."""
@@ -195,7 +202,10 @@ class Connection:
     # --- requests and answers ---
 
     def _write(self, sent: _Sent) -> None:
-        version = self._version_for(type(sent.body))
+        kind = type(sent.body)
+        if kind not in self._versions:
+            self._versions[kind] = self._negotiated(kind)
+        version = self._versions[kind]
         try:
             if version is None:
                 raise CannotExpress("no version in common")
@@ -203,11 +213,6 @@ class Connection:
         except CannotExpress as error:
             _log.info("request not sent to=%s:%s reason=%r", self.host, self.port, str(error))
             self._loop.call_soon(sent.finish, SendFailure.UNSUPPORTED_VERSION)
-
-    def _version_for(self, kind: type) -> int | None:
-        if kind not in self._versions:
-            self._versions[kind] = self._negotiated(kind)
-        return self._versions[kind]
 
     def _negotiated(self, kind: type) -> int | None:
         own = api_of(kind)
@@ -224,16 +229,15 @@ class Connection:
         buffers = encode_request(sent.body, version, sent.correlation_id, self._client_id)
         self._in_flight.append(sent)
         frame = with_length(buffers)
-        self._traffic.sent(api_of(type(sent.body)).key, frame)
+        self._traffic.sent_bytes[api_of(type(sent.body)).key] += sum(map(len, frame))
         self._link.write(frame)
 
     def _look_at(self, at: float) -> None:
         """See by then whose time is up. One timer serves all that is on its way."""
-        if at < self._timer_at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = at
-            self._timer = self._loop.call_at(at, self._time_out)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self._loop.call_at(at, self._time_out)
 
     def _time_out(self) -> None:
         self._timer, self._timer_at = None, math.inf
@@ -263,8 +267,11 @@ class Connection:
             raise Malformed("an answer to nothing")
         sent = self._in_flight[0]
         key = api_of(type(sent.body)).key
-        self._traffic.received(key, frame)
-        correlation_id, body = decode_response(frame, key, _answer_version(frame, key, sent))
+        self._traffic.received_bytes[key] += len(frame) + LENGTH_BYTES
+        version = sent.version
+        if key == API_VERSIONS_KEY and frame[4:6] == _UNSUPPORTED_VERSION:
+            version = 0  # a peer that lacks the version answers so, whatever was asked (KIP-511)
+        correlation_id, body = decode_response(frame, key, version)
         if correlation_id != sent.correlation_id:
             raise Malformed(f"the answer to {correlation_id}, not {sent.correlation_id}")
         self._in_flight.popleft()
@@ -293,12 +300,6 @@ class Connection:
             sent.finish(SendFailure.DISCONNECTED)
 
 
-def _answer_version(frame: bytes, api_key: int, sent: _Sent) -> int:
-    """ApiVersions that the peer lacks is answered in version 0, whatever was asked (KIP-511)."""
-    unsupported = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
-    return 0 if api_key == API_VERSIONS_KEY and frame[4:6] == unsupported else sent.version
-
-
 class _Link(asyncio.BufferedProtocol):
     """The socket of a connection, from its opening to its end."""
 
@@ -317,7 +318,10 @@ class _Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.buffer_updated(nbytes)
         try:
-            while self._transport is not None and (frame := self._frames.next_frame()) is not None:
+            while self._transport is not None and self._frames.untaken_bytes:
+                frame = self._frames.next_frame()
+                if frame is None:
+                    break
                 self._owner.answered(frame)
         except (FrameError, Malformed) as error:
             _log.warning(
@@ -380,7 +384,9 @@ class ConnectionPool:
         self, host: str, port: int, channel: str, body: Any, *, timeout_ms: int, done: Done
     ) -> None:
         """See `Connection.send`."""
-        self.connection(host, port, channel).send(body, timeout_ms=timeout_ms, done=done)
+        known = self._connections.get((host, port, channel))
+        connection = known or self.connection(host, port, channel)
+        connection.send(body, timeout_ms=timeout_ms, done=done)
 
     def connection(self, host: str, port: int, channel: str) -> Connection:
         """The connection of a channel, opened at its first request."""

@@ -29,7 +29,15 @@ from wire.apis import (
 )
 from wire.errors import ErrorCode
 from wire.forwarding import unwrap, wrap_response
-from wire.framing import FRAME_BYTES_MAX, FrameError, FrameReader, Traffic, with_length
+from wire.framing import (
+    FRAME_BYTES_MAX,
+    LENGTH_BYTES,
+    FrameError,
+    FrameReader,
+    Traffic,
+    with_length,
+)
+from wire.message import Message
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.output import Output
@@ -50,8 +58,7 @@ class ServerLimits:
     output_bytes_max: int = 1 << 20  # above it, a connection that does not read is not read either
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(Message):
     """A request to be answered with `Server.reply(token, body)`, once.
 
     If it came in an envelope, `request` is the inner one and `client_host` the client's own.
@@ -150,8 +157,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._take_frames()
 
     def eof_received(self) -> bool:
-        if self._frames.half_frame_bytes and not self._closing:
-            self._log_close(f"it ended within a frame, after {self._frames.half_frame_bytes} bytes")
+        if self._frames.untaken_bytes and not self._closing:
+            self._log_close(f"it ended within a frame, after {self._frames.untaken_bytes} bytes")
         return False  # close: nobody reads answers on half a connection
 
     def pause_writing(self) -> None:
@@ -173,7 +180,8 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _take_frames(self) -> None:
         """Hand on whole frames while there is room for their answers."""
-        while not self._closing and self._has_room():
+        has_room = self._has_room()
+        while has_room and self._frames.untaken_bytes and not self._closing:
             try:
                 frame = self._frames.next_frame()
                 if frame is None:
@@ -183,7 +191,9 @@ class ServedConnection(asyncio.BufferedProtocol):
                 self._refuse(str(error))
             except UnsupportedVersion as error:
                 self._answer_unsupported(error)
-        self._set_reading()
+            has_room = self._has_room()
+        if has_room is not self._reading:
+            self._set_reading()
 
     def _has_room(self) -> bool:
         return len(self._outstanding) < self._limits.outstanding_max and not self._output.is_full
@@ -204,9 +214,9 @@ class ServedConnection(asyncio.BufferedProtocol):
         if isinstance(request.body, EnvelopeRequest):
             self._take_envelope(token, request, frame)
             return
-        self._server.traffic.received(request.api_key, frame)
+        self._server.traffic.received_bytes[request.api_key] += len(frame) + LENGTH_BYTES
         self._outstanding[token] = _Outstanding(request=request)
-        if _lacks_software_name(request):
+        if isinstance(request.body, ApiVersionsRequest) and _lacks_software_name(request):
             self.reply(token, ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
         else:
             self._hand_on(token, request, self._peer[0], forwarded=False)
@@ -218,7 +228,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self.reply(token, EnvelopeResponse(error_code=opened))
             return
         inner, client_host = opened
-        self._server.traffic.received(inner.api_key, frame)
+        self._server.traffic.received_bytes[inner.api_key] += len(frame) + LENGTH_BYTES
         self._outstanding[token] = _Outstanding(request=inner, envelope=envelope)
         self._hand_on(token, inner, client_host, forwarded=True)
 
@@ -318,7 +328,8 @@ class ServedConnection(asyncio.BufferedProtocol):
             del self._outstanding[token]
             if outstanding.answer:
                 frame = with_length(outstanding.answer)
-                self._server.traffic.sent(outstanding.request.api_key, frame)
+                sent_bytes = self._server.traffic.sent_bytes
+                sent_bytes[outstanding.request.api_key] += sum(map(len, frame))
                 ready.extend(frame)
         if ready:
             self._active_at = self._loop.time()

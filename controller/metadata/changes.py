@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 Change = MetadataRecord | PartitionChanges | NewPartitions
+_BLOCKS = (PartitionChanges, NewPartitions)
 
 
 class CommittedBatch(NamedTuple):
@@ -38,16 +39,12 @@ class CommittedBatch(NamedTuple):
 
 def record_count(changes: Iterable[Change]) -> int:
     """How many records the changes take in the log."""
-    return sum(map(_record_count, changes))
-
-
-def _record_count(change: Change) -> int:
-    return len(change) if isinstance(change, (PartitionChanges, NewPartitions)) else 1
+    return sum([len(change) if isinstance(change, _BLOCKS) else 1 for change in changes])
 
 
 def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tuple[int, Change]]:
     """Each change with the offset of its first record; the last record lies before `end_offset`."""
-    counts = [*map(_record_count, changes)]
+    counts = [len(change) if isinstance(change, _BLOCKS) else 1 for change in changes]
     offset = end_offset - sum(counts)
     assert offset >= 0, (end_offset, len(changes))
     return zip(accumulate(counts, initial=offset), changes, strict=False)
@@ -58,7 +55,7 @@ def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple
     part: list[Change] = []
     room = records_max
     for change in changes:
-        start, count = 0, _record_count(change)
+        start, count = 0, record_count((change,))
         while start < count:
             end = min(count, start + room)
             part.append(_rows(change, slice(start, end)))

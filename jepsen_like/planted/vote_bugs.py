@@ -6,7 +6,7 @@ from typing import Any
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.effects import StorageFailed
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
-from quorum.raft import electing, following, heeding, leading, roles, vote
+from quorum.raft import electing, following, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
 from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
@@ -28,9 +28,9 @@ _candidate = electing.candidate
 _prospective = electing.prospective
 _poll_resigned = electing.poll_resigned
 _poll_leader = leading.poll
-_heed = heeding.heed
+_maybe_transition = transitions.maybe_transition
 _follow = following.follow
-_say = Outbox.say
+_send = Outbox.send
 _save = Outbox.save
 _stored = Outbox.stored
 _track = leading.track
@@ -169,25 +169,25 @@ def refuses_pre_votes_for_any_leader(
     VOTE_PLANTS,
     "whatever speaks of leading waits until that is saved",
     holder=Outbox,
-    name="say",
+    name="send",
     seeds_max=10,
 )
 def holds_back_only_votes(self: Outbox, message: Any) -> None:
     if isinstance(message.body, VoteRequest | VoteResponse):
-        _say(self, message)
+        _send(self, message)
     else:
-        self._effects.append(message)
+        self.effects.append(message)
 
 
 @plant_in(
     VOTE_PLANTS,
     "a later epoch in an answer is adopted",
-    holder=heeding,
-    name="heed",
+    holder=transitions,
+    name="maybe_transition",
     seeds_max=10,
 )
 def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: Any) -> object:
-    return None if epoch > role.epoch else _heed(replica, role, epoch=epoch, **news)
+    return None if epoch > role.epoch else _maybe_transition(replica, role, epoch=epoch, **news)
 
 
 # --- leading --------------------------------------------------------------------------------

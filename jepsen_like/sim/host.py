@@ -365,7 +365,7 @@ class Host:
                 self._blame_core(error)
             if not self._carry_out(effects) or self._watched is not watched:
                 return
-            if not self._turn.inbox:
+            if not (self._turn.inbox.control or self._turn.inbox.clients):
                 break
         self._schedule_tick()
 

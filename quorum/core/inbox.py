@@ -47,48 +47,49 @@ def _is_control_kind(kind: type) -> bool:
 
 
 class Inbox:
-    __slots__ = ("_clients", "_control", "_prioritises", "clients_longest", "control_longest")
+    """`control` and `clients` are the two queues; only the methods change them."""
+
+    __slots__ = (
+        "_prioritises",
+        "clients",
+        "clients_longest",
+        "clients_taken",
+        "control",
+        "control_longest",
+    )
 
     def __init__(self, *, prioritises: bool = True) -> None:
         self._prioritises = prioritises
-        self._control: deque[Event | Action] = deque()
-        self._clients: deque[Request] = deque()
+        self.control: deque[Event | Action] = deque()
+        self.clients: deque[Request] = deque()
         self.control_longest = 0
         self.clients_longest = 0
-
-    @property
-    def control_length(self) -> int:
-        return len(self._control)
-
-    @property
-    def clients_length(self) -> int:
-        return len(self._clients)
-
-    def __bool__(self) -> bool:
-        return bool(self._control or self._clients)
+        self.clients_taken = 0  # requests of clients in the last `take`
 
     def add(self, event: Event | Action) -> None:
-        self._control.append(event)
-        self.control_longest = max(self.control_longest, len(self._control))
+        self.control.append(event)
+        if len(self.control) > self.control_longest:
+            self.control_longest = len(self.control)
 
     def add_request(self, request: Request) -> None:
         if self._prioritises and is_control(request):
             self.add(request)
-        else:
-            self._clients.append(request)
-            self.clients_longest = max(self.clients_longest, len(self._clients))
+            return
+        self.clients.append(request)
+        if len(self.clients) > self.clients_longest:
+            self.clients_longest = len(self.clients)
 
     def take(self, *, control_max: int, clients_max: int) -> list[Event | Action]:
         """At most so many of each, in the order in which the core is to have them.
 
         Clients have their turn once nothing of the control plane is left.
         """
-        control, clients = self._control, self._clients
+        control, clients = self.control, self.clients
         taken: list[Event | Action] = []
         while control and len(taken) < control_max:
             taken.append(control.popleft())
+        self.clients_taken = 0
         if clients and not control:
-            end = len(taken) + clients_max
-            while clients and len(taken) < end:
-                taken.append(clients.popleft())
+            self.clients_taken = min(len(clients), clients_max)
+            taken += [clients.popleft() for _ in range(self.clients_taken)]
         return taken

@@ -5,6 +5,7 @@ Decides nothing about either: the owner says when one is ready and answers it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 __all__ = ["PARKED_MAX", "Parking", "has_ended"]
@@ -12,6 +13,8 @@ __all__ = ["PARKED_MAX", "Parking", "has_ended"]
 PARKED_MAX = 10_000  # each waits half a second: more than any cluster's replicas ask at once
 
 T = TypeVar("T")
+
+_deadline_of = itemgetter(0)
 
 
 def has_ended(accepted: int, led: int | None) -> bool:
@@ -38,7 +41,7 @@ class Parking(Generic[T]):
         return len(self.waiting) >= PARKED_MAX
 
     def park(self, item: T, deadline_ms: int) -> None:
-        assert not self.is_full(), len(self.waiting)
+        assert len(self.waiting) < PARKED_MAX, len(self.waiting)
         self.waiting.append((deadline_ms, item))
         if self.due_ms is None or deadline_ms < self.due_ms:
             self.due_ms = deadline_ms
@@ -55,7 +58,7 @@ class Parking(Generic[T]):
             else:
                 kept.append(entry)
         if ready:
-            self._keep(kept)
+            self.keep(kept)
         return ready
 
     def expired(self, now_ms: int) -> list[T]:
@@ -63,15 +66,16 @@ class Parking(Generic[T]):
         if self.due_ms is None or now_ms < self.due_ms:
             return []
         due = [item for deadline_ms, item in self.waiting if deadline_ms <= now_ms]
-        self._keep([entry for entry in self.waiting if entry[0] > now_ms])
+        self.keep([entry for entry in self.waiting if entry[0] > now_ms])
         return due
 
     def clear(self) -> list[T]:
         """Take out all, in order."""
         everything = [item for _, item in self.waiting]
-        self._keep([])
+        self.keep([])
         return everything
 
-    def _keep(self, waiting: list[tuple[int, T]]) -> None:
+    def keep(self, waiting: list[tuple[int, T]]) -> None:
+        """All but these have been taken out."""
         self.waiting = waiting
-        self.due_ms = min((deadline_ms for deadline_ms, _ in waiting), default=None)
+        self.due_ms = min(waiting, key=_deadline_of)[0] if waiting else None

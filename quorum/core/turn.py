@@ -19,17 +19,17 @@ A driver, on sockets and files or on virtual time, runs its core by this object:
 Pure: the time is told, and nothing is waited for. It decides nothing about what an event means.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from quorum.core.effects import Core, Effect, Event, HangUp, Request, StorageFailed, Told
 from quorum.core.inbox import Action, Inbox
 
-__all__ = ["CLIENTS_MAX", "CONTROL_MAX", "Turn"]
+__all__ = ["CLIENTS_MAX", "CONTROL_MAX", "LONG_SECONDS", "Turn"]
 
 CONTROL_MAX = 1000  # events of the control plane in a turn: a turn must end
 CLIENTS_MAX = 64  # requests of clients in a turn
-_LONG_SECONDS = 0.01  # how much later than need be another node may be heard
+LONG_SECONDS = 0.01  # how much later than need be another node may be heard
 
 Asker = TypeVar("Asker")
 
@@ -37,7 +37,7 @@ Asker = TypeVar("Asker")
 class Turn(Generic[Asker]):
     """`Asker` is what a driver has to know of where a request came from."""
 
-    __slots__ = ("_askers", "_had_all_clients", "_told", "clients_max", "inbox")
+    __slots__ = ("_askers", "_had_all_clients", "add", "clients_max", "inbox", "unsent")
 
     def __init__(self, *, prioritises: bool = True) -> None:
         """`prioritises`: the control plane before clients."""
@@ -45,13 +45,11 @@ class Turn(Generic[Asker]):
         self.clients_max = CLIENTS_MAX  # requests of clients that the next turn should have
         self._had_all_clients = False  # the last turn had as many requests of clients as it might
         self._askers: dict[int, Asker] = {}  # by token: of requests without an answer
-        self._told: list[Told] = []  # messages that wait for this turn's writes
+        self.unsent: list[Effect] = []  # messages that wait for this turn's writes
+        # Queues an event, or an action upon the core, as of the control plane.
+        self.add: Callable[[Event | Action], None] = self.inbox.add
 
     # --- in -------------------------------------------------------------------------------------
-
-    def add(self, event: Event | Action) -> None:
-        """Queue an event, or an action upon the core, as of the control plane."""
-        self.inbox.add(event)
 
     def add_request(self, request: Request, asker: Asker) -> None:
         """Queue a request; `answered` returns its `asker`."""
@@ -68,31 +66,30 @@ class Turn(Generic[Asker]):
         clients_max: int = CLIENTS_MAX,
     ) -> list[Effect]:
         """Give `core` what waits and let it settle; returns the effects to carry out, in order."""
-        clients_before = self.inbox.clients_length
         events = self.inbox.take(control_max=control_max, clients_max=clients_max)
-        self._had_all_clients = clients_before - self.inbox.clients_length == clients_max > 0
+        self._had_all_clients = self.inbox.clients_taken == clients_max > 0
+        is_first = True  # of the turn: there is nothing before it to be settled
         for event in events:
             if not isinstance(event, Event):
                 event(now_ms)
-                continue
-            if core.ends_batch(event):
-                core.settle(now_ms)
-            core.receive(event, now_ms)
+            else:
+                if not is_first and core.ends_batch(event):
+                    core.settle(now_ms)
+                core.receive(event, now_ms)
+            is_first = False
         core.settle(now_ms)
         done: list[Effect] = []
         for effect in core.take_effects():
-            if isinstance(effect, Told):
-                self._told.append(effect)
-            else:
-                done.append(effect)
+            (self.unsent if isinstance(effect, Told) else done).append(effect)
         return done
 
     def lasted(self, seconds: float) -> None:
         """How long the core took with what it was given, and with nothing else: no disk.
 
-        A short turn shows that clients may have more only if it had as many as it might have.
+        A short turn shows that clients may have more only if it had as many as it might have: one
+        without clients says nothing, unless it was long.
         """
-        if seconds > _LONG_SECONDS:
+        if seconds > LONG_SECONDS:
             self.clients_max = max(1, self.clients_max // 2)
         elif self._had_all_clients and self.clients_max < CLIENTS_MAX:
             self.clients_max *= 2
@@ -105,13 +102,14 @@ class Turn(Generic[Asker]):
         for answer in answers:
             self.inbox.add(answer)
             has_failed |= isinstance(answer, StorageFailed)
-        told, self._told = self._told, []
-        return self._withhold(told) if has_failed else list(told)
+        unsent, self.unsent = self.unsent, []
+        return self._withhold(unsent) if has_failed else unsent
 
-    def _withhold(self, told: Iterable[Told]) -> list[Effect]:
+    def _withhold(self, unsent: Iterable[Effect]) -> list[Effect]:
         """Fail the messages: nobody may wait for ever, for the core may go on without the disk."""
         hung_up: list[Effect] = []
-        for each in told:
+        for each in unsent:
+            assert isinstance(each, Told), each
             instead = each.withheld()
             if isinstance(instead, HangUp):
                 hung_up.append(instead)

@@ -1,9 +1,9 @@
 """The nouns of the quorum, as values."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
+from wire.message import Message
 from wire.primitives import INT32_MAX, ZERO_UUID
 
 __all__ = [
@@ -23,15 +23,14 @@ NO_EPOCH = -1
 EPOCH_MAX = INT32_MAX - 1
 
 
-class Token(NamedTuple):
+class Token(Message, kw_only=False):
     """What a core tags its requests with; see `quorum.core.effects`."""
 
     owner: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaKey:
+class ReplicaKey(Message, kw_only=False):
     """A replica: its node id and the id of the directory that holds its metadata log.
 
     A directory id of ZERO_UUID means "not known" (KIP-853).
@@ -45,11 +44,10 @@ class ReplicaKey:
 
         Not the other way round: who does not say which disk it has may have a wiped one.
         """
-        return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
+        return self.id == other.id and self.directory_id in (other.directory_id, ZERO_UUID)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class OffsetAndEpoch:
+class OffsetAndEpoch(Message, kw_only=False, order=True):
     """A place in a log: `offset` is exclusive (the next record), `epoch` that of the last record.
 
     The order of logs is by epoch first: compare with `is_at_least`, not with `<`.
@@ -63,8 +61,7 @@ class OffsetAndEpoch:
         return (self.epoch, self.offset) >= (other.epoch, other.offset)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndEpoch:
+class LeaderAndEpoch(Message, kw_only=False):
     """`leader_id` is None while the leader of `epoch` is unknown."""
 
     leader_id: int | None
@@ -83,8 +80,7 @@ class ElectionState:
     voted: ReplicaKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Message, kw_only=False):
     """Where a node listens. `node_id` is negative for a bootstrap server of unknown id."""
 
     node_id: int

@@ -7,11 +7,11 @@ Source: KIP-320 (epoch fencing), KIP-279 and KIP-595 (truncation while fetching)
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from wire.errors import ErrorCode
+from wire.message import Message
 
 __all__ = [
     "Diverging",
@@ -27,28 +27,24 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
+class Valid(Message):
     """The fetcher's log is a prefix of ours, as far as its last epoch can tell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diverging:
+class Diverging(Message):
     """The fetcher holds records that we do not: `epoch` ended at `end_offset` here."""
 
     epoch: int
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TooFarBehind:
+class TooFarBehind(Message):
     """Our log no longer holds what the fetcher lacks: the snapshot that ends at `snapshot` does."""
 
     snapshot: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownEpoch:
+class UnknownEpoch(Message):
     """The fetcher's last epoch is later than any that wrote to our log.
 
     The metadata log answers where its own log ends, a partition log OFFSET_OUT_OF_RANGE.

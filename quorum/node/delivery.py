@@ -53,20 +53,13 @@ class Delivery:
         self._last_timestamp_ms = -1  # of what was delivered
         self._load: SnapshotLoad | None = None
         self.next_offset = engine.start_offset  # all before it has been delivered
+        # When to poll again: 0 while there is more in memory. What is under way leads to an event.
+        self.due_ms: int | None = None
         self._load_latest()
 
     def take_effects(self) -> list[Effect]:
         effects, self.effects = self.effects, []
         return effects
-
-    def deadline_ms(self) -> int | None:
-        """0 while there is more in memory. What is under way leads to an event, and to a poll."""
-        if self._reading is not None or self._load is not None:
-            return None
-        if self.next_offset < self._engine.committed_through:
-            return 0
-        due_ms = self._schedule.due_ms
-        return None if due_ms is None or self._engine.is_saving_snapshot else due_ms
 
     def receive(self, event: Event, now_ms: int) -> None:
         """What was read of the disk: `event` is the answer to the read that is in flight."""
@@ -84,6 +77,7 @@ class Delivery:
         What a leader appended is in memory when it is committed, up to `quorum.log.tail`'s bound.
         Says whether anything was delivered.
         """
+        self.due_ms = None
         if self._schedule.taken_ms is None:
             self._schedule.taken(now_ms)  # the process has begun
         if self._reading is not None:
@@ -98,7 +92,14 @@ class Delivery:
         due_ms = self._schedule.due_ms
         if due_ms is not None and due_ms <= now_ms and not self._engine.is_saving_snapshot:
             self._save_snapshot(now_ms)
-        return has_more and self._deliver_newest(end_offset, now_ms)
+        has_delivered = has_more and self._deliver_newest(end_offset, now_ms)
+        if self._reading is None:
+            due_ms = self._schedule.due_ms
+            if self.next_offset < end_offset:
+                self.due_ms = 0
+            elif due_ms is None or due_ms > now_ms or not self._engine.is_saving_snapshot:
+                self.due_ms = due_ms
+        return has_delivered
 
     # --- records --------------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ class Delivery:
             if records is None:
                 self._read()
                 break
-            self._deliver(records, now_ms)
+            self._deliver(records, end_offset, now_ms)
             left -= len(records)
         return self.next_offset > before
 
@@ -135,15 +136,15 @@ class Delivery:
     def _read_done(self, done: ReadDone, now_ms: int) -> None:
         if self.next_offset < self._engine.start_offset:
             return  # the log was replaced meanwhile: a snapshot has these records, and more
-        self._deliver(done.records, now_ms)
+        self._deliver(done.records, self._engine.committed_through, now_ms)
 
-    def _deliver(self, records: bytes, now_ms: int) -> None:
+    def _deliver(self, records: bytes, committed: int, now_ms: int) -> None:
+        """Whole batches from `next_offset` on, which end at `committed` or before it."""
         next_offset = self.next_offset
         for _, header in headers(records):
             assert header.base_offset == next_offset, (header.base_offset, next_offset)
             next_offset = header.next_offset
             self._last_timestamp_ms = header.max_timestamp_ms
-        committed = self._engine.committed_through
         assert self.next_offset < next_offset <= committed, (next_offset, committed)
         self.next_offset = next_offset
         self._schedule.delivered(len(records), now_ms)

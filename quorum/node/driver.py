@@ -37,10 +37,11 @@ from quorum.core.effects import (
 )
 from quorum.core.inbox import Action
 from quorum.core.storage import Storage, StorageEffect
-from quorum.core.turn import Turn
+from quorum.core.turn import LONG_SECONDS, Turn
 from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
+from wire.message import Message
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
@@ -72,8 +73,7 @@ class _Inside:
         self.reply(token, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Message):
     """A request that waits for the core's reply."""
 
     asker: _Asker
@@ -110,7 +110,7 @@ class Driver:
         self.counts = DriverCounts(storage.syncs, self._turn.inbox)
         self._storage = storage
         self._listeners = listeners
-        self._servers: list[Server] = []
+        self._servers: dict[str, Server] = {}  # by name of the listener
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
@@ -125,8 +125,8 @@ class Driver:
         self._has_turn = False  # one is on its way
         self._due_ms: int | None = None  # the core's deadline after its last turn
         self._stop: Stop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0  # when it goes off
+        self._storage_calls = True  # it may have something new
+        self._timers: list[tuple[int, asyncio.TimerHandle]] = []  # by deadline, the earliest last
         self.turn_began_ns = time.monotonic_ns()  # when the core was last given events
         self._wall_offset_ns = time.time_ns() - self.turn_began_ns
         self._exit = AsyncExitStack()
@@ -165,7 +165,7 @@ class Driver:
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         token = next(self._tokens)
         counts = self.counts.of(type(body).__name__)
-        asked = _Asked(_Inside(answered), counts, time.perf_counter())
+        asked = _Asked(asker=_Inside(answered), counts=counts, at_seconds=time.perf_counter())
         self._turn.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
@@ -202,8 +202,8 @@ class Driver:
         await self._close(broker_epoch=self.broker_epoch if is_orderly else None)
 
     async def _close(self, *, broker_epoch: int | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for _, timer in self._timers:
+            timer.cancel()
         try:
             await self._exit.aclose()  # without the error, which a task group would wrap
         finally:
@@ -213,8 +213,12 @@ class Driver:
         """Drive `core` until it stops, or `stop` is called."""
         loop = asyncio.get_running_loop()
 
+        def take_events() -> None:
+            self._storage_calls = True
+            self._wake()
+
         def wake() -> None:
-            loop.call_soon_threadsafe(self._wake)
+            loop.call_soon_threadsafe(take_events)
 
         self._storage.wake_with(wake)
         self._core = core
@@ -246,25 +250,22 @@ class Driver:
             return
         if self._stop is not None:
             self._ended.set_result(None)
-        elif self._turn.inbox:
+        elif self._turn.inbox.control or self._turn.inbox.clients:
             self._wake()
-        else:
+        elif self._due_ms is not None:
             self._set_timer(self._due_ms)
 
     async def _listen(self, listener: Listener) -> None:
-        def receive(received: Received) -> None:
-            self._receive(server, received)
-
         server = Server(
             listener=listener.name,
             kind=listener.kind,
-            receive=receive,
+            receive=self._receive,
             tokens=self._tokens,
             limits=self._server_limits,
             traffic=self.counts.traffic,
             gathers=True,
         )
-        self._servers.append(server)
+        self._servers[listener.name] = server
         try:
             self.ports[listener.name] = await server.start(listener.host, listener.port)
         except OSError as error:
@@ -272,19 +273,24 @@ class Driver:
             raise cannot_listen(address, listener.port, "listeners", error) from error
         self._exit.push_async_callback(server.stop)
 
-    def _set_timer(self, deadline_ms: int | None) -> None:
-        """Wake up at the deadline. A timer that goes off too early does no harm, and stays."""
-        if deadline_ms is None or (self._timer is not None and self._timer_ms <= deadline_ms):
+    def _set_timer(self, deadline_ms: int) -> None:
+        """Wake up at the deadline. A later timer stays: it will be needed again."""
+        timers = self._timers
+        if timers and timers[-1][0] <= deadline_ms:
             return
-        if self._timer is not None:
-            self._timer.cancel()
         at_seconds = (deadline_ms * 1_000_000 - self._wall_offset_ns) / 1e9
-        self._timer_ms = deadline_ms
-        self._timer = asyncio.get_running_loop().call_at(at_seconds, self._time_is_up)
+        timer = asyncio.get_running_loop().call_at(at_seconds, self._time_is_up)
+        timers.append((deadline_ms, timer))
 
     def _time_is_up(self) -> None:
-        self._timer = None
-        self._wake()
+        """The earliest timer has gone off; what it was set for may be over, or later by now."""
+        self._timers.pop()
+        if self._due_ms is None:
+            return
+        if self._due_ms <= self.now_ms():
+            self._wake()
+        else:
+            self._set_timer(self._due_ms)
 
     # --- turns ------------------------------------------------------------------------------
 
@@ -295,18 +301,19 @@ class Driver:
         """
         began = time.perf_counter()
         self.turn_began_ns = time.monotonic_ns()
-        now_ms = self.now_ms()
-        for event in self._storage.take_events():
-            self._turn.add(event)
+        now_ms = (self.turn_began_ns + self._wall_offset_ns) // 1_000_000
+        if self._storage_calls:
+            self._storage_calls = False
+            for event in self._storage.take_events():
+                self._turn.add(event)
         clients_max = self._turn.clients_max
         for _ in range(_ROUNDS_MAX):
             if not self._round(core, now_ms, clients_max) or self._stop is not None:
                 break
             clients_max = 0
-        seconds = time.perf_counter() - began
         self._due_ms = core.deadline_ms()
         self.counts.turns += 1
-        self.counts.busy_seconds += seconds
+        self.counts.busy_seconds += time.perf_counter() - began
 
     def _round(self, core: Core, now_ms: int, clients_max: int) -> bool:
         """Take one turn: write, then send, then sync. Returns whether the disk has answered.
@@ -314,26 +321,30 @@ class Driver:
         No message waits for the sync of its own turn, for the core holds back what must: a leader's
         followers write while it syncs.
         """
+        turn, storage, performers = self._turn, self._storage, self._performers
         began = time.perf_counter()
-        effects = self._turn.take(core, now_ms, clients_max=clients_max)
-        self._turn.lasted(time.perf_counter() - began)
+        effects = turn.take(core, now_ms, clients_max=clients_max)
+        seconds = time.perf_counter() - began
+        if clients_max or seconds > LONG_SECONDS:
+            turn.lasted(seconds)
         for effect in effects:
-            self._performers[type(effect)](effect)
-        answers = self._storage.take_answers()
-        for effect in self._turn.leaving(answers):
-            self._performers[type(effect)](effect)
-        for server in self._servers:
-            if server.unwritten:
-                server.flush()
-        synced = self._storage.take_events()
+            performers[type(effect)](effect)
+        answers = storage.take_answers() if effects else []
+        if turn.unsent or answers:
+            for effect in turn.leaving(answers):
+                performers[type(effect)](effect)
+            for server in self._servers.values():
+                if server.unwritten:
+                    server.flush()
+        synced = storage.take_events() if effects else []
         for event in synced:
-            self._turn.add(event)
+            turn.add(event)
         return bool(answers or synced)
 
     # --- in and out -------------------------------------------------------------------------
 
-    def _receive(self, server: Server, received: Received) -> None:
-        asked = received.request
+    def _receive(self, received: Received) -> None:
+        asked, server = received.request, self._servers[received.listener]
         row = api_by_key(asked.api_key)
         request = Request(
             token=received.token,
@@ -347,7 +358,8 @@ class Driver:
         )
         counts = self.counts.of("unknown" if row is None else row.name)
         counts.received += 1
-        self._turn.add_request(request, _Asked(server, counts, time.perf_counter()))
+        asked_by = _Asked(asker=server, counts=counts, at_seconds=time.perf_counter())
+        self._turn.add_request(request, asked_by)
         self._wake()
 
     def _stop_with(self, stop: Stop) -> None:
@@ -360,7 +372,8 @@ class Driver:
                 event = RequestFailed(token=send.token, failure=Failure[outcome.name])
             else:
                 event = Response(token=send.token, body=outcome)
-            self.hear(event)
+            self._turn.add(event)
+            self._wake()
 
         to = send.to
         self.counts.asked(api_of(type(send.body)).name)

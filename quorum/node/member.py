@@ -25,9 +25,7 @@ from quorum.core.effects import (
     Request,
     Stop,
     StorageFailed,
-    Stored,
     Trace,
-    earliest,
 )
 from quorum.core.log_state import EpochStart
 from quorum.node.delivery import OWNER, Delivery
@@ -68,13 +66,11 @@ class Member:
     ) -> None:
         self.engine = engine
         self.applications = dict(applications)
+        self._listed = tuple(self.applications.values())
         self._control_listeners = ("", *control_listeners)
         self._effects: list[Effect] = []
-        self._told: list[Effect] = []  # by the applications since the engine's were taken
-        self._delivery = Delivery(
-            engine, self.applications.values(), snapshots or SnapshotSettings()
-        )
-        self._servers: list[Engine | Application] = [engine, *self.applications.values()]
+        self._delivery = Delivery(engine, self._listed, snapshots or SnapshotSettings())
+        self._servers: list[Engine | Application] = [engine, *self._listed]
         self._led_epoch: int | None = None  # the epoch that the applications know that they lead
         # The engine's `leading_since` when they last learned all there was to know of it.
         self._known_since: EpochStart | None = None
@@ -86,7 +82,7 @@ class Member:
         self._is_due_stale = True  # a deadline may have moved
         self._has_stopped = False
         self._effects += engine.take_effects()
-        for application in self.applications.values():
+        for application in self._listed:
             self._effects += application.take_effects()
 
     # --- Core ---------------------------------------------------------------------------------
@@ -95,16 +91,16 @@ class Member:
         if self._has_stopped:
             return
         self._is_unsettled = True
-        self._is_due_stale |= type(event) is not Stored
-        match event:
-            case Request():
-                self._server_of(event).receive(event, now_ms)
-            case StorageFailed() if event.log == self.engine.log_name:
-                self.engine.receive(event, now_ms)
-            case Answer():
-                self._owners.get(event.token.owner, self.engine).receive(event, now_ms)
-            case _:  # an event of the engine's own
-                self.engine.receive(event, now_ms)
+        receiver: _Receiver = self.engine  # for an event of the engine's own, and what befalls it
+        if isinstance(event, Request):
+            receiver = self._server_of(event)
+        elif isinstance(event, StorageFailed) and event.log == self.engine.log_name:
+            pass
+        elif isinstance(event, Answer):
+            receiver = self._owners.get(event.token.owner, receiver)
+        if receiver is not self.engine:
+            self._is_due_stale = True
+        receiver.receive(event, now_ms)
 
     def ends_batch(self, event: Event) -> bool:
         """Events that may change role, epoch, voters or image; any event once leadership is lost,
@@ -122,10 +118,12 @@ class Member:
         """
         if self._has_stopped:
             return
-        self._is_unsettled = False
-        self._gather()
-        self.engine.settle(now_ms)
-        if self.engine.leading_since is not self._known_since:
+        engine, self._is_unsettled = self.engine, False
+        told: list[Effect] = []
+        for application in self._listed:
+            told += application.take_effects()
+        engine.settle(now_ms)
+        if engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
             self._is_due_stale = True
@@ -133,12 +131,13 @@ class Member:
         due_ms = self._applications_due_ms
         if self._is_due_stale or (due_ms is not None and due_ms <= now_ms):
             self._tick(now_ms)
-        self._collect(now_ms)
+            told += self._gather()
+        self._collect(told, now_ms)
 
     def _tick(self, now_ms: int) -> None:
         """Let the applications do what is due, and learn what is next."""
         first_ms = None
-        for application in self.applications.values():
+        for application in self._listed:
             due_ms = application.deadline_ms()
             if due_ms is not None and due_ms <= now_ms:
                 application.tick(now_ms)
@@ -152,9 +151,11 @@ class Member:
     def deadline_ms(self) -> int | None:
         if self._has_stopped:
             return None
-        return earliest(
-            self._applications_due_ms, self._delivery.deadline_ms(), self.engine.deadline_ms()
-        )
+        due_ms = self._applications_due_ms
+        for at_ms in (self._delivery.due_ms, self.engine.deadline_ms()):
+            if at_ms is not None and (due_ms is None or at_ms < due_ms):
+                due_ms = at_ms
+        return due_ms
 
     def take_effects(self) -> list[Effect]:
         effects, self._effects = self._effects, []
@@ -169,7 +170,7 @@ class Member:
             self.settle(now_ms)
         self.engine.shut_down(now_ms)
         self._tell_changes(now_ms)
-        self._collect(now_ms)
+        self._collect(self._gather(), now_ms)
 
     # --- routing ------------------------------------------------------------------------------
 
@@ -204,7 +205,7 @@ class Member:
                 return False
             self._led_epoch = None
             self._is_due_stale = True
-            for application in self.applications.values():
+            for application in self._listed:
                 application.resign(now_ms)
             return True
         if since is None:
@@ -217,7 +218,7 @@ class Member:
             return False
         self._led_epoch = since.epoch
         self._is_due_stale = True
-        for application in self.applications.values():
+        for application in self._listed:
             application.lead(since.epoch, now_ms)
         self._note_take_over(now_ms)
         return True
@@ -235,18 +236,19 @@ class Member:
         fields = (("epoch", epoch), ("ms", found.took_ms), ("replayed", found.replayed_records))
         self._effects.append(Trace(event="take-over", fields=fields))
 
-    def _gather(self) -> None:
-        for application in self.applications.values():
-            self._told += application.take_effects()
+    def _gather(self) -> list[Effect]:
+        """What the applications ask for; they append first what they have decided."""
+        told: list[Effect] = []
+        for application in self._listed:
+            told += application.take_effects()
+        return told
 
-    def _collect(self, now_ms: int) -> None:
+    def _collect(self, told: list[Effect], now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
-        self._gather()
-        self._effects += self.engine.take_effects()
         is_leaving = False
-        told, self._told = self._told, []
+        self._effects += self.engine.take_effects()
         for effect in told:
-            if isinstance(effect, Stop) and effect.exit_code == 0:
+            if type(effect) is Stop and effect.exit_code == 0:
                 is_leaving = True
             else:
                 self._effects.append(effect)
@@ -255,5 +257,5 @@ class Member:
         if is_leaving:
             self.shut_down(now_ms)  # an application that led must know before the next event
         for effect in self._effects:
-            if isinstance(effect, Stop):
+            if type(effect) is Stop:
                 self._has_stopped = True

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
-from quorum.raft import electing, following, heeding, vote
-from quorum.raft.heeding import TwoLeaders
+from quorum.raft import electing, following, transitions, vote
 from quorum.raft.messages import (
     Known,
     begin_response,
@@ -23,6 +22,7 @@ from quorum.raft.messages import (
 )
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
+from quorum.raft.transitions import TwoLeaders
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
 from wire.messages.quorum_epochs import (
@@ -188,7 +188,7 @@ def _hear_leader(
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
     if error is not ErrorCode.NONE:
         return Judgement(error=error)
-    become = heeding.heed(
+    become = transitions.maybe_transition(
         replica,
         role,
         epoch=ask.leader_epoch,

@@ -28,7 +28,7 @@ from quorum.raft.leading import hears_majority
 from quorum.raft.messages import begin_request, election_partition
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.replica import VOTE_CHANNEL, Replica
-from quorum.raft.roles import Leader, Role, name_of
+from quorum.raft.roles import Leader, name_of
 from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import BeginQuorumEpochResponse
@@ -81,13 +81,12 @@ class ConfirmingRaftNode(RaftNode):
         again_ms = None if questions is None else _deadline_ms(self.replica, questions)
         return earliest(super().deadline_ms(), again_ms)
 
-    def _next_role(self, now_ms: int) -> Role | None:
+    def _poll(self, now_ms: int) -> None:
         """Ask on while we lead, after all else that is due."""
-        become = super()._next_role(now_ms)
+        super()._poll(now_ms)
         questions = self._open_questions()
-        if become is None and questions is not None:
+        if questions is not None:
             _go_on(self.replica, questions, now_ms)
-        return become
 
     def _open_questions(self) -> Questions | None:
         """The questions, if one of them has no answer yet."""

@@ -17,7 +17,8 @@ from quorum.raft.messages import fetch_request, snapshot_request
 from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower, Role
 from quorum.raft.voter_history import control_records
-from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
+from wire.batch import BatchHeader, CorruptBatch, intact_headers
+from wire.control_records import ControlRecord
 from wire.messages.fetching import FetchedPartition
 from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
@@ -85,25 +86,27 @@ def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
+    """Ask for more, if nothing is in flight and the disk owes us nothing."""
     if role.fetch_deadline_ms <= now_ms:
-        role.has_fetched = False  # who never stands refuses no pre-vote for a leader that is gone
-    if replica.peers.is_idle() and _may_ask(replica, role):
-        if reporting.report(replica, role, now_ms):
-            return
-        target = _target(replica, role, now_ms)
-        if target is None:
-            return
-        if role.snapshot_id is not None and target.node_id == role.leader_id:
-            _fetch_snapshot(replica, role, role.snapshot_id)
-        else:
-            _fetch_from(replica, target, role.epoch)
+        role.has_fetched = False  # an observer refuses no pre-vote for a leader that is gone
+    if replica.peers.busy or not acknowledges(replica.log):
+        return
+    if role.snapshot_id is not None and _is_finishing(replica):
+        return
+    if role.report_due_ms <= now_ms and reporting.report(replica, role, now_ms):
+        return
+    target = _target(replica, role, now_ms)
+    if target is None:
+        return
+    if role.snapshot_id is not None and target.node_id == role.leader_id:
+        _fetch_snapshot(replica, role, role.snapshot_id)
+    else:
+        _fetch_from(replica, target, role.epoch)
 
 
-def _may_ask(replica: Replica, role: Follower) -> bool:
-    """Not while the disk owes us something: a log end that holds, or a snapshot that is whole."""
-    download = replica.download if role.snapshot_id is not None else None
-    is_finishing = download is not None and download.finishing is not None
-    return acknowledges(replica.log) and not is_finishing
+def _is_finishing(replica: Replica) -> bool:
+    """Does the disk still owe us a snapshot that is whole?"""
+    return replica.download is not None and replica.download.finishing is not None
 
 
 def _fetch_snapshot(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> None:
@@ -130,13 +133,13 @@ def _target(replica: Replica, role: Follower, now_ms: int) -> Endpoint | None:
 def discover(replica: Replica, epoch: int, now_ms: int) -> None:
     """Without a leader: ask anybody. The answer to a Fetch names the leader."""
     servers = _free_servers(replica, now_ms)
-    if servers and replica.peers.is_idle() and acknowledges(replica.log):
+    if servers and not replica.peers.busy and acknowledges(replica.log):
         _fetch_from(replica, replica.random.choice(servers), epoch)
 
 
 def discovery_due_ms(replica: Replica) -> int | None:
     """When `discover` can do something, unless an answer or a sync comes first."""
-    if not replica.peers.is_idle() or not acknowledges(replica.log):
+    if replica.peers.busy or not acknowledges(replica.log):
         return None
     servers = replica.discovery_servers
     return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
@@ -173,10 +176,10 @@ def fetched(
     replica: Replica, role: Follower, answer: FetchedPartition, *, source: Endpoint, now_ms: int
 ) -> str | None:
     """Obey an answer without error. Returns why this replica must stop, if it must."""
-    diverging = Diverging(
-        epoch=answer.diverging_epoch.epoch, end_offset=answer.diverging_epoch.end_offset
-    )
-    if diverging.end_offset >= 0:
+    if answer.diverging_epoch.end_offset >= 0:
+        diverging = Diverging(
+            epoch=answer.diverging_epoch.epoch, end_offset=answer.diverging_epoch.end_offset
+        )
         leader_was_there(replica, role, now_ms)
         return _truncate(replica, diverging, source, now_ms)
     try:
@@ -202,11 +205,17 @@ def leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
 def _append(replica: Replica, role: Follower, records: bytes) -> bool:
     """Append intact batches that continue our log; refuse all others, to fetch them again.
 
+    Kafka's leaders cut an answer at the limit of bytes, within a batch if need be: the rest of
+    that batch comes with the next Fetch, which asks for all of it again.
+
     Raises UnknownRecord for what no fetch will bring in another form.
     """
     try:
-        whole, found = _intact(records)
-        control = control_records(whole) if any(h.is_control for h in found) else ()
+        found, end = intact_headers(records)
+        if not found:
+            raise CorruptBatch(f"no whole batch in {len(records)} bytes")
+        whole = records[:end]
+        control = _control_of(whole, found)
     except UnknownRecord:
         raise
     except Malformed as corrupt:
@@ -217,26 +226,19 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         replica.outbox.trace("misplaced_fetch", offset=replica.log.end_offset, found=places)
         return False
     replica.log.append(whole, found, syncing=replica.append(whole))
-    if replica.history.observe(control):
+    if control and replica.history.observe(control):
         replica.voters_changed()
     return True
 
 
-def _intact(records: bytes) -> tuple[bytes, list[BatchHeader]]:
-    """The whole batches of an answer, and their headers; raises unless all are intact.
-
-    Kafka's leaders cut an answer at the limit of bytes, within a batch if need be: the rest of
-    that batch comes with the next Fetch, which asks for all of it again.
-    """
-    found, end = [], 0
-    for position, header in headers(records):
-        if not is_intact(records, position, header):
-            raise CorruptBatch(f"checksum of the batch at offset {header.base_offset}")
-        found.append(header)
-        end = position + header.size_bytes
-    if not found:
-        raise CorruptBatch(f"no whole batch in {len(records)} bytes")
-    return records[:end], found
+def _control_of(
+    records: bytes, found: Sequence[BatchHeader]
+) -> tuple[tuple[int, ControlRecord], ...]:
+    """The control records in whole batches; most batches have none."""
+    for header in found:
+        if header.is_control:
+            return control_records(records)
+    return ()
 
 
 def continues(log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
@@ -291,11 +293,11 @@ def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_
 
 
 def deadline_ms(replica: Replica, role: Follower) -> int | None:
-    due: list[int | None] = []
-    if replica.may_stand:
-        due.append(role.fetch_deadline_ms)
-    if replica.peers.is_idle() and _may_ask(replica, role):
-        due.append(replica.peers.free_at_ms(role.leader_endpoint.node_id))
-        if role.is_leader_silent:
-            due.append(discovery_due_ms(replica))
-    return earliest(*due)
+    due_ms = role.fetch_deadline_ms if replica.may_stand else None
+    if replica.peers.busy or not acknowledges(replica.log):
+        return due_ms
+    if role.snapshot_id is not None and _is_finishing(replica):
+        return due_ms
+    free_at_ms = replica.peers.free_at_ms(role.leader_endpoint.node_id)
+    discovery_ms = discovery_due_ms(replica) if role.is_leader_silent else None
+    return earliest(due_ms, free_at_ms, discovery_ms)

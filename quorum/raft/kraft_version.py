@@ -51,7 +51,7 @@ def raise_kraft_version(replica: Replica, role: Role, version: int, now_ms: int)
         return "the leader has committed nothing in its epoch yet: try again"
     lacking = [
         voter.key.id
-        for voter in role.said
+        for voter in role.updated_voters
         if not voter.supports(version) or voter.key.directory_id == ZERO_UUID
     ]
     if lacking:
@@ -59,7 +59,7 @@ def raise_kraft_version(replica: Replica, role: Role, version: int, now_ms: int)
             f"voters {lacking} have not said that they know {KRAFT_VERSION} {version}: those that "
             f"do tell a new leader after {replica.config.report_interval_ms / 1000:g} s"
         )
-    records = (KRaftVersion(kraft_version=version), record_of(role.said))
+    records = (KRaftVersion(kraft_version=version), record_of(role.updated_voters))
     leading.append_control(replica, role, records, now_ms)
     return None
 

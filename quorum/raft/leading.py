@@ -63,7 +63,7 @@ def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
         },
         check_quorum_deadline_ms=now_ms + replica.config.check_quorum_timeout_ms,
         begin_epoch_due_ms=now_ms,
-        said=_with_itself(replica),
+        updated_voters=_with_itself(replica),
     )
 
 
@@ -92,10 +92,10 @@ def _ids(keys: Sequence[ReplicaKey]) -> tuple[LeaderChangeVoter, ...]:
 def _records_at_start(replica: Replica, role: Leader) -> tuple[ControlRecord, ...]:
     """The voters, if the log does not name them, or has another address of this node (KIP-853)."""
     latest = replica.history.latest
-    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.said
+    is_known = latest.voters_offset != NOT_IN_THE_LOG and latest.voters == role.updated_voters
     if latest.kraft_version == 0 or is_known:
         return ()
-    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.said)
+    return KRaftVersion(kraft_version=latest.kraft_version), record_of(role.updated_voters)
 
 
 def append(replica: Replica, role: Leader, batches: bytes) -> int:
@@ -170,7 +170,9 @@ def may_commit(offset: int, epoch_start_offset: int) -> bool:
 
 def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
     """The log end of every voter, as far as it counts."""
-    ends = {voter_id: progress.end_offset for voter_id, progress in role.progress.items()}
+    ends: dict[int, int] = {}
+    for voter_id, progress in role.progress.items():
+        ends[voter_id] = progress.end_offset
     if replica.is_voter:
         ends[replica.node_id] = own_progress(replica.log)
     return ends
@@ -184,6 +186,8 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
     if role.high_watermark == replica.log.end_offset:
         return False  # all there is
     counted = voters.majority_offset(progress_of_voters(replica, role))
+    if role.high_watermark is not None and counted <= role.high_watermark:
+        return False
     offset = replica.log.tail.whole_batches(counted)
     if not may_commit(offset, role.epoch_start_offset):
         return False
@@ -197,21 +201,17 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
 # --- followers ------------------------------------------------------------------------------
 
 
-def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> None:
-    """Note a valid Fetch: `key` holds all before `fetch_offset`, durably, and follows us."""
+def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> bool:
+    """Note a valid Fetch: `key` holds all before `fetch_offset`, durably, and follows us.
+
+    Is it another voter? It is caught up now, or was at its previous fetch if it has since reached
+    where we ended then.
+    """
     if key.id == replica.node_id:
-        return  # an impostor, or ourselves
-    if hear(replica, role, key, now_ms):
-        progress = role.progress[key.id]
-    else:
-        progress = _observer(replica, role, key, now_ms)
-    _update(progress, key, fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms)
-
-
-def _update(
-    progress: Progress, key: ReplicaKey, fetch_offset: int, *, leader_end_offset: int, now_ms: int
-) -> None:
-    """Caught up now, or at its previous fetch if it has since reached where we ended then."""
+        return False  # an impostor, or ourselves
+    is_voter = hear(replica, role, key, now_ms)
+    progress = role.progress[key.id] if is_voter else _observer(replica, role, key, now_ms)
+    leader_end_offset = replica.log.end_offset
     progress.key = key
     if fetch_offset >= leader_end_offset:
         progress.last_caught_up_ms = now_ms
@@ -220,6 +220,7 @@ def _update(
     progress.end_offset = fetch_offset
     progress.last_fetch_ms = now_ms
     progress.leader_end_offset = leader_end_offset
+    return is_voter
 
 
 def _observer(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int) -> Progress:
@@ -298,9 +299,9 @@ def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ..
 
 
 def deadline_ms(role: Leader) -> int | None:
-    due = [role.parked.due_ms, role.watermark_due_ms]
+    due_ms = earliest(role.parked.due_ms, role.watermark_due_ms)
     if role.progress:
-        due += [role.check_quorum_deadline_ms, role.begin_epoch_due_ms]
-    if role.change is not None:
-        due.append(role.change.deadline_ms)
-    return earliest(*due)
+        is_announcing = role.begin_epoch_due_ms < role.check_quorum_deadline_ms
+        own_ms = role.begin_epoch_due_ms if is_announcing else role.check_quorum_deadline_ms
+        due_ms = own_ms if due_ms is None or own_ms < due_ms else due_ms
+    return due_ms if role.change is None else earliest(due_ms, role.change.deadline_ms)

@@ -31,6 +31,7 @@ __all__ = ["BOOTSTRAP_SNAPSHOT", "ReplicaLog"]
 
 # The first voters as `format` left them: for this node alone, never told to another.
 BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(offset=0, epoch=0)
+_VALID = Valid()
 
 
 class ReplicaLog:
@@ -97,10 +98,13 @@ class ReplicaLog:
             self.epochs.assign(header.leader_epoch, header.base_offset)
             self.end_offset = header.next_offset
             self.last_epoch = header.leader_epoch
-            self.size_bytes += header.size_bytes
             self.appended_records += header.record_count
+        self.size_bytes += len(records)
         self.tail.append(start_offset, self.end_offset, records)
-        self._wait_for(syncing)
+        if syncing is None:
+            self.synced_offset = self.end_offset
+        else:
+            self._syncing.append((syncing, self.end_offset))
 
     def truncate(self, end_offset: int, *, syncing: int | None) -> None:
         """Everything from `end_offset` on is gone. What is committed never goes (KAFKA-12460)."""
@@ -112,7 +116,10 @@ class ReplicaLog:
         self.last_epoch = self._epoch_at_end()
         self.synced_offset = min(self.synced_offset, end_offset)
         self._syncing = deque((number, min(end, end_offset)) for number, end in self._syncing)
-        self._wait_for(syncing)
+        if syncing is None:
+            self.synced_offset = self.end_offset
+        else:
+            self._syncing.append((syncing, self.end_offset))
 
     def stored(self, number: int) -> None:
         """Everything up to token `number` is synced."""
@@ -137,7 +144,14 @@ class ReplicaLog:
     def check(
         self, *, fetch_offset: int, last_fetched_epoch: int
     ) -> Valid | Diverging | TooFarBehind:
-        """Is a log that ends there a prefix of ours? Never undefined here (KIP-595)."""
+        """Is a log that ends there a prefix of ours? Never undefined here (KIP-595).
+
+        A fetcher whose last record is of our last epoch has nothing that we lack, unless it has
+        more records: an epoch has one leader, which wrote it once.
+        """
+        is_within = self.start_offset < fetch_offset <= self.end_offset
+        if is_within and last_fetched_epoch == self.last_epoch:
+            return _VALID
         snapshots = tuple(file.id for file in self.snapshots if file.id != BOOTSTRAP_SNAPSHOT)
         behind = fetch.too_far_behind(
             OffsetAndEpoch(fetch_offset, last_fetched_epoch),
@@ -147,7 +161,7 @@ class ReplicaLog:
         if behind is not None:
             return behind
         if fetch_offset == 0:
-            return Valid()
+            return _VALID
         position = fetch.check_fetch_position(
             self.epochs,
             end_offset=self.end_offset,
@@ -230,9 +244,3 @@ class ReplicaLog:
 
     def truncation_point(self, diverging: Diverging) -> int:
         return fetch.truncation_point(self.epochs, end_offset=self.end_offset, diverging=diverging)
-
-    def _wait_for(self, syncing: int | None) -> None:
-        if syncing is None:
-            self.synced_offset = self.end_offset
-        else:
-            self._syncing.append((syncing, self.end_offset))

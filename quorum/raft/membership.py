@@ -253,11 +253,12 @@ def _update(
         return refused
     if not voter.supports(replica.kraft_version):
         return Refusal(ErrorCode.INVALID_REQUEST, "not of the kraft.version in force")
-    known = role.said.get(voter.key.id) if is_static else replica.voters.get(voter.key.id)
+    known = role.updated_voters.get(voter.key.id) if is_static else replica.voters.get(voter.key.id)
     if known is None or not (is_static or known.key.matches(voter.key)):
         return Refusal(ErrorCode.VOTER_NOT_FOUND, "no voter")
     if is_static:
-        role.said = role.said.with_voter(voter)  # for the day on which the voters move to the log
+        # For the day on which the voters move to the log.
+        role.updated_voters = role.updated_voters.with_voter(voter)
     elif known != voter:
         updated = record_of(replica.voters.with_voter(voter))
         leading.append_control(replica, role, [updated], now_ms)
@@ -321,7 +322,7 @@ def _answer(replica: Replica, change: VoterChange, refused: Refusal | None) -> N
         return
     response = RemoveRaftVoterResponse if change.adds is None else AddRaftVoterResponse
     body = response() if refused is None else _reply(response, refused)
-    replica.outbox.say(Reply(token=change.token, body=body))
+    replica.outbox.send(Reply(token=change.token, body=body))
     change.token = None
 
 

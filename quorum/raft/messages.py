@@ -6,12 +6,12 @@ knows the nesting.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import LeaderIdAndEpoch, Listener, NodeEndpoint
 from wire.messages.fetching import (
     EpochEndOffset,
@@ -70,8 +70,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Message):
     """What every answer says about the leader, so that whoever asked the wrong node learns."""
 
     leader_id: int  # -1: not known
@@ -106,14 +105,20 @@ def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
 
 
 def is_metadata_topic(topic: FetchTopic) -> bool:
-    return topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
+    topic_id = topic.topic_id
+    return (
+        topic_id is METADATA_TOPIC_ID
+        or topic.topic == METADATA_TOPIC
+        or topic_id == METADATA_TOPIC_ID
+    )
 
 
 def fetch_partition(topics: Sequence[FetchTopic]) -> FetchPartition | None:
     if len(topics) != 1 or not is_metadata_topic(topics[0]):
         return None
     partitions = topics[0].partitions
-    return partitions[0] if [p.partition for p in partitions] == [0] else None
+    is_one = len(partitions) == 1 and partitions[0].partition == 0
+    return partitions[0] if is_one else None
 
 
 def snapshot_partition(

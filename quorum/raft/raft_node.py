@@ -1,9 +1,9 @@
 """RaftNode: one replica of the metadata log, in any role.
 
-Routes by message and by role, checks what every request must pass, and changes role. What a role
-does is in `electing`, `leading`, `serving` and `following`; who gets a vote, in `vote`; what
-follows from an epoch or a leader that a peer names, in `heeding`. Nothing here knows what the log
-holds.
+It routes by message and by role, checks what every request must pass, and changes role. What a role
+does is in `electing`, `leading`, `serving` and `following`, and what it does in time in `polling`.
+`vote` says who gets a vote, `transitions` what follows from an epoch or a leader that a peer names.
+Nothing here knows what the log holds.
 
 Source: KIP-595; Raft thesis chapter 3; the order of checks is Kafka's (KafkaRaftClient).
 """
@@ -37,24 +37,32 @@ from quorum.raft import (
     downloading,
     electing,
     following,
-    heeding,
     kraft_version,
     leading,
     membership,
     reporting,
     requests,
     serving,
+    transitions,
 )
 from quorum.raft.compaction import Compaction
 from quorum.raft.config import QuorumConfig
-from quorum.raft.heeding import TwoLeaders
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
+from quorum.raft.polling import next_role
 from quorum.raft.raft_outbox import OWNER, Outbox
 from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
-from quorum.raft.responses import PeerResponse, Said, is_granted, partition_of, said, snapshot_of
+from quorum.raft.responses import (
+    CommonFields,
+    PeerResponse,
+    common_fields,
+    is_granted,
+    news_of,
+    partition_of,
+    snapshot_of,
+)
 from quorum.raft.roles import (
     ALLOWED,
     Candidate,
@@ -70,11 +78,16 @@ from quorum.raft.roles import (
 )
 from quorum.raft.snapshot_serving import refuse_snapshots, snapshot_read
 from quorum.raft.starting import initial_role, prepare_log
+from quorum.raft.transitions import TwoLeaders
 from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetching import FetchResponse, FetchSnapshotResponse
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchResponse,
+    FetchSnapshotResponse,
+)
 from wire.messages.quorum_epochs import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -195,8 +208,9 @@ class RaftNode(RaftView):
     def settle(self, now_ms: int) -> None:
         """Count what is committed, then let the role do what is due."""
         self._now_ms = now_ms
-        if isinstance(self.role, Leader) and not self._has_stopped:
-            leading.advance_high_watermark(self.replica, self.role)
+        role = self.role
+        if type(role) is Leader and not self._has_stopped:
+            leading.advance_high_watermark(self.replica, role)
         self._poll(now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -215,9 +229,13 @@ class RaftNode(RaftView):
 
     def take_effects(self) -> list[Effect]:
         """Fetches parked at the log end get all that was appended since, in one answer."""
-        if isinstance(self.role, Leader) and not self._has_stopped:
-            serving.serve_parked(self.replica, self.role, self._now_ms)
-        return self.replica.outbox.take()
+        role = self.role
+        is_due = type(role) is Leader and (role.parked.waiting or role.watermark_due_ms)
+        if type(role) is Leader and is_due and not self._has_stopped:
+            serving.serve_parked(self.replica, role, self._now_ms)
+        outbox = self.replica.outbox
+        effects, outbox.effects = outbox.effects, []
+        return effects
 
     # --- roles --------------------------------------------------------------------------------
 
@@ -239,7 +257,7 @@ class RaftNode(RaftView):
             refuse_snapshots(self.replica, previous, self.known())
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                self.replica.outbox.say(Reply(token=token, body=refusal))
+                self.replica.outbox.send(Reply(token=token, body=refusal))
 
     def _entered(self, previous: str, now_ms: int) -> None:
         """Save the election first: all messages from now on speak of its epoch, vote or leader."""
@@ -266,7 +284,10 @@ class RaftNode(RaftView):
         for _ in range(_TRANSITIONS_MAX):
             if self._has_stopped:
                 return
-            role = self._next_role(now_ms)
+            if self._leaving_until_ms is not None:
+                self._leave(self._leaving_until_ms, now_ms)
+                break
+            role = next_role(self.replica, self.role, now_ms)
             if role is None:
                 break
             self._become(role, now_ms)
@@ -274,28 +295,6 @@ class RaftNode(RaftView):
             raise AssertionError(f"no end of transitions at {name_of(self.role)}")
         if self._compaction.due_ms <= now_ms:
             self._compaction.poll(self.replica, now_ms)  # what was to be read of the log has been
-
-    def _next_role(self, now_ms: int) -> Role | None:
-        if self._leaving_until_ms is not None:
-            self._leave(self._leaving_until_ms, now_ms)
-            return None
-        match self.role:
-            case Unattached():
-                return electing.poll_unattached(self.replica, self.role, now_ms)
-            case Prospective():
-                return electing.poll_prospective(self.replica, self.role, now_ms)
-            case Candidate():
-                return electing.poll_candidate(self.replica, self.role, now_ms)
-            case Resigned():
-                return electing.poll_resigned(self.replica, self.role, now_ms)
-            case Leader():
-                gone = membership.poll(self.replica, self.role, now_ms)
-                return gone or leading.poll(self.replica, self.role, now_ms)
-            case Follower():
-                if following.is_leader_gone(self.replica, self.role, now_ms):
-                    return electing.stand(self.replica, self.role, now_ms)
-                following.poll(self.replica, self.role, now_ms)
-                return None
 
     def _leave(self, until_ms: int, now_ms: int) -> None:
         """Stop once the other voters know that we resigned, or cannot be told in time."""
@@ -320,16 +319,16 @@ class RaftNode(RaftView):
         match request.body:
             case VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() as body:
                 judged = answering.judge(self.replica, self.role, body, now_ms)
-                self._heed(judged.become, now_ms)
+                self._transition(judged.become, now_ms)
                 reply = answering.reply(body, judged, self.known())
             case ApiVersionsRequest():
                 reply = kraft_version.describe_versions()
             case _:
                 reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None and not self._has_stopped:
-            self.replica.outbox.say(Reply(token=request.token, body=reply))
+            self.replica.outbox.send(Reply(token=request.token, body=reply))
 
-    def _heed(self, become: Role | TwoLeaders | None, now_ms: int) -> None:
+    def _transition(self, become: Role | TwoLeaders | None, now_ms: int) -> None:
         match become:
             case None:
                 pass
@@ -343,19 +342,29 @@ class RaftNode(RaftView):
         source = self.replica.peers.answered(token.number)
         if source is None:
             return
-        role = self.role
         if isinstance(body, ApiVersionsResponse):
-            if isinstance(role, Leader):
-                membership.versions_told(self.replica, role, token.number, body, now_ms)
-            return
-        if isinstance(body, ReportResponse):
-            self._hear(reporting.told(body), now_ms)
+            if isinstance(self.role, Leader):
+                membership.versions_told(self.replica, self.role, token.number, body, now_ms)
+        elif isinstance(body, ReportResponse):
+            role = self.role
+            self._learn_leader(reporting.common_fields(body), now_ms)
             if isinstance(role, Follower) and role is self.role:
                 reporting.reported(self.replica, role, body)
-            return
-        assert isinstance(body, PeerResponse), body
-        told = said(body, source)
-        self._hear(told, now_ms)
+        else:
+            assert isinstance(body, PeerResponse), body
+            self._on_answer(source, body, now_ms)
+
+    def _on_answer(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
+        """Adopt the epoch and the leader that it names, then what it is the answer to."""
+        role = self.role
+        if type(body) is FetchResponse and type(role) is Follower:
+            answer = news_of(body, leader_id=role.leader_id, epoch=role.epoch)
+            if answer is not None:  # of the leader that we follow: nothing to adopt
+                self._refusals.heard(source.node_id, ErrorCode.NONE)
+                self._fetched(role, source, answer, now_ms)
+                return
+        told = common_fields(body, source)
+        self._learn_leader(told, now_ms)
         if self._has_stopped:
             return
         if self._refusals.heard(source.node_id, told.error):
@@ -366,9 +375,9 @@ class RaftNode(RaftView):
         else:
             self._refused(role, source, told.error, now_ms)
 
-    def _hear(self, told: Said, now_ms: int) -> None:
+    def _learn_leader(self, told: CommonFields, now_ms: int) -> None:
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
-            news = heeding.heed(
+            news = transitions.maybe_transition(
                 self.replica,
                 self.role,
                 epoch=told.epoch,
@@ -376,7 +385,7 @@ class RaftNode(RaftView):
                 told=told.endpoint,
                 now_ms=now_ms,
             )
-            self._heed(news, now_ms)
+            self._transition(news, now_ms)
 
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:
         """The answer is of no use. Unless it made us change role, ask again, but not soon."""
@@ -412,21 +421,24 @@ class RaftNode(RaftView):
                 role.unacknowledged.pop(source.node_id, None)
             case FetchResponse(), Follower() as role:
                 answer = partition_of(body)
-                assert answer is not None, "checked by said()"
-                reason = downloading.fetched(
-                    self.replica, role, answer, source=source, now_ms=now_ms
-                )
-                if reason is not None:
-                    self._stop(reason)
+                assert answer is not None, "checked by common_fields()"
+                self._fetched(role, source, answer, now_ms)
             case FetchSnapshotResponse(), Follower() as role:
                 piece = snapshot_of(body)
-                assert piece is not None, "checked by said()"
+                assert piece is not None, "checked by common_fields()"
                 downloading.received(self.replica, role, piece, now_ms=now_ms)
             case FetchResponse(), Unattached():
                 # The leader's own answer, but it is not known where it is: ask on.
                 self._refused(self.role, source, ErrorCode.NONE, now_ms)
             case _:
                 pass
+
+    def _fetched(
+        self, role: Follower, source: Endpoint, answer: FetchedPartition, now_ms: int
+    ) -> None:
+        reason = downloading.fetched(self.replica, role, answer, source=source, now_ms=now_ms)
+        if reason is not None:
+            self._stop(reason)
 
     def _on_no_answer(self, failed: RequestFailed, now_ms: int) -> None:
         token = failed.token
@@ -436,7 +448,9 @@ class RaftNode(RaftView):
         self.replica.peers.back_off(source.node_id, now_ms + self.replica.config.retry_backoff_ms)
         match self.role:
             case Prospective() as role:
-                self._heed(electing.not_asked(self.replica, role, failed.failure, now_ms), now_ms)
+                self._transition(
+                    electing.not_asked(self.replica, role, failed.failure, now_ms), now_ms
+                )
             case Follower(reporting=number) if number == token.number:
                 reporting.reported(self.replica, self.role, None)
             case Follower():

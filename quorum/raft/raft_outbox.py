@@ -43,11 +43,11 @@ def waits_for(saved_by: int, stored: int) -> bool:
 
 
 class Outbox:
-    __slots__ = ("_effects", "_held", "_log", "_number", "_saved_by", "_stored")
+    __slots__ = ("_held", "_log", "_number", "_saved_by", "_stored", "effects")
 
     def __init__(self, log: str) -> None:
         self._log = log
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []  # queued since they were last taken
         self._held: deque[tuple[int, Send | Reply]] = deque()  # ascending in tokens
         self._number = 0  # of the last token
         self._saved_by = 0  # the token of the last SaveElection
@@ -62,31 +62,31 @@ class Outbox:
         """Could a crash still take the last epoch and vote back?"""
         return waits_for(self._saved_by, self._stored)
 
-    def say(self, message: Send | Reply) -> None:
+    def send(self, message: Send | Reply) -> None:
         """Send it, once the election that it may speak of is durable."""
         if waits_for(self._saved_by, self._stored):
             self._held.append((self._saved_by, message))
         else:
-            self._effects.append(message)
+            self.effects.append(message)
 
     def save(self, election: ElectionState, kraft_version: int = 1) -> None:
         token = self.token()
         self._saved_by = token.number
-        self._effects.append(
+        self.effects.append(
             SaveElection(log=self._log, token=token, election=election, kraft_version=kraft_version)
         )
 
     def append(self, records: bytes, durability: Durability) -> int:
         """The token's number, whose `Stored` comes if SYNCED was asked for."""
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             Append(log=self._log, token=token, records=records, durability=durability)
         )
         return token.number
 
     def truncate(self, end_offset: int, durability: Durability) -> int:
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             Truncate(log=self._log, token=token, end_offset=end_offset, durability=durability)
         )
         return token.number
@@ -94,7 +94,7 @@ class Outbox:
     def read(self, *, start_offset: int, end_offset: int, bytes_max: int) -> int:
         """The number of the token that `ReadDone` will carry."""
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             Read(
                 log=self._log,
                 token=token,
@@ -107,7 +107,7 @@ class Outbox:
 
     def save_snapshot(self, snapshot_id: OffsetAndEpoch, content: Iterator[bytes]) -> int:
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             SaveSnapshot(log=self._log, token=token, id=snapshot_id, content=content)
         )
         return token.number
@@ -116,7 +116,7 @@ class Outbox:
         self, snapshot_id: OffsetAndEpoch, *, position: int, records: bytes, is_last: bool
     ) -> int:
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             ReceiveSnapshot(
                 log=self._log,
                 token=token,
@@ -130,7 +130,7 @@ class Outbox:
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch, *, position: int, bytes_max: int) -> int:
         token = self.token()
-        self._effects.append(
+        self.effects.append(
             ReadSnapshot(
                 log=self._log, token=token, id=snapshot_id, position=position, bytes_max=bytes_max
             )
@@ -139,26 +139,26 @@ class Outbox:
 
     def reset_log(self, start: OffsetAndEpoch) -> int:
         token = self.token()
-        self._effects.append(ResetLog(log=self._log, token=token, start=start))
+        self.effects.append(ResetLog(log=self._log, token=token, start=start))
         return token.number
 
     def trim(self, start_offset: int) -> int:
         token = self.token()
-        self._effects.append(Trim(log=self._log, token=token, start_offset=start_offset))
+        self.effects.append(Trim(log=self._log, token=token, start_offset=start_offset))
         return token.number
 
     def trace(self, event: str, **fields: object) -> None:
-        self._effects.append(Trace(event=event, fields=tuple(fields.items())))
+        self.effects.append(Trace(event=event, fields=tuple(fields.items())))
 
     def stop(self, reason: str, exit_code: int) -> None:
-        self._effects.append(Stop(reason=reason, exit_code=exit_code))
+        self.effects.append(Stop(reason=reason, exit_code=exit_code))
 
     def stored(self, number: int) -> None:
         """Release, in order, what waited for tokens up to `number`."""
         self._stored = max(self._stored, number)
         while self._held and not waits_for(self._held[0][0], self._stored):
-            self._effects.append(self._held.popleft()[1])
+            self.effects.append(self._held.popleft()[1])
 
     def take(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects

@@ -32,6 +32,7 @@ class Replica:
     download: Download | None = None
     node_id: int = field(init=False)
     key: ReplicaKey = field(init=False)
+    durability: Durability = field(init=False)  # of what is appended
     # A replica that does not sync is no voter, even if the voters' record names it.
     is_voter: bool = field(init=False)
     # Where others find this node: a voter, at the address in the voters' record.
@@ -39,6 +40,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         self.node_id, self.key = self.config.node_id, self.config.key
+        self.durability = Durability.SYNCED if self.config.syncs else Durability.WRITTEN
         self._adopt_membership()
 
     @property
@@ -69,10 +71,6 @@ class Replica:
     def is_sole_voter(self) -> bool:
         return self.is_voter and len(self.voters) == 1
 
-    @property
-    def durability(self) -> Durability:
-        return Durability.SYNCED if self.config.syncs else Durability.WRITTEN
-
     def check_cluster(self, cluster_id: str | None) -> ErrorCode:
         """A peer that names no cluster is taken for one of ours."""
         if cluster_id is None or cluster_id == self.config.cluster_id:
@@ -99,7 +97,7 @@ class Replica:
         """Send a request; returns the number of the token that its answer will carry."""
         token = self.outbox.token()
         self.peers.asked(token.number, to)
-        self.outbox.say(
+        self.outbox.send(
             Send(
                 token=token,
                 to=to,

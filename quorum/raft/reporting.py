@@ -12,7 +12,7 @@ Source: KIP-853, KIP-1186; Kafka's KafkaRaftClient.pollFollower.
 
 from quorum.core.types import Endpoint
 from quorum.raft.replica import VOTE_CHANNEL, Replica
-from quorum.raft.responses import Said
+from quorum.raft.responses import CommonFields
 from quorum.raft.roles import Follower
 from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
@@ -27,7 +27,7 @@ from wire.messages.voters import (
     UpdateRaftVoterResponse,
 )
 
-__all__ = ["ReportResponse", "report", "reported", "told"]
+__all__ = ["ReportResponse", "report", "reported", "common_fields"]
 
 Report = UpdateRaftVoterRequest | AddRaftVoterRequest | RemoveRaftVoterRequest
 ReportResponse = UpdateRaftVoterResponse | AddRaftVoterResponse | RemoveRaftVoterResponse
@@ -106,13 +106,13 @@ def reported(replica: Replica, role: Follower, answer: ReportResponse | None) ->
     replica.outbox.trace("voter_report_refused", by=role.leader_id, error=answer.error_code.name)
 
 
-def told(answer: ReportResponse) -> Said:
+def common_fields(answer: ReportResponse) -> CommonFields:
     """What an answer says of the leader, as answers to other questions do."""
     if not isinstance(answer, UpdateRaftVoterResponse):
-        return Said(error=answer.error_code)
+        return CommonFields(error=answer.error_code)
     leader = answer.current_leader
     endpoint = Endpoint(leader.leader_id, leader.host, leader.port) if leader.host else None
-    return Said(
+    return CommonFields(
         error=answer.error_code,
         epoch=leader.leader_epoch,
         leader_id=leader.leader_id,

@@ -4,10 +4,10 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
+from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
 from wire.messages.fetching import (
     FetchedPartition,
@@ -21,7 +21,15 @@ from wire.messages.quorum_epochs import (
     VoteResponse,
 )
 
-__all__ = ["PeerResponse", "Said", "is_granted", "partition_of", "said", "snapshot_of"]
+__all__ = [
+    "PeerResponse",
+    "CommonFields",
+    "is_granted",
+    "news_of",
+    "partition_of",
+    "common_fields",
+    "snapshot_of",
+]
 
 PeerResponse = (
     VoteResponse
@@ -32,8 +40,7 @@ PeerResponse = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class CommonFields(Message):
     """Epoch NO_EPOCH and leader -1 where the peer did not get as far as to say."""
 
     error: ErrorCode
@@ -42,24 +49,26 @@ class Said:
     endpoint: Endpoint | None = None
 
 
-def said(response: PeerResponse, source: Endpoint) -> Said:
+def common_fields(response: PeerResponse, source: Endpoint) -> CommonFields:
     """Tolerates an answer without our partition: it says nothing. `source` is who was asked."""
     if response.error_code is not ErrorCode.NONE:
-        return Said(error=response.error_code)
+        return CommonFields(error=response.error_code)
     if isinstance(response, FetchResponse | FetchSnapshotResponse):
-        return _fetch_said(response, source)
+        return _fetch_common_fields(response, source)
     for topic in response.topics[:1]:
         for partition in topic.partitions[:1]:
-            return Said(
+            return CommonFields(
                 error=partition.error_code,
                 epoch=partition.leader_epoch,
                 leader_id=partition.leader_id,
                 endpoint=_endpoint(partition.leader_id, response.node_endpoints),
             )
-    return Said(error=ErrorCode.INVALID_REQUEST)
+    return CommonFields(error=ErrorCode.INVALID_REQUEST)
 
 
-def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoint) -> Said:
+def _fetch_common_fields(
+    response: FetchResponse | FetchSnapshotResponse, source: Endpoint
+) -> CommonFields:
     """Only a leader serves either: where an old version names no endpoints, it is the source."""
     partition: FetchedPartition | PartitionSnapshotResult | None
     if isinstance(response, FetchResponse):
@@ -67,17 +76,28 @@ def _fetch_said(response: FetchResponse | FetchSnapshotResponse, source: Endpoin
     else:
         partition = snapshot_of(response)
     if partition is None:
-        return Said(error=ErrorCode.INVALID_REQUEST)
+        return CommonFields(error=ErrorCode.INVALID_REQUEST)
     leader = partition.current_leader
     endpoint = _endpoint(leader.leader_id, response.node_endpoints)
     if endpoint is None and partition.error_code is ErrorCode.NONE:
         endpoint = Endpoint(leader.leader_id, source.host, source.port)
-    return Said(
+    return CommonFields(
         error=partition.error_code,
         epoch=leader.leader_epoch,
         leader_id=leader.leader_id,
         endpoint=endpoint,
     )
+
+
+def news_of(response: FetchResponse, *, leader_id: int, epoch: int) -> FetchedPartition | None:
+    """What the leader of this epoch answers without an error; None if it says anything else."""
+    for topic in response.responses[:1]:
+        for answer in topic.partitions[:1]:
+            leader = answer.current_leader
+            is_theirs = leader.leader_id == leader_id and leader.leader_epoch == epoch
+            is_accepted = response.error_code is answer.error_code is ErrorCode.NONE
+            return answer if is_theirs and is_accepted else None
+    return None
 
 
 def partition_of(response: FetchResponse) -> FetchedPartition | None:

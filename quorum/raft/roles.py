@@ -15,6 +15,7 @@ from quorum.core.effects import EpochStart, SnapshotFile
 from quorum.core.parking import Parking
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.voters import Voter, VoterSet
+from wire.message import Message
 from wire.messages.fetching import FetchPartition, PartitionSnapshot
 
 __all__ = [
@@ -81,8 +82,7 @@ class Progress:
     leader_end_offset: int = 0  # our log end at its last fetch
 
 
-@dataclass(slots=True, kw_only=True)
-class ParkedFetch:
+class ParkedFetch(Message):
     """A Fetch that waits for records, for a higher watermark, or for its time to run out."""
 
     token: int
@@ -123,7 +123,7 @@ class Leader:
     heard: set[int] = field(default_factory=set)  # voters that fetched since the last majority
     check_quorum_deadline_ms: int
     begin_epoch_due_ms: int
-    said: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
+    updated_voters: VoterSet = field(default_factory=VoterSet)  # what the voters tell of themselves
     change: VoterChange | None = None
     watermark_due_ms: int | None = None  # when voters hear of the watermark without records
     parked: Parking[ParkedFetch] = field(default_factory=Parking)

@@ -36,24 +36,19 @@ def refusal(
     replica: Replica, role: Role, request: FetchRequest, known: Callable[[], Known]
 ) -> FetchResponse | None:
     """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
-    top_level = replica.check_cluster(request.cluster_id)
+    is_ours = request.cluster_id is None or request.cluster_id == replica.config.cluster_id
     ask = fetch_partition(request.topics)
-    if top_level is not ErrorCode.NONE or ask is None:
-        return FetchResponse(error_code=top_level or ErrorCode.INVALID_REQUEST, responses=())
-    error = _check_fields(request, ask)
-    if error is ErrorCode.NONE:
+    if not is_ours or ask is None:
+        error = ErrorCode.INVALID_REQUEST if is_ours else ErrorCode.INCONSISTENT_CLUSTER_ID
+        return FetchResponse(error_code=error, responses=())
+    is_negative = request.max_wait_ms < 0 or ask.fetch_offset < 0 or ask.last_fetched_epoch < 0
+    if is_negative or ask.last_fetched_epoch > ask.current_leader_epoch:
+        error = ErrorCode.INVALID_REQUEST
+    else:
         error = fetch_rules.check_leader_epoch(
             ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
         )
     return None if error is ErrorCode.NONE else fetch_response(known(), error=error)
-
-
-def _check_fields(request: FetchRequest, ask: FetchPartition) -> ErrorCode:
-    if min(request.max_wait_ms, ask.fetch_offset, ask.last_fetched_epoch) < 0:
-        return ErrorCode.INVALID_REQUEST
-    if ask.last_fetched_epoch > ask.current_leader_epoch:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE
 
 
 def fetch(
@@ -83,32 +78,32 @@ def _park(
     ask: FetchPartition,
     now_ms: int,
 ) -> None:
-    if request.replica_state.replica_id >= 0:
-        key = ReplicaKey(request.replica_state.replica_id, ask.replica_directory_id)
-        track(replica, role, key, ask.fetch_offset, now_ms)
+    replica_id, is_voter = request.replica_state.replica_id, False
+    if replica_id >= 0:
+        key = ReplicaKey(replica_id, ask.replica_directory_id)
+        is_voter = track(replica, role, key, ask.fetch_offset, now_ms)
     if role.parked.is_full():
         _answer(replica, role, token)
         return
-    bytes_max = max(0, min(request.max_bytes, replica.config.fetch_max_bytes))
+    config = replica.config
     role.parked.park(
         ParkedFetch(
             token=token,
             partition=ask,
-            bytes_max=bytes_max,
-            is_voter=request.replica_state.replica_id in replica.voters.ids,
+            bytes_max=max(0, min(request.max_bytes, config.fetch_max_bytes)),
+            is_voter=is_voter or replica_id in replica.voters.ids,
         ),
-        now_ms + min(request.max_wait_ms, replica.config.request_timeout_ms),
+        now_ms + min(request.max_wait_ms, config.request_timeout_ms),
     )
 
 
-def _is_linger_over(role: Leader, now_ms: int) -> bool:
+def _is_linger_over(role: Leader, high_watermark: int, now_ms: int) -> bool:
     """May voters be answered for the sake of a higher watermark alone? Keeps the timer for that.
 
     They get it with the next records, or WATERMARK_LINGER_MS later without any. An answer at once
     would cost each of them a second Fetch a commit: half the work of the quorum under load.
     Observers are answered at once: brokers act on what is committed.
     """
-    high_watermark = -1 if role.high_watermark is None else role.high_watermark
     for _, parked in role.parked.waiting:
         if parked.is_voter and parked.partition.high_watermark < high_watermark:
             break
@@ -131,28 +126,36 @@ def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
     """
     end_offset = replica.log.end_offset
     for_observers = -1 if role.high_watermark is None else role.high_watermark
-    for_voters = for_observers if _is_linger_over(role, now_ms) else -1
-
-    def has_news(parked: ParkedFetch) -> bool:
-        told = for_voters if parked.is_voter else for_observers
-        return parked.partition.fetch_offset < end_offset or parked.partition.high_watermark < told
-
-    ready = role.parked.release(has_news)
-    if role.parked.due_ms is not None and role.parked.due_ms <= now_ms:
-        ready += role.parked.expired(now_ms)
+    for_voters = for_observers if _is_linger_over(role, for_observers, now_ms) else -1
+    ready: list[ParkedFetch] = []
+    waiting: list[tuple[int, ParkedFetch]] = []
+    late: list[ParkedFetch] = []
+    for entry in role.parked.waiting:
+        deadline_ms, parked = entry
+        ask = parked.partition
+        watermark = for_voters if parked.is_voter else for_observers
+        if ask.fetch_offset < end_offset or ask.high_watermark < watermark:
+            ready.append(parked)
+        elif deadline_ms <= now_ms:
+            late.append(parked)
+        else:
+            waiting.append(entry)
+    if not ready and not late:
+        return
+    role.parked.keep(waiting)
     reads: dict[tuple[int, int], list[ParkedFetch]] = {}
-    for parked in ready:
+    for parked in ready + late:
         start_offset = parked.partition.fetch_offset
         records = _newest(replica, start_offset, parked.bytes_max)
         if records is None:
             reads.setdefault((start_offset, parked.bytes_max), []).append(parked)
         else:
             _answer(replica, role, parked.token, records=records)
-    for (start_offset, bytes_max), waiting in reads.items():
+    for (start_offset, bytes_max), asking in reads.items():
         number = replica.outbox.read(
-            start_offset=start_offset, end_offset=replica.log.end_offset, bytes_max=bytes_max
+            start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
         )
-        role.reading[number] = tuple(waiting)
+        role.reading[number] = tuple(asking)
 
 
 def _newest(replica: Replica, start_offset: int, bytes_max: int) -> bytes | None:
@@ -198,4 +201,4 @@ def _answer(
         snapshot=snapshot,
         records=records,
     )
-    replica.outbox.say(Reply(token=token, body=body))
+    replica.outbox.send(Reply(token=token, body=body))

@@ -72,12 +72,12 @@ def snapshot_read(replica: Replica, role: Leader, event: SnapshotRead, known: Kn
         body = snapshot_response(
             known, asked.partition, size_bytes=event.size_bytes, records=event.records
         )
-    replica.outbox.say(Reply(token=asked.token, body=body))
+    replica.outbox.send(Reply(token=asked.token, body=body))
 
 
 def refuse_snapshots(replica: Replica, role: Leader, known: Known) -> None:
     """Leadership is lost, and with it the right to answer."""
     for asked in role.reading_snapshots.values():
         body = snapshot_response(known, asked.partition, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        replica.outbox.say(Reply(token=asked.token, body=body))
+        replica.outbox.send(Reply(token=asked.token, body=body))
     role.reading_snapshots.clear()

@@ -80,7 +80,7 @@ class RaftView:
 
     @property
     def committed_through(self) -> int:
-        """All before it may be delivered. Never goes back, whoever leads."""
+        """All before it may be delivered. It never goes back, whoever leads."""
         return self.replica.log.committed_offset
 
     def newest(self, *, start_offset: int, end_offset: int, bytes_max: int) -> bytes | None:

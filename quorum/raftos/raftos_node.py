@@ -224,7 +224,7 @@ class RaftosNode(RaftView):
         if isinstance(previous, Leader):
             for token in serving.refuse_all(previous):
                 refusal = fetch_response(self.known(), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                self.replica.outbox.say(Reply(token=token, body=refusal))
+                self.replica.outbox.send(Reply(token=token, body=refusal))
         self.replica.outbox.trace(
             "role",
             role="candidate" if stands else name_of(role),
@@ -259,7 +259,7 @@ class RaftosNode(RaftView):
                 progress={voter.key.id: Progress(key=voter.key) for voter in others},
                 check_quorum_deadline_ms=_NEVER_MS,
                 begin_epoch_due_ms=_NEVER_MS,
-                said=self.replica.voters,
+                updated_voters=self.replica.voters,
             )
         )
 
@@ -338,7 +338,7 @@ class RaftosNode(RaftView):
             case _:
                 reply = requests.answer(self.replica, self.role, request, self.known, now_ms)
         if reply is not None:
-            self.replica.outbox.say(Reply(token=request.token, body=reply))
+            self.replica.outbox.send(Reply(token=request.token, body=reply))
 
 
 def _place(command: Command, term: int) -> dict[str, int]:

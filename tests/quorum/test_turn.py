@@ -112,7 +112,7 @@ def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
         1,
         "settled",
     ]
-    assert turn.inbox.clients_length == 1
+    assert len(turn.inbox.clients) == 1
 
 
 def lasting(turn: Turn[str], core: Core, seconds: float, *, clients: int) -> int:

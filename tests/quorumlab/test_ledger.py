@@ -5,6 +5,7 @@ from quorum.core.storage import SyncCounts
 from quorum.node.driver_counts import DriverCounts
 from quorumlab.pages import rpc_counts
 from wire.api_table import api_of
+from wire.framing import LENGTH_BYTES
 from wire.messages.fetching import FetchRequest
 from wire.messages.quorum_epochs import VoteRequest
 
@@ -16,9 +17,9 @@ def test_requests_and_bytes_are_told_by_api() -> None:
     for _ in range(3):
         counts.asked(FETCH.name)
     counts.of(VOTE.name).received += 1
-    counts.traffic.sent(FETCH.key, [b"\0\0\0\5", b"12", b"345"])
-    counts.traffic.sent(VOTE.key, [b"\0\0\0\0"])
-    counts.traffic.received(VOTE.key, b"1234567890")
+    counts.traffic.sent_bytes[FETCH.key] += LENGTH_BYTES + len(b"12345")
+    counts.traffic.sent_bytes[VOTE.key] += LENGTH_BYTES
+    counts.traffic.received_bytes[VOTE.key] += LENGTH_BYTES + len(b"1234567890")
     assert rpc_counts(counts) == {
         "rpc.sent.Fetch": 3,
         "rpc.received.Vote": 1,

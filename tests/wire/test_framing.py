@@ -28,14 +28,14 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
         taken += take_all(reader)
         position = end
     assert taken == frames
-    assert reader.half_frame_bytes == 0
+    assert reader.untaken_bytes == 0
 
 
 def test_half_a_frame_is_kept_until_the_rest_comes() -> None:
     reader = FrameReader()
     reader.feed(b"\0\0\0\x05hel")
     assert reader.next_frame() is None
-    assert reader.half_frame_bytes == 7
+    assert reader.untaken_bytes == 7
     reader.feed(b"lo")
     assert reader.next_frame() == b"hello"
 

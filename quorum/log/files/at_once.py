@@ -22,7 +22,7 @@ from quorum.core.effects import (
 from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.segments import SegmentedLog
 
-__all__ = ["AtOnce", "at_once"]
+__all__ = ["AtOnce", "append", "at_once"]
 
 AtOnce = Append | Read | FindTimestamp | Trim | Retain | Configure
 
@@ -33,7 +33,7 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
     assert segments is not None, f"{queue.log} is not open: {effect}"
     match effect:
         case Append():
-            _append(queue, segments, effect)
+            append(queue, effect)
             return None
         case Read():
             records = segments.read(
@@ -60,8 +60,10 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
             assert_never(effect)
 
 
-def _append(queue: LogQueue, segments: SegmentedLog, effect: Append) -> None:
-    queue.has_rolled |= segments.append(effect.records)
+def append(queue: LogQueue, effect: Append) -> None:
+    assert queue.segments is not None, f"{queue.log} is not open: {effect}"
+    if queue.segments.append(effect.records):
+        queue.has_rolled = True
     if effect.durability is Durability.SYNCED:
         queue.want_sync(effect.token)
 

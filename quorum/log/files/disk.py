@@ -244,34 +244,28 @@ class Disk:
         *given: object,
         flags: int = 0,
     ) -> T:
-        """What `work` makes of the file's descriptor. An OSError becomes a StorageError."""
+        """What `work` makes of the file's descriptor, which stays open until it has returned.
+
+        An OSError becomes a StorageError.
+        """
         try:
-            descriptor = self._take(path, flags)
+            with self._lock:
+                descriptor = self._open.get(path)
+                if descriptor is None:
+                    self._evict(self._descriptors_max - 1)
+                    descriptor = self._open[path] = _Descriptor(self._open_file(path, flags))
+                else:
+                    self._open.move_to_end(path)
+                descriptor.users += 1
             try:
                 return work(descriptor.fd, *given)
             finally:
-                self._give_back(descriptor)
+                with self._lock:
+                    descriptor.users -= 1
+                    if descriptor.is_forgotten and descriptor.users == 0:
+                        self._system.close(descriptor.fd)
         except OSError as error:
             raise _explain(doing, path, error) from error
-
-    def _take(self, path: str, flags: int) -> _Descriptor:
-        """The descriptor of a file, open until it is given back."""
-        with self._lock:
-            descriptor = self._open.get(path)
-            if descriptor is None:
-                self._evict(self._descriptors_max - 1)
-                descriptor = _Descriptor(self._open_file(path, flags))
-                self._open[path] = descriptor
-            else:
-                self._open.move_to_end(path)
-            descriptor.users += 1
-            return descriptor
-
-    def _give_back(self, descriptor: _Descriptor) -> None:
-        with self._lock:
-            descriptor.users -= 1
-            if descriptor.is_forgotten and descriptor.users == 0:
-                self._system.close(descriptor.fd)
 
     def _open_file(self, path: str, flags: int) -> int:
         flags |= READ_AND_WRITE

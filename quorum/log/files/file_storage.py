@@ -20,6 +20,7 @@ from typing import assert_never
 from uuid import UUID
 
 from quorum.core.effects import (
+    Append,
     DeleteLog,
     Durability,
     FindTimestamp,
@@ -52,13 +53,13 @@ from quorum.core.storage import (
     StorageEvent,
     SyncCounts,
 )
-from quorum.log.files.at_once import AtOnce, at_once
+from quorum.log.files.at_once import AtOnce, append, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
 from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
-from quorum.log.files.log_queue import Alone, LogQueue
+from quorum.log.files.log_queue import Alone, LogQueue, is_waited_for
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
@@ -159,22 +160,33 @@ class FileStorage:
     def perform(self, effect: StorageEffect) -> None:
         if isinstance(effect, SaveCheckpoint):
             assert "/" not in effect.name, effect.name
-            files = self._directories.checkpoint_files(effect.name, effect.entries)
-            for path, content in files:
+            for path, content in self._directories.checkpoint_files(effect.name, effect.entries):
                 self._checkpoints.save(path, content)
             return
         if isinstance(effect, OpenLog) and not self._place(effect):
             return
-        queue = self._queue(effect.log)
+        queue = self._queues.get(effect.log) or self._queue(effect.log)
         if queue.has_failed:
             self._refuse(effect, "it has failed", self._directories.home(effect.log).id)
             return
         if isinstance(effect, SnapshotEffect):
             self._perform_snapshot(queue, effect)
             return
-        queue.waiting.append(effect)
         queue.last_token = effect.token
-        self._advance(queue)
+        if type(effect) is Append and not queue.waiting and queue.alone is None:
+            self._append(queue, effect)
+        else:
+            queue.waiting.append(effect)
+            self._advance(queue)
+
+    def _append(self, queue: LogQueue, effect: Append) -> None:
+        self._last_read = None  # nothing waits, and it makes nothing possible but a sync
+        try:
+            append(queue, effect)
+        except StorageError as error:
+            self._fail(queue, effect.token, error)
+        if queue.may_sync():  # not if it has failed
+            self._unsynced.append(queue)
 
     def _place(self, effect: OpenLog) -> bool:
         """Is there a directory for it? A log whose directory has failed may begin in another."""
@@ -204,12 +216,6 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, effect.token, error)
 
-    def _begin_syncs(self) -> None:
-        queues, self._unsynced = self._unsynced, []
-        for queue in queues:
-            if queue.may_sync():
-                self._begin_sync(queue)
-
     def take_answers(self) -> list[StorageEvent]:
         self._last_read = None  # of the effects taken together
         events, self._events = self._events, []
@@ -217,14 +223,17 @@ class FileStorage:
 
     def take_events(self) -> list[StorageEvent]:
         while self._unsynced or self._jobs.finished:
-            self._begin_syncs()
+            queues, self._unsynced = self._unsynced, []
+            for queue in queues:
+                if queue.may_sync():
+                    self._begin_sync(queue)
             self._jobs.settle()
         return self.take_answers()
 
     def close(self, *, broker_epoch: int | None) -> None:
         """As `Storage.close`. No mark is left if a log has failed."""
-        self._snapshots.abandon()
         events: list[StorageEvent] = []
+        self._snapshots.abandon()
         while self.is_busy:
             self._jobs.wait()
             events += self.take_events()
@@ -267,8 +276,8 @@ class FileStorage:
     def _queue(self, log: str) -> LogQueue:
         queue = self._queues.get(log)
         if queue is None:
-            queue = LogQueue(log=log, pace=SyncPace(self._inline_sync_seconds))
-            self._queues[log] = queue
+            pace = SyncPace(self._inline_sync_seconds)
+            queue = self._queues[log] = LogQueue(log=log, pace=pace)
         return queue
 
     def _advance(self, queue: LogQueue) -> None:
@@ -331,8 +340,8 @@ class FileStorage:
     # --- syncs ------------------------------------------------------------------------------
 
     def _begin_sync(self, queue: LogQueue) -> None:
+        """Without a token, only a rolled segment is synced, which nobody waits for."""
         assert queue.segments is not None, queue.log
-        queue.is_syncing = True
         token, count = queue.take_sync()
         if token is None:
             unsynced, pool = queue.segments.unsynced_rolled(), Pool.BACKGROUND
@@ -348,17 +357,17 @@ class FileStorage:
             self.syncs.add(seconds, tokens=count)
             return seconds
 
-        is_inline = token is not None and queue.pace.is_inline and not self._jobs.are_running
-        finish = partial(self._finish_sync, queue, token, is_inline)
-        if is_inline:
+        if token is not None and queue.pace.is_inline and not self._jobs.are_running:
             self.syncs.inline += 1
-            self._jobs.at_once(job, finish)
+            try:
+                self._synced(queue, token, job(), is_inline=True)
+            except StorageError as error:
+                self._fail(queue, token, error)
         else:
-            self._jobs.submit(pool, job, finish)
+            queue.is_syncing = True
+            self._jobs.submit(pool, job, partial(self._finish_sync, queue, token))
 
-    def _finish_sync(
-        self, queue: LogQueue, token: Token | None, is_inline: bool, outcome: Outcome
-    ) -> None:
+    def _finish_sync(self, queue: LogQueue, token: Token | None, outcome: Outcome) -> None:
         queue.is_syncing = False
         if queue.has_failed:
             return
@@ -367,6 +376,11 @@ class FileStorage:
         except StorageError as error:
             self._fail(queue, token or queue.last_token, error)
             return
+        self._synced(queue, token, seconds, is_inline=False)
+
+    def _synced(
+        self, queue: LogQueue, token: Token | None, seconds: float, *, is_inline: bool
+    ) -> None:
         if queue.pace.took(seconds) and is_inline:
             self.syncs.too_slow += 1
             self._say(
@@ -375,7 +389,8 @@ class FileStorage:
             )
         if token is not None:
             self._events.append(Stored(log=queue.log, token=token))
-        self._advance(queue)
+        if queue.waiting or queue.has_work:
+            self._advance(queue)
 
     # --- removing ---------------------------------------------------------------------------
 
@@ -412,7 +427,7 @@ class FileStorage:
         self._last_read = None
         is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
-        pool = Pool.SYNC if _is_waited_for(effect) else Pool.BACKGROUND
+        pool = Pool.SYNC if is_waited_for(effect) else Pool.BACKGROUND
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
 
@@ -483,11 +498,3 @@ class FileStorage:
             outcome.result()
         except StorageError as error:
             self._say(f"storage: {error}")
-
-
-def _is_waited_for(effect: Alone) -> bool:
-    match effect:
-        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
-            return True
-        case _:
-            return False

@@ -48,11 +48,6 @@ class Indexes:
         self._indexed_position = self._last_position()
         self.max_timestamp_ms, self.max_timestamp_offset = self._last_time()
 
-    @property
-    def size_bytes(self) -> int:
-        """Of the larger of the two."""
-        return max(len(self.offsets), len(self.times))
-
     def add(self, position: int, header: BatchHeader) -> None:
         """Take the batch at `position` into account; harmless to repeat."""
         if header.max_timestamp_ms > self.max_timestamp_ms:

@@ -103,10 +103,6 @@ class Jobs:
         self._running -= 1
         finish(outcome)
 
-    def at_once(self, job: Callable[[], object], finish: Finish) -> None:
-        """Run `job` here, to be settled like the others."""
-        self.finished.append(partial(finish, Done(job)))
-
     def settle(self) -> None:
         while self.finished:
             self.finished.popleft()()

@@ -15,14 +15,22 @@ Pure bookkeeping: `quorum.log.files.file_storage` does the work.
 from collections import deque
 from dataclasses import dataclass, field
 
-from quorum.core.effects import DeleteLog, OpenLog, ResetLog, SaveElection, Token, Truncate
+from quorum.core.effects import (
+    DeleteLog,
+    Durability,
+    OpenLog,
+    ResetLog,
+    SaveElection,
+    Token,
+    Truncate,
+)
 from quorum.core.storage import LogEffect
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.sync_pace import SyncPace
 
-__all__ = ["Alone", "LogQueue"]
+__all__ = ["Alone", "LogQueue", "is_waited_for"]
 
 _NO_TOKEN = Token("", -1)
 Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
@@ -67,8 +75,15 @@ class LogQueue:
         return self.sync_token is not None or self.has_rolled
 
     def may_sync(self) -> bool:
-        is_free = not self.is_syncing and self.alone is None and not self.has_failed
-        return self.is_sync_wanted and is_free
+        if self.is_syncing or self.alone is not None or self.has_failed:
+            return False
+        return self.sync_token is not None or self.has_rolled
+
+    @property
+    def has_work(self) -> bool:
+        """Does it wait for a sync, or for the removal of what was cut off?"""
+        is_cut = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
+        return is_cut or self.sync_token is not None or self.has_rolled
 
     def take_sync(self) -> tuple[Token | None, int]:
         """The token that the sync that begins now makes durable, and how many it covers.
@@ -80,10 +95,11 @@ class LogQueue:
         return token, count
 
     def may_remove(self) -> bool:
-        is_wanted = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
+        if not (self.doomed or self.doomed_snapshots or self.has_new_start):
+            return False
         is_syncing = self.is_syncing or self.alone is not None
         is_free = not self.is_removing and not is_syncing and not self.has_failed
-        return is_wanted and is_free and not self.has_rolled
+        return is_free and not self.has_rolled
 
     def take_doomed(self) -> tuple[list[Segment], list[OffsetAndEpoch]]:
         """What the removal that begins now removes, the oldest first."""
@@ -99,3 +115,12 @@ class LogQueue:
         self.doomed.clear()
         self.doomed_snapshots.clear()
         return waiting
+
+
+def is_waited_for(effect: Alone) -> bool:
+    """Will its outcome be told with `Stored`?"""
+    match effect:
+        case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
+            return True
+        case _:
+            return False

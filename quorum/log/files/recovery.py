@@ -417,6 +417,6 @@ def _sync(disk: Disk, directory: str, segments: Sequence[Segment]) -> None:
     for segment in segments[:-1]:
         segment.finish()
     for segment in segments:
-        for path in segment.paths if segment.is_finished else (segment.path,):
+        for path in segment.unsynced_paths():
             disk.sync(path)
     disk.sync_directory(directory)

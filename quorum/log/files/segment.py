@@ -25,6 +25,7 @@ from wire.batch import (
     read_header,
     records_of,
 )
+from wire.primitives import INT32_MAX
 
 __all__ = ["FoundTimestamp", "Segment", "batches_in", "segment_path"]
 
@@ -114,10 +115,9 @@ class Segment:
             segment_path(self._directory, self.base_offset, suffix) for suffix in _SUFFIXES
         )
 
-    @property
-    def is_finished(self) -> bool:
-        """Its indexes are in their files."""
-        return self._indexes is None
+    def unsynced_paths(self) -> tuple[str, ...]:
+        """What must be synced after a write: the indexes, too, once they are in their files."""
+        return (self.path,) if self._indexes is not None else self.paths
 
     # --- making -----------------------------------------------------------------------------
 
@@ -156,12 +156,6 @@ class Segment:
         if self._indexes is not None:
             self._indexes.interval_bytes = settings.index_interval_bytes
 
-    @property
-    def is_index_full(self) -> bool:
-        """Of the active segment."""
-        indexes = self._indexes_now() if self._indexes is None else self._indexes
-        return indexes.size_bytes >= self._settings.index_bytes_max
-
     def has_sound_indexes(self) -> bool:
         found = self._read_indexes()
         if found is None:
@@ -173,9 +167,23 @@ class Segment:
 
     # --- writing ----------------------------------------------------------------------------
 
-    def spans_ms(self, timestamp_ms: int) -> int:
-        """The time between the first batch and `timestamp_ms`."""
-        return 0 if self._first_timestamp_ms is None else timestamp_ms - self._first_timestamp_ms
+    def has_room(self, first: BatchHeader, last: BatchHeader, size_bytes: int) -> bool:
+        """May so many bytes, whose batches are `first` to `last`, be appended to this segment?
+
+        The active segment is full when it or its index would become too large, or when it would
+        span too long a time. An empty one takes anything.
+        """
+        if self.size_bytes == 0:
+            return True
+        settings, indexes = self._settings, self._indexes or self._indexes_now()
+        began_ms = self._first_timestamp_ms
+        last_offset = last.base_offset + last.last_offset_delta
+        return (
+            self.size_bytes + size_bytes <= settings.segment_bytes
+            and last_offset - self.base_offset <= INT32_MAX  # an index entry has 4 bytes
+            and (began_ms is None or first.max_timestamp_ms - began_ms <= settings.segment_ms)
+            and max(len(indexes.offsets), len(indexes.times)) < settings.index_bytes_max
+        )
 
     def append(self, records: bytes, found: Sequence[tuple[int, BatchHeader]]) -> None:
         """`found` holds position and header of every batch in `records`."""
@@ -300,7 +308,7 @@ class Segment:
 
     def youngest_ms(self) -> int:
         """The largest timestamp in it; where the records have none, that of the file."""
-        if not self.is_finished:
+        if self._indexes is not None:
             found = self.max_timestamp_ms()
         elif self._youngest_ms is None:
             found = self._youngest_ms = self.max_timestamp_ms()

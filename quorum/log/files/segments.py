@@ -20,7 +20,6 @@ from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
 from quorum.log.files.segment import FoundTimestamp, Segment
 from wire.batch import BatchHeader, headers
-from wire.primitives import INT32_MAX
 
 __all__ = ["SegmentedLog", "Unsynced", "observe_epoch"]
 
@@ -106,14 +105,17 @@ class SegmentedLog:
         first, last = found[0][1], found[-1][1]
         segment = self._segments[-1]
         assert first.base_offset >= segment.end_offset, (first.base_offset, segment.end_offset)
-        assert found[-1][0] + last.size_bytes == len(records), "an append has whole batches"
-        must_roll = self._must_roll(first, last, len(records))
+        must_roll = not segment.has_room(first, last, len(records))
         if must_roll:
             segment = self._roll(first.base_offset)
+        size_bytes = segment.size_bytes + len(records)
         segment.append(records, found)
-        self._must_sync(segment)
-        for _, header in found:
-            observe_epoch(self.epochs, header)
+        assert segment.size_bytes == size_bytes, "an append has whole batches"
+        if not self._unsynced or self._unsynced[-1] is not segment:
+            self._unsynced.append(segment)
+        if first.leader_epoch != last.leader_epoch or not self.epochs.is_latest(first.leader_epoch):
+            for _, header in found:
+                observe_epoch(self.epochs, header)
         return must_roll
 
     def truncate(self, end_offset: int) -> None:
@@ -192,20 +194,8 @@ class SegmentedLog:
         """Trim the active segment and write its indexes: nothing is appended to it any more."""
         segment = self._segments[-1]
         segment.finish()
-        self._must_sync(segment)
-
-    def _must_sync(self, segment: Segment) -> None:
-        if not self._unsynced or self._unsynced[-1] is not segment:
+        if segment not in self._unsynced[-1:]:
             self._unsynced.append(segment)
-
-    def _must_roll(self, first: BatchHeader, last: BatchHeader, size: int) -> bool:
-        segment, settings = self._segments[-1], self._settings
-        if segment.size_bytes == 0:
-            return False
-        too_large = segment.size_bytes + size > settings.segment_bytes
-        too_far = last.last_offset - segment.base_offset > INT32_MAX  # an index entry has 4 bytes
-        too_old = segment.spans_ms(first.max_timestamp_ms) > settings.segment_ms
-        return too_large or too_far or too_old or segment.is_index_full
 
     def _roll(self, base_offset: int) -> Segment:
         self.finish()  # trimmed and indexed, which must be synced even if its batches are
@@ -222,7 +212,7 @@ class SegmentedLog:
 
     def unsynced(self) -> Unsynced:
         """What was written since the last call. A failure to sync it is final."""
-        return self._take_unsynced(self._unsynced, [], self.end_offset)
+        return self._take_unsynced(self._unsynced, [], self._segments[-1].end_offset)
 
     def unsynced_rolled(self) -> Unsynced:
         """The same without the active segment."""
@@ -236,7 +226,7 @@ class SegmentedLog:
     ) -> Unsynced:
         paths: list[str] = []
         for segment in segments:
-            paths += segment.paths if segment.is_finished else (segment.path,)
+            paths += segment.unsynced_paths()
         directory = self.directory if self._is_directory_unsynced else None
         epochs = None
         if self.epochs.changes != self._epochs_synced:

@@ -32,7 +32,7 @@ class SyncPace:
 
     def took(self, seconds: float) -> bool:
         """A sync has ended, wherever it ran. Must the next ones run in a thread because of it?"""
-        if self.is_inline:
+        if self._fast_in_a_row >= self._needed:
             if seconds <= self._bound_seconds:
                 return False
             self._fast_in_a_row = 0

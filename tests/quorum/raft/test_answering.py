@@ -7,9 +7,9 @@ import pytest
 
 from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.answering import Ask, Judgement, judge
-from quorum.raft.heeding import TwoLeaders
 from quorum.raft.messages import begin_request, end_request, vote_request
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
+from quorum.raft.transitions import TwoLeaders
 from tests.quorum.builders import LAST, US, following, replica, waiting
 from tests.quorum.replicas import config, endpoint
 from wire.errors import ErrorCode

@@ -42,6 +42,6 @@ def test_change_of_role_forgets_everything() -> None:
     peers.asked(1, endpoint(2))
     peers.back_off(3, until_ms=50)
     peers.reset()
-    assert peers.is_idle()
+    assert not peers.busy
     assert peers.is_free(3, now_ms=0)
     assert peers.answered(1) is None, "an answer to an earlier role is of no interest"

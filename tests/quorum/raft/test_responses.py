@@ -2,7 +2,7 @@
 
 from quorum.core.types import Endpoint
 from quorum.raft.messages import Known, fetch_response, vote_response
-from quorum.raft.responses import Said, is_granted, said
+from quorum.raft.responses import CommonFields, common_fields, is_granted
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchResponse
@@ -13,28 +13,32 @@ KNOWN = Known(leader_id=2, epoch=7, endpoint=endpoint(2))
 
 def test_answer_names_the_leader_and_where_it_is() -> None:
     answer = vote_response(KNOWN, error=ErrorCode.FENCED_LEADER_EPOCH, granted=False)
-    assert said(answer, endpoint(3)) == Said(
+    assert common_fields(answer, endpoint(3)) == CommonFields(
         error=ErrorCode.FENCED_LEADER_EPOCH, epoch=7, leader_id=2, endpoint=endpoint(2)
     )
 
 
 def test_refusal_as_a_whole_says_nothing_of_epochs() -> None:
     answer = VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID, topics=())
-    assert said(answer, endpoint(3)) == Said(error=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    assert common_fields(answer, endpoint(3)) == CommonFields(
+        error=ErrorCode.INCONSISTENT_CLUSTER_ID
+    )
     assert not is_granted(answer)
 
 
 def test_answer_without_our_partition_is_an_error() -> None:
-    assert said(VoteResponse(topics=()), endpoint(3)).error is ErrorCode.INVALID_REQUEST
-    assert said(FetchResponse(responses=()), endpoint(3)).error is ErrorCode.INVALID_REQUEST
+    assert common_fields(VoteResponse(topics=()), endpoint(3)).error is ErrorCode.INVALID_REQUEST
+    assert (
+        common_fields(FetchResponse(responses=()), endpoint(3)).error is ErrorCode.INVALID_REQUEST
+    )
 
 
 def test_who_serves_a_fetch_is_the_leader_even_if_it_names_no_address() -> None:
     answer = fetch_response(Known(leader_id=2, epoch=7))
-    found = said(answer, Endpoint(-3, "somewhere", 9))
+    found = common_fields(answer, Endpoint(-3, "somewhere", 9))
     assert found.endpoint == Endpoint(2, "somewhere", 9)
 
 
 def test_who_refuses_a_fetch_is_not_taken_for_the_leader() -> None:
     answer = fetch_response(Known(leader_id=2, epoch=7), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert said(answer, Endpoint(-3, "somewhere", 9)).endpoint is None
+    assert common_fields(answer, Endpoint(-3, "somewhere", 9)).endpoint is None

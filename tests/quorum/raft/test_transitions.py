@@ -3,8 +3,8 @@
 import pytest
 
 from quorum.core.types import EPOCH_MAX, Endpoint, ReplicaKey
-from quorum.raft.heeding import TwoLeaders, heed, locate
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from quorum.raft.transitions import TwoLeaders, locate, maybe_transition
 from tests.quorum.builders import following, replica, waiting
 from tests.quorum.replicas import endpoint
 
@@ -15,7 +15,7 @@ SOMEWHERE = Endpoint(9, "node-9", 9009)
 def hear(
     role: Role, epoch: int, leader_id: int, told: Endpoint | None = None
 ) -> Role | TwoLeaders | None:
-    return heed(replica(), role, epoch=epoch, leader_id=leader_id, told=told, now_ms=0)
+    return maybe_transition(replica(), role, epoch=epoch, leader_id=leader_id, told=told, now_ms=0)
 
 
 def standing() -> Candidate:

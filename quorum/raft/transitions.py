@@ -1,8 +1,8 @@
-"""What to become on hearing of an epoch or a leader, whoever says so and in whatever message.
+"""Which role a replica changes to when a peer names an epoch or a leader, in whatever message.
 
-Epochs and leaders travel in every message of the quorum. A later epoch is adopted at once; a
-leader that was not known is followed, if it is known where it is. An epoch that none could follow
-is not believed (`EPOCH_MAX`).
+Every message of the quorum names an epoch, and most name its leader. A replica adopts a later epoch
+at once. It follows a leader that it did not know, if it knows where that leader listens. It ignores
+an epoch that none could follow (`EPOCH_MAX`).
 
 Source: Raft thesis 3.3; KIP-595; Kafka's `maybeTransition`.
 """
@@ -14,7 +14,7 @@ from quorum.raft import electing, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 
-__all__ = ["TwoLeaders", "heed", "locate"]
+__all__ = ["TwoLeaders", "maybe_transition", "locate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class TwoLeaders:
         return f"epoch {self.epoch} has two leaders, {self.known} and {self.told}"
 
 
-def heed(
+def maybe_transition(
     replica: Replica,
     role: Role,
     *,
@@ -45,14 +45,16 @@ def heed(
         return _enter(replica, role, epoch, leader_id, told, now_ms)
     known = leader_of(role, replica.node_id)
     if leader_id < 0 or (known is None and leader_id == replica.node_id):
-        return None  # "me, in this epoch": from a life that the disk forgot. It will not come back
+        # The peer names us leader of this epoch, but our disk has lost that history: we cannot
+        # resume it.
+        return None
     if known is not None and known != leader_id:
         return TwoLeaders(epoch=epoch, known=known, told=leader_id)
     if known == replica.node_id or isinstance(role, Follower):
         return None
     endpoint = locate(replica, leader_id, told)
     if known == leader_id and (endpoint is None or isinstance(role, Prospective)):
-        return None  # about to ask whether it is gone: hearsay of it is no sign of life
+        return None  # a prospective replica needs a sign of life from the leader itself
     return _enter(replica, role, epoch, leader_id, told, now_ms)
 
 
@@ -66,8 +68,8 @@ def _enter(
 ) -> Role:
     voted = role.voted if epoch == role.epoch else None
     if leader_id == replica.node_id:
-        # We led this epoch and have lost our disk since. Whoever leads has voted for itself: to
-        # remember that keeps us from voting for another in the same epoch.
+        # We led this epoch and have lost our disk since. A leader has voted for itself: we
+        # remember that vote, so that we do not vote for another in the same epoch.
         voted, leader_id = replica.key, -1
     if leader_id < 0:
         return electing.unattached(replica, role, epoch=epoch, voted=voted, now_ms=now_ms)

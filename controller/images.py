@@ -1,4 +1,4 @@
-"""What is committed, and what the active controller has decided beyond it.
+"""The committed image of the metadata, and the uncommitted ones of the active controller.
 
 The *committed* image is what the delivered part of the log says. While this node leads, every
 batch that it appends makes a newer *head* image, on which the next decision is taken; the images
@@ -19,10 +19,10 @@ from quorum.core.application import State
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from wire.batch import headers
 
-__all__ = ["Heads"]
+__all__ = ["Images"]
 
 
-class Heads:
+class Images:
     """Owned by one `Controller`."""
 
     def __init__(self) -> None:

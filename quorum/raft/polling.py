@@ -1,0 +1,49 @@
+"""What a role does when its time has come, and what it becomes by it.
+
+Each role is polled once a turn, after all events. Most turns bring a leader nothing to do here, nor
+a follower that waits for its leader's answer.
+"""
+
+from quorum.raft import electing, following, leading, membership
+from quorum.raft.replica import Replica
+from quorum.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+
+__all__ = ["next_role"]
+
+
+def next_role(replica: Replica, role: Role, now_ms: int) -> Role | None:
+    """Let the role do what is due; returns the one to change to, None if it stays."""
+    match role:
+        case Leader():
+            return _poll_leader(replica, role, now_ms)
+        case Follower():
+            if role.fetch_deadline_ms <= now_ms and following.is_leader_gone(replica, role, now_ms):
+                return electing.stand(replica, role, now_ms)
+            if role.fetch_deadline_ms <= now_ms or not replica.peers.busy:
+                following.poll(replica, role, now_ms)
+            return None
+        case Unattached():
+            return electing.poll_unattached(replica, role, now_ms)
+        case Prospective():
+            return electing.poll_prospective(replica, role, now_ms)
+        case Candidate():
+            return electing.poll_candidate(replica, role, now_ms)
+        case Resigned():
+            return electing.poll_resigned(replica, role, now_ms)
+
+
+def _poll_leader(replica: Replica, role: Leader, now_ms: int) -> Role | None:
+    gone = None
+    if role.change is not None or not replica.is_voter:
+        gone = membership.poll(replica, role, now_ms)
+    if gone is None and min(role.check_quorum_deadline_ms, role.begin_epoch_due_ms) <= now_ms:
+        gone = leading.poll(replica, role, now_ms)
+    return gone
