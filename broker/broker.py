@@ -13,7 +13,7 @@ from broker.administration import DESCRIBED, describe
 from broker.alterations import Asker
 from broker.assignments import Assignments
 from broker.auto_creation import AutoCreation
-from broker.chores import Checkpointing, Retention
+from broker.chores import Chores
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
@@ -24,8 +24,10 @@ from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
 from broker.forwarding import FORWARDED, Forwarding
 from broker.groups.coordinators import Coordinators
+from broker.lag_watch import LagWatch
 from broker.leaders import Leaders
 from broker.lifecycle import BrokerState
+from broker.local_log import Moves
 from broker.log_dirs import LogDirs, describe_log_dirs
 from broker.membership import Handler, Membership, Timed
 from broker.metadata import MetadataFollower
@@ -68,8 +70,6 @@ from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = ["Broker"]
 
-_EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
-
 
 class Broker:
     """A core, owner "broker" of its tokens."""
@@ -94,12 +94,14 @@ class Broker:
         self.outbox = Outbox(OWNER)
         self._controller_id: int | None = None
         self.serves_clients = False  # for good, once it has run
-        self._next_expiry_ms: int | None = None
         self.cluster = Cluster(config)
         self._deadlines = Deadlines(config.parked_requests_max)
         self.controller = ControllerChannel(self._controller_is, self.outbox)
         self.asker = Asker(node_id=config.node_id, broker_epoch=lambda: self.broker_epoch)
         self.log_dirs = LogDirs(config, found)
+        self._moves = Moves()
+        self.lag_watch = LagWatch()
+        self._to_invite: set[int] = set()  # brokers that follow what we lead anew
         self.membership.join(self)
         self.lifecycle = self.membership.lifecycle
         self.metadata = self.membership.metadata
@@ -115,6 +117,7 @@ class Broker:
             observer=self,
             log_dirs=self.log_dirs,
             assignments=self._assignments,
+            moves=self._moves,
         )
         self._build_data_plane(random)
         self._build_control_plane(random)
@@ -128,8 +131,7 @@ class Broker:
             self._replication,
             self._forwarding,
             self._producer_ids,
-            self._checkpointing,
-            self._retention,
+            self._chores,
             self._assignments,
             self.coordinators,
         )
@@ -142,7 +144,8 @@ class Broker:
             keeper=self.membership.isr_keeper,
             check_interval_ms=self.config.replica_lag_time_max_ms // 2,
             outbox=self.outbox,
-            progressed=self._progressed,
+            moves=self._moves,
+            lag_watch=self.lag_watch,
         )
         self._producing = Producing(
             replicas=self.replicas,
@@ -161,6 +164,7 @@ class Broker:
                 slots=self.config.session_cache_slots,
                 eviction_ms=self.config.session_eviction_ms,
                 random=random,
+                lag_watch=self.lag_watch,
             ),
         )
         self._deletions = Deletions(
@@ -173,13 +177,8 @@ class Broker:
         self._replication: Replication = Replication(
             cluster=self.cluster, outbox=self.outbox, broker_epoch=lambda: self.broker_epoch
         )
-        self._checkpointing: Checkpointing = Checkpointing(
-            replicas=self.replicas,
-            outbox=self.outbox,
-            interval_ms=self.config.high_watermark_checkpoint_interval_ms,
-        )
-        self._retention: Retention = Retention(
-            replicas=self.replicas, interval_ms=self.config.log_retention_check_interval_ms
+        self._chores: Chores = Chores(
+            replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
         )
 
     def _build_control_plane(self, random: Random) -> None:
@@ -282,15 +281,35 @@ class Broker:
             case _:
                 self.membership.receive(event, now_ms)
         self._become_ready(now_ms)
+        self._settle(now_ms)
 
     def tick(self, now_ms: int) -> None:
         self._notice_controller(now_ms)
         for part in self._timed:
             part.tick(now_ms)
-        self._expire_producers(now_ms)
+        self._settle(now_ms)
+
+    def _settle(self, now_ms: int) -> None:
+        """Tell those who wait of all that has moved. What they do may move something in turn."""
+        while names := self._moves.take():
+            for name in names:
+                self._chores.moved(name)
+                partition = self.replicas.of_log(name)
+                if partition is None:
+                    continue
+                if isinstance(partition.role, LeaderOf):
+                    self._producing.progressed(partition, now_ms)
+                    self._deletions.progressed(partition)
+                    self.coordinators.progressed(partition, now_ms)
+                elif isinstance(partition.role, FollowerOf):
+                    self._replication.moved(partition)
+            self._fetching.moved(names, now_ms)
+        if self._to_invite:
+            invited, self._to_invite = self._to_invite, set()
+            self._fetching.invite(sorted(invited), now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(*[part.deadline_ms() for part in self._timed], self._next_expiry_ms)
+        return earliest(*[part.deadline_ms() for part in self._timed])
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -342,6 +361,7 @@ class Broker:
             self._obey(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
         self._become_ready(now_ms)
+        self._settle(now_ms)
 
     def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
         """The published image is a new one."""
@@ -350,7 +370,7 @@ class Broker:
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self.replicas.apply_all(now_ms)
-            self._begin_upkeep(now_ms)
+            self._chores.start(now_ms)
             return
         self._views.forget(delta)
         self.replicas.apply(delta, now_ms)
@@ -361,19 +381,14 @@ class Broker:
         self._views.forget(delta)
         self.replicas.reconfigure(delta, now_ms)
         self._see(delta, now_ms)
-        if self._next_expiry_ms is None:
-            self._begin_upkeep(now_ms)
+        self._chores.start(now_ms)
         self._become_ready(now_ms)
 
     def _see(self, delta: MetadataDelta, now_ms: int) -> None:
         self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
-
-    def _begin_upkeep(self, now_ms: int) -> None:
-        self._checkpointing.start(now_ms)
-        self._retention.start(now_ms)
-        self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
+            self._fetching.peers_changed()
 
     def _amend_registration(self, now_ms: int) -> None:
         """A metadata.version that could not record directories has been raised to one that can."""
@@ -396,6 +411,7 @@ class Broker:
 
     def _handle(self, request: Request, now_ms: int) -> None:
         self._routes[type(request.body)](request, now_ms)
+        self._settle(now_ms)
 
     def _become_ready(self, now_ms: int) -> None:
         """Unfence when all is open, and serve when the metadata says that we are unfenced."""
@@ -411,8 +427,10 @@ class Broker:
     # --- replicas -----------------------------------------------------------------------------
 
     def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None:
+        self._moves.note(partition.name)
         match partition.role:
-            case LeaderOf() if change is Change.ELECTED:
+            case LeaderOf(followers=followers) if change is Change.ELECTED:
+                self._to_invite.update(followers)
                 self._replication.stop(partition)
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
@@ -429,6 +447,7 @@ class Broker:
 
     def gone(self, partition: Partition, now_ms: int) -> None:
         assert isinstance(partition.role, Offline), partition.role
+        self._moves.note(partition.name)
         self._replication.stop(partition)
         self._lose(partition, partition.role.error, now_ms)
 
@@ -437,13 +456,6 @@ class Broker:
         self._producing.lost(partition, error)
         self._deletions.lost(partition, error)
         self.coordinators.lost(partition, now_ms)
-        self._fetching.wake(partition, now_ms)
-
-    def _progressed(self, partition: Partition, now_ms: int) -> None:
-        self._producing.progressed(partition, now_ms)
-        self._deletions.progressed(partition)
-        self.coordinators.progressed(partition, now_ms)
-        self._fetching.wake(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
         """The data directory is lost, with all replicas in it; the broker goes on with the rest."""
@@ -460,15 +472,6 @@ class Broker:
         else:
             self.lifecycle.directory_failed(now_ms)
 
-    def _expire_producers(self, now_ms: int) -> None:
-        if self._next_expiry_ms is None or now_ms < self._next_expiry_ms:
-            return
-        self._next_expiry_ms = now_ms + _EXPIRE_PRODUCERS_MS
-        expired_ms = now_ms - self.cluster.number("producer.id.expiration.ms")
-        for partition in self.replicas:
-            if partition.log is not None:
-                partition.log.producers.expire(expired_ms)
-
     # --- life ---------------------------------------------------------------------------------
 
     def _is_leaving(self) -> bool:
@@ -482,10 +485,11 @@ class Broker:
             if is_another:
                 self.lifecycle.controller_changed(now_ms)
 
-    def entered(self, state: BrokerState, _now_ms: int) -> None:
+    def entered(self, state: BrokerState, now_ms: int) -> None:
         if state is not BrokerState.SHUTTING_DOWN:
             return
-        self._checkpointing.save()
+        self._settle(now_ms)
+        self._chores.save_checkpoint()
         failure = self.lifecycle.failure
         reason = failure or "the broker has left the cluster in order"
         self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

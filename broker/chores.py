@@ -7,22 +7,26 @@ Every replica looks for itself for records that are too old or too many, and onl
 watermark; a follower also starts where its leader does (following.py). What goes is decided segment
 by segment, which only the storage sees (`Retain`).
 
+Idle partitions cost nothing here: a checkpoint is written if something has moved, and only logs
+that may hold committed records are looked at for old ones.
+
 Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLogs.
 """
 
 from collections import deque
 
+from broker.cluster import Cluster
 from broker.outbox import Outbox
-from broker.partition import Partition
 from broker.replicas import Replicas
-from quorum.core.effects import SaveCheckpoint
+from quorum.core.effects import SaveCheckpoint, earliest
 
-__all__ = ["CHECKPOINT", "Checkpointing", "Retention"]
+__all__ = ["CHECKPOINT", "Chores"]
 
 CHECKPOINT = "replication-offset-checkpoint"
 Entries = tuple[tuple[str, int, int], ...]
 
 
+_EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
 _AT_ONCE = 100  # logs in one go: each may cost reading an index
 
@@ -33,7 +37,11 @@ class Checkpointing:
         self._outbox = outbox
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
+        self._has_moved = True  # some partition, since the file was written
         self._saved: Entries = ()
+
+    def moved(self) -> None:
+        self._has_moved = True
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + self._interval_ms
@@ -48,8 +56,9 @@ class Checkpointing:
 
     def save(self) -> None:
         """Not while logs are being opened: the file replaces what it said of them."""
-        if not self._replicas.are_open:
+        if not self._has_moved or not self._replicas.are_open:
             return
+        self._has_moved = False
         entries = tuple(
             sorted(
                 (partition.topic, partition.index, partition.log.high_watermark)
@@ -68,16 +77,21 @@ class Retention:
         self._replicas = replicas
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
-        self._to_check: deque[Partition] = deque()
+        self._may_have_old: dict[str, None] = {}  # the logs that may hold committed records
+        self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
+
+    def moved(self, name: str) -> None:
+        if name not in self._may_have_old and self._holds_records(name):
+            self._may_have_old[name] = None
 
     def tick(self, now_ms: int) -> None:
         if self._next_ms is None or now_ms < self._next_ms:
             return
         if not self._to_check:
-            self._to_check.extend(self._replicas)
+            self._to_check.extend(self._may_have_old)
         for _ in range(min(_AT_ONCE, len(self._to_check))):
             self._check(self._to_check.popleft(), now_ms)
         self._next_ms = now_ms + (1 if self._to_check else self._interval_ms)
@@ -85,11 +99,83 @@ class Retention:
     def deadline_ms(self) -> int | None:
         return self._next_ms
 
-    def _check(self, partition: Partition, now_ms: int) -> None:
-        log, settings = partition.log, partition.settings
-        if log is None or log.start_offset == log.high_watermark:
+    def _holds_records(self, name: str) -> bool:
+        partition = self._replicas.of_log(name)
+        log = None if partition is None else partition.log
+        return log is not None and log.start_offset < log.high_watermark
+
+    def _check(self, name: str, now_ms: int) -> None:
+        partition = self._replicas.of_log(name)
+        if partition is None or not self._holds_records(name):
+            self._may_have_old.pop(name, None)  # until it moves
             return
-        age_ms, bytes_max = settings.retention_ms, settings.retention_bytes
+        age_ms, bytes_max = partition.settings.retention_ms, partition.settings.retention_bytes
         if age_ms is not None or bytes_max is not None:
             since_ms = None if age_ms is None else now_ms - age_ms
-            log.retain(since_ms=since_ms, bytes_max=bytes_max)
+            partition.open_log.retain(since_ms=since_ms, bytes_max=bytes_max)
+
+
+class ProducerExpiry:
+    """Forgets producers that have written nothing for producer.id.expiration.ms."""
+
+    def __init__(self, *, replicas: Replicas, cluster: Cluster) -> None:
+        self._replicas = replicas
+        self._cluster = cluster
+        self._next_ms: int | None = None
+
+    def start(self, now_ms: int) -> None:
+        self._next_ms = now_ms + _EXPIRE_PRODUCERS_MS
+
+    def tick(self, now_ms: int) -> None:
+        if self._next_ms is None or now_ms < self._next_ms:
+            return
+        self.start(now_ms)
+        expired_ms = now_ms - self._cluster.number("producer.id.expiration.ms")
+        for partition in self._replicas:
+            if partition.log is not None:
+                partition.log.producers.expire(expired_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_ms
+
+
+class Chores:
+    """All of them. They begin when the cluster's metadata is first seen."""
+
+    def __init__(self, *, replicas: Replicas, cluster: Cluster, outbox: Outbox) -> None:
+        config = cluster.config
+        self._has_started = False
+        self._checkpointing = Checkpointing(
+            replicas=replicas,
+            outbox=outbox,
+            interval_ms=config.high_watermark_checkpoint_interval_ms,
+        )
+        self.retention = Retention(
+            replicas=replicas, interval_ms=config.log_retention_check_interval_ms
+        )
+        self._all = (
+            self._checkpointing,
+            self.retention,
+            ProducerExpiry(replicas=replicas, cluster=cluster),
+        )
+
+    def start(self, now_ms: int) -> None:
+        if not self._has_started:
+            self._has_started = True
+            for chore in self._all:
+                chore.start(now_ms)
+
+    def moved(self, name: str) -> None:
+        """A partition's offsets have moved, or it has come or gone."""
+        self._checkpointing.moved()
+        self.retention.moved(name)
+
+    def save_checkpoint(self) -> None:
+        self._checkpointing.save()
+
+    def tick(self, now_ms: int) -> None:
+        for chore in self._all:
+            chore.tick(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return earliest(*(chore.deadline_ms() for chore in self._all))

@@ -1,13 +1,15 @@
 """Fetch requests, from consumers and followers: from the request to its one answer.
 
 Decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in which
-order the disk is read and what fits into the answer. Who may read what is in reads.py, what a
-session asks for in sessions.py, what follows from a follower's position in leaders.py.
+order the disk is read and what fits into the answer. Who may read what is in reads.py, which
+partitions of a session have to be looked at in sessions.py, what follows from a follower's position
+in leaders.py.
 
 Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and
 DelayedFetch.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,8 +25,10 @@ from broker.replicas import Replicas
 from broker.sessions import (
     FetchContext,
     FetchSessions,
-    Incremental,
     PartitionKey,
+    Session,
+    Sessionless,
+    SessionPartition,
     SessionRefused,
 )
 from quorum.core.effects import Event, ReadDone, Reply, Request
@@ -35,7 +39,6 @@ from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.messages.fetching import (
     EpochEndOffset,
     FetchedPartition,
-    FetchPartition,
     FetchRequest,
     FetchResponse,
     ReplicaState,
@@ -51,8 +54,7 @@ _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 class Part:
     """One partition of a fetch. `outcome` is set if there is nothing to read there."""
 
-    key: PartitionKey
-    asked: FetchPartition
+    item: SessionPartition
     partition: Partition | None = None
     readable: Readable | None = None
     outcome: FetchedPartition | None = None
@@ -70,14 +72,37 @@ class PendingFetch:
     is_read_committed: bool
     min_bytes: int
     max_bytes: int
-    parts: list[Part] = field(default_factory=list)
-    watched: tuple[Partition, ...] = ()  # while it waits
+    parts: dict[SessionPartition, Part] = field(default_factory=dict)  # those that are looked at
+    available_bytes: int = 0  # in all parts
+    failures: int = 0  # parts with an error, or an order to cut the log
     reads_left: int = 0
     is_done: bool = False  # answered, or being read for its answer
 
     @property
     def is_follower(self) -> bool:
         return self.replica.replica_id >= 0
+
+    @property
+    def is_answerable(self) -> bool:
+        """Is there an error to tell, or as much data as was asked for?"""
+        return (
+            self.failures > 0
+            or self.available_bytes >= self.min_bytes
+            or not self.context.session.partitions
+        )
+
+    def put(self, part: Part) -> None:
+        """A partition has been looked at, perhaps not for the first time."""
+        before = self.parts.get(part.item)
+        if before is not None:
+            self.available_bytes -= before.available_bytes
+            self.failures -= before.outcome is not None
+        self.parts[part.item] = part
+        self.available_bytes += part.available_bytes
+        self.failures += part.outcome is not None
+
+    def line(self) -> list[Part]:
+        return sorted(self.parts.values(), key=lambda part: part.item.place)
 
 
 class Fetching:
@@ -97,17 +122,20 @@ class Fetching:
         self._outbox = outbox
         self._deadlines = deadlines
         self._sessions = sessions
-        # Who waits for a partition, with its place among the parts of the fetch.
-        self._waiting: dict[Partition, dict[PendingFetch, int]] = {}
+        self._parked: dict[Session, PendingFetch] = {}
+        self._parked_followers: dict[int, dict[PendingFetch, None]] = {}  # by broker
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, FetchRequest), body
         context = self._sessions.open(body, now_ms)
+        for closed in self._sessions.take_closed():
+            self._interrupt(closed, now_ms)
         if isinstance(context, SessionRefused):
             refusal = FetchResponse(error_code=context.error, responses=())
             self._outbox.emit(Reply(token=request.token, body=refusal))
             return
+        self._interrupt(context.session, now_ms)
         is_follower = body.replica_state.replica_id >= 0
         limit = body.max_bytes if is_follower else self._cluster.config.fetch_max_bytes
         max_bytes = min(body.max_bytes, limit)
@@ -120,36 +148,52 @@ class Fetching:
             min_bytes=min(body.min_bytes, max_bytes),
             max_bytes=max_bytes,
         )
-        for key, asked in tuple(context.partitions()):
-            part = self._part(pending, key, asked, now_ms)
-            pending.parts.append(part)
-            if pending.is_follower and part.readable is not None:
+        for item in context.session.line():
+            part = self._look(pending, item, now_ms)
+            if is_follower and part.readable is not None:
                 self._note_position(pending.replica, part, now_ms)
-        if is_answerable(pending) or body.max_wait_ms <= 0:
-            self._read(pending, now_ms)
+        if pending.is_answerable or body.max_wait_ms <= 0:
+            self._read(pending)
         else:
             self._park(pending, now_ms + min(body.max_wait_ms, WAIT_MAX_MS))
+
+    def _interrupt(self, session: Session, now_ms: int) -> None:
+        """The session is over or is asked again: a fetch of it that waits would wait in vain."""
+        parked = self._parked.get(session)
+        if parked is not None:
+            self._expire(parked, now_ms)
 
     def _note_position(self, replica: ReplicaState, part: Part, now_ms: int) -> None:
         """A follower's offset says what it has. The answer tells the high watermark after that."""
         partition = part.partition
-        assert partition is not None, part.key
+        assert partition is not None, part.item.key
         assert isinstance(partition.role, LeaderOf), partition.role
         fetch = FollowerFetch(
             broker_id=replica.replica_id,
             broker_epoch=replica.replica_epoch,
-            fetch_offset=part.asked.fetch_offset,
-            log_start_offset=part.asked.log_start_offset,
+            fetch_offset=part.item.asked.fetch_offset,
+            log_start_offset=part.item.asked.log_start_offset,
         )
         self._leaders.fetched(partition, partition.role, fetch, now_ms)
 
     # --- is there enough?
 
+    def _look(self, pending: PendingFetch, item: SessionPartition, now_ms: int) -> Part:
+        partition = self._replicas.find(*item.key)
+        if not isinstance(pending.context, Sessionless):
+            self._sessions.look(item, None if isinstance(partition, ErrorCode) else partition)
+        part = self._part(pending, item, partition, now_ms)
+        pending.put(part)
+        return part
+
     def _part(
-        self, pending: PendingFetch, key: PartitionKey, asked: FetchPartition, now_ms: int
+        self,
+        pending: PendingFetch,
+        item: SessionPartition,
+        partition: Partition | ErrorCode,
+        now_ms: int,
     ) -> Part:
-        part = Part(key, asked)
-        partition = self._replicas.find(*key)
+        part, key, asked = Part(item), item.key, item.asked
         if isinstance(partition, ErrorCode):
             part.outcome = self._denial(key, partition)
             return part
@@ -193,51 +237,72 @@ class Fetching:
 
     def _park(self, pending: PendingFetch, deadline_ms: int) -> None:
         if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
-            self._read(pending, deadline_ms)
+            self._read(pending)
             return
-        watched: dict[Partition, None] = {}
-        for place, part in enumerate(pending.parts):
-            assert part.partition is not None, part.key
-            self._waiting.setdefault(part.partition, {})[pending] = place
-            watched[part.partition] = None
-        pending.watched = tuple(watched)
+        self._parked[pending.context.session] = pending
+        if pending.is_follower:
+            of_broker = self._parked_followers.setdefault(pending.replica.replica_id, {})
+            of_broker[pending] = None
+        if isinstance(pending.context, Sessionless):
+            for item, part in pending.parts.items():
+                self._sessions.look(item, part.partition)
 
-    def wake(self, partition: Partition, now_ms: int) -> None:
-        """The partition has moved, or is led here no longer: can anybody be answered?"""
-        for pending, place in tuple(self._waiting.get(partition, {}).items()):
-            if pending.is_done:
-                continue
-            before = pending.parts[place]
-            pending.parts[place] = self._part(pending, before.key, before.asked, now_ms)
-            if is_answerable(pending):
-                self._leave(pending)
-                self._read(pending, now_ms)
+    def moved(self, names: Iterable[str], now_ms: int) -> None:
+        """Partitions have moved, or are led here no longer: can anybody be answered?
 
-    def _expire(self, pending: PendingFetch, now_ms: int) -> None:
+        All are looked at before anything is read for an answer: of a log that was truncated, what
+        was readable before may not be there any more.
+        """
+        woken: dict[PendingFetch, None] = {}
+        for name in names:
+            for item in self._sessions.mark_holders(name):
+                pending = self._parked.get(item.session)
+                if pending is not None:
+                    self._look(pending, item, now_ms)
+                    woken[pending] = None
+        for pending in woken:
+            if pending.is_answerable and not pending.is_done:
+                self._expire(pending, now_ms)
+
+    def peers_changed(self) -> None:
+        """Other brokers came, went, or registered anew."""
+        self._sessions.mark_followers()
+
+    def invite(self, brokers: Collection[int], now_ms: int) -> None:
+        """We lead partitions anew that these brokers follow. Answer their fetches that wait, so
+        that the next ones ask for those partitions as well."""
+        for broker_id in brokers:
+            for pending in tuple(self._parked_followers.get(broker_id, ())):
+                self._expire(pending, now_ms)
+
+    def _expire(self, pending: PendingFetch, _now_ms: int) -> None:
         self._leave(pending)
-        self._read(pending, now_ms)
+        self._read(pending)
 
     def _leave(self, pending: PendingFetch) -> None:
-        for partition in pending.watched:
-            waiting = self._waiting[partition]
-            del waiting[pending]
-            if not waiting:
-                del self._waiting[partition]
-        pending.watched = ()
+        session = pending.context.session
+        del self._parked[session]
+        if pending.is_follower:
+            of_broker = self._parked_followers[pending.replica.replica_id]
+            del of_broker[pending]
+            if not of_broker:
+                del self._parked_followers[pending.replica.replica_id]
+        if isinstance(pending.context, Sessionless):
+            self._sessions.close(session)
 
     # --- reading
 
-    def _read(self, pending: PendingFetch, now_ms: int) -> None:
+    def _read(self, pending: PendingFetch) -> None:
         """Read as much as may fit into the answer, first asked first read."""
         pending.is_done = True
         remaining = pending.max_bytes
         is_first = True
-        for part in pending.parts:
+        for part in pending.line():
             if part.available_bytes == 0 or (remaining <= 0 and not is_first):
                 continue
             assert part.partition is not None
             assert part.readable is not None
-            bytes_max = max(min(part.asked.partition_max_bytes, remaining), 1)
+            bytes_max = max(min(part.item.asked.partition_max_bytes, remaining), 1)
             pending.reads_left += 1
             part.partition.open_log.read(
                 start_offset=part.readable.start_offset,
@@ -254,7 +319,7 @@ class Fetching:
         if isinstance(event, ReadDone):
             part.records = event.records
         else:
-            part.outcome = self._denial(part.key, ErrorCode.KAFKA_STORAGE_ERROR)
+            part.outcome = self._denial(part.item.key, ErrorCode.KAFKA_STORAGE_ERROR)
         pending.reads_left -= 1
         if pending.reads_left == 0:
             self._reply(pending)
@@ -262,32 +327,48 @@ class Fetching:
     def _reply(self, pending: PendingFetch) -> None:
         remaining, is_first = pending.max_bytes, True
         results = []
-        for part in pending.parts:
+        parts = pending.line()
+        for part in parts:
             if part.records and not reads.within_limits(
                 part.records,
                 remaining=remaining,
-                partition_max=part.asked.partition_max_bytes,
+                partition_max=part.item.asked.partition_max_bytes,
                 is_first=is_first,
             ):
                 part.records = b""
             remaining -= len(part.records)
             is_first = is_first and not part.records
-            if part.outcome is not None or self._is_news(pending, part):
-                results.append((part.key, self._result(pending, part)))
-        pending.parts = []  # it may be remembered until its deadline: not with all the records
-        response = replace(
-            pending.context.answer(results), node_endpoints=self._endpoints(pending, results)
-        )
+            results.append((part.item, self._result(pending, part)))
+        answer = pending.context.answer(results)
+        if not isinstance(pending.context, Sessionless):
+            for part in parts:
+                self._let_rest(pending, part)
+        pending.parts = {}  # it may be remembered until its deadline: not with all the records
+        response = replace(answer, node_endpoints=self._endpoints(pending, results))
         self._outbox.emit(Reply(token=pending.token, body=response))
 
-    def _is_news(self, pending: PendingFetch, part: Part) -> bool:
-        """A cheap look, so that a session with many idle partitions costs little."""
-        if part.records or not isinstance(pending.context, Incremental):
-            return True
-        log = part.partition.log if part.partition is not None else None
-        return log is None or pending.context.is_news(
-            part.key, high_watermark=log.high_watermark, log_start_offset=log.start_offset
-        )
+    def _let_rest(self, pending: PendingFetch, part: Part) -> None:
+        """If all is said of a partition, the session's fetches need not look at it until it moves.
+
+        Not if its follower has to be noted at every fetch: one that is behind, or not in the ISR.
+        """
+        partition, item = part.partition, part.item
+        if part.outcome is not None or part.records or partition is None or item.was_in_vain:
+            return
+        role, log = partition.role, partition.log
+        if log is None or not isinstance(role, LeaderOf) or role.leader_epoch != part.leader_epoch:
+            return
+        end_offset = reads.readable_end(partition, is_follower=pending.is_follower)
+        if (
+            item.asked.fetch_offset < end_offset
+            or item.high_watermark != log.high_watermark
+            or item.log_start_offset != log.start_offset
+        ):
+            return
+        if not pending.is_follower:
+            self._sessions.rest(item, None)
+        elif (follower := self._leaders.resting(partition, role, pending.replica)) is not None:
+            self._sessions.rest(item, follower)
 
     def _result(self, pending: PendingFetch, part: Part) -> FetchedPartition:
         if part.outcome is not None:
@@ -295,10 +376,10 @@ class Fetching:
         partition = part.partition
         assert partition is not None
         if not reads.is_still_led(partition, part.leader_epoch):
-            return self._denial(part.key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return self._denial(part.item.key, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = partition.open_log
         return FetchedPartition(
-            partition_index=part.key.partition,
+            partition_index=part.item.key.partition,
             high_watermark=log.high_watermark,
             last_stable_offset=log.high_watermark,
             log_start_offset=log.start_offset,
@@ -307,7 +388,7 @@ class Fetching:
         )
 
     def _endpoints(
-        self, pending: PendingFetch, results: list[tuple[PartitionKey, FetchedPartition]]
+        self, pending: PendingFetch, results: list[tuple[SessionPartition, FetchedPartition]]
     ) -> tuple[NodeEndpoint, ...]:
         leaders = dict.fromkeys(
             data.current_leader.leader_id
@@ -318,13 +399,3 @@ class Fetching:
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
             for node in self._cluster.endpoints(leaders, pending.listener)
         )
-
-
-def is_answerable(pending: PendingFetch) -> bool:
-    """Is there an error to tell, or as much data as was asked for?"""
-    available = 0
-    for part in pending.parts:
-        if part.outcome is not None:
-            return True
-        available += part.available_bytes
-    return not pending.parts or available >= pending.min_bytes

@@ -23,15 +23,18 @@ __all__ = [
     "IsrState",
     "PendingExpand",
     "PendingShrink",
+    "SessionClock",
     "effective_min_isr",
     "has_enough_replicas",
     "high_watermark_candidate",
     "is_caught_up",
+    "leave_session",
     "maximal_isr",
     "may_expand",
     "note_fetch",
     "out_of_sync",
     "proposed_isr",
+    "rest_in_session",
     "start_epoch",
 ]
 
@@ -88,9 +91,21 @@ def proposed_isr(state: PendingExpand | PendingShrink) -> tuple[int, ...]:
 # --- followers, as their fetches show them --------------------------------------------------
 
 
+@dataclass(slots=True)
+class SessionClock:
+    """When a fetch session was last used. All followers that rest in the session share it."""
+
+    last_fetch_ms: int
+
+
 @dataclass(slots=True, kw_only=True)
 class FollowerProgress:
-    """What the leader of one epoch knows of a follower. Owned by the leader's role."""
+    """What the leader of one epoch knows of a follower. Owned by the leader's role.
+
+    A follower that stands at the leader's end *rests* in its fetch session: each fetch of the
+    session is a fetch of this partition at its end, so `clock` stands for both times below, and
+    nothing is noted here. Whatever happens to the partition or the session ends the rest first.
+    """
 
     broker_id: int
     log_end_offset: int = UNKNOWN_OFFSET  # of its last fetch in this leader epoch
@@ -99,12 +114,28 @@ class FollowerProgress:
     last_fetch_ms: int = 0
     leader_end_offset_at_last_fetch: int = field(default=0)
     broker_epoch: int = -1  # as its fetch stated it; -1: it did not
+    clock: SessionClock | None = None  # of the session in which it rests
+
+
+def rest_in_session(follower: FollowerProgress, clock: SessionClock) -> None:
+    """The follower has fetched at the leader's end: let the session's fetches count for it."""
+    leave_session(follower)
+    follower.clock = clock
+
+
+def leave_session(follower: FollowerProgress) -> None:
+    """Judge the follower by its own times again: its last fetch was that of its session."""
+    clock, follower.clock = follower.clock, None
+    if clock is not None:
+        follower.last_fetch_ms = max(follower.last_fetch_ms, clock.last_fetch_ms)
+        follower.last_caught_up_ms = max(follower.last_caught_up_ms, clock.last_fetch_ms)
 
 
 def start_epoch(
     follower: FollowerProgress, *, in_isr: bool, leader_end_offset: int, now_ms: int
 ) -> None:
     """Forget what an earlier leader epoch learned; give members of the ISR a full lag time."""
+    follower.clock = None
     follower.log_end_offset = UNKNOWN_OFFSET
     follower.log_start_offset = UNKNOWN_OFFSET
     follower.last_caught_up_ms = now_ms if in_isr else 0
@@ -120,6 +151,7 @@ def note_fetch(
     A follower that always fetches a little behind a busy leader is caught up too: it then reaches
     where the leader's end was at its previous fetch, and was caught up at that time.
     """
+    leave_session(follower)
     if fetch_offset >= leader_end_offset:
         follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
     elif fetch_offset >= follower.leader_end_offset_at_last_fetch:

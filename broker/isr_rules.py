@@ -28,6 +28,11 @@ class IsrKeeper(Protocol):
 
 
 class IsrRules(Protocol):
+    @property
+    def looks_at_each_fetch(self) -> bool:
+        """Must each fetch of a follower be noted, also one that stands at the leader's end?"""
+        ...
+
     def check_follower(
         self, partition: Partition, role: LeaderOf, broker_id: int, broker_epoch: int, now_ms: int
     ) -> ErrorCode:
@@ -50,6 +55,8 @@ class IsrRules(Protocol):
 
 
 class EligibleReplicas:
+    looks_at_each_fetch = False
+
     def __init__(self, peers: Peers, lag_time_max_ms: int) -> None:
         self._peers = peers
         self._lag_time_max_ms = lag_time_max_ms

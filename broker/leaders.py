@@ -1,25 +1,24 @@
 """The partitions that this broker leads: what follows from an append, a follower's fetch, a change
 of the ISR, and the passing of time.
 
-Joins the rules (isr_rules.py) with who makes their wishes true, and those who wait for progress
-(producers for the high watermark, fetchers for data).
+Joins the rules (isr_rules.py) with what makes a change of the ISR true. Notes each partition that
+has moved; the broker tells those who wait (producers for the high watermark, fetchers for data).
 
 Source: Kafka's Partition and ReplicaManager.
 """
 
-from collections.abc import Callable
-
 from broker import leading
+from broker.isr import FollowerProgress
 from broker.isr_rules import IsrKeeper, IsrRules
+from broker.lag_watch import LagWatch, is_at_rest
 from broker.leading import FollowerFetch
+from broker.local_log import Moves
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState
 
 __all__ = ["Leaders"]
-
-Progressed = Callable[[Partition, int], None]  # (partition, now_ms)
 
 
 class Leaders:
@@ -30,15 +29,17 @@ class Leaders:
         keeper: IsrKeeper,
         check_interval_ms: int,
         outbox: Outbox,
-        progressed: Progressed,
+        moves: Moves,
+        lag_watch: LagWatch,
     ) -> None:
-        """`progressed` is called when a partition's end or high watermark has moved, or the start
-        of a follower's log. `check_interval_ms`: how often members that lag are looked for."""
+        """`check_interval_ms`: how often members that lag are looked for. `moves` is told of
+        partitions whose ISR has changed, and of followers whose log starts elsewhere."""
         self._rules = rules
         self._keeper = keeper
         self._check_interval_ms = check_interval_ms
         self._outbox = outbox
-        self._progressed = progressed
+        self._moves = moves
+        self._lag_watch = lag_watch
         self._led: dict[Partition, None] = {}
         self._next_check_ms: int | None = None
 
@@ -54,6 +55,7 @@ class Leaders:
 
     def resigned(self, partition: Partition) -> None:
         self._led.pop(partition, None)
+        self._lag_watch.discard(partition)
         if not self._led:
             self._next_check_ms = None
 
@@ -61,8 +63,9 @@ class Leaders:
         """ISR, replicas or end of a led partition may have changed: what does that commit?"""
         role = partition.role
         assert isinstance(role, LeaderOf), role
+        self._lag_watch.add(partition)
         self._advance(partition, role, now_ms)
-        self._progressed(partition, now_ms)
+        self._moves.note(partition.name)
 
     def check_follower(
         self, partition: Partition, role: LeaderOf, replica: ReplicaState, now_ms: int
@@ -82,9 +85,24 @@ class Leaders:
         leading.note_follower_fetch(partition, role, fetch, now_ms)
         if self._rules.propose_expand(partition, role, follower):
             self._ask(partition, role, now_ms)
-        has_moved = follower.log_end_offset != before and self._advance(partition, role, now_ms)
-        if has_moved or follower.log_start_offset != start_before:
-            self._progressed(partition, now_ms)
+        if follower.log_end_offset != before:
+            self._advance(partition, role, now_ms)
+        if follower.log_start_offset != start_before:
+            self._moves.note(partition.name)
+
+    def resting(
+        self, partition: Partition, role: LeaderOf, replica: ReplicaState
+    ) -> FollowerProgress | None:
+        """The follower, if fetches of its session need not note that it stands at our end."""
+        follower = role.followers.get(replica.replica_id)
+        if (
+            follower is None
+            or self._rules.looks_at_each_fetch
+            or follower.broker_id not in role.isr.members
+            or follower.log_end_offset != partition.open_log.end_offset
+        ):
+            return None
+        return follower
 
     def settled(self, partition: Partition, now_ms: int) -> None:
         """An answer of the controller has changed the ISR."""
@@ -95,24 +113,28 @@ class Leaders:
 
     def peers_changed(self, now_ms: int) -> None:
         """A broker came, went or was fenced: a replica that may no longer join holds up nobody."""
-        for partition in tuple(self._led):
+        for partition in self._lag_watch:
             role = partition.role
             if not isinstance(role, LeaderOf):
                 continue
             log = partition.open_log
-            if log.high_watermark < log.end_offset and self._advance(partition, role, now_ms):
-                self._progressed(partition, now_ms)
+            if log.high_watermark < log.end_offset:
+                self._advance(partition, role, now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Twice in a lag time: who has fallen behind?"""
         if self._next_check_ms is None or now_ms < self._next_check_ms:
             return
         self._next_check_ms = now_ms + max(self._check_interval_ms, 1)
-        for partition in tuple(self._led):
+        for partition in self._lag_watch:
             role = partition.role
             if isinstance(role, LeaderOf) and self._rules.propose_shrink(partition, role, now_ms):
                 self._ask(partition, role, now_ms)
         self.peers_changed(now_ms)
+        for partition in self._lag_watch:
+            role = partition.role
+            if not isinstance(role, LeaderOf) or is_at_rest(partition, role):
+                self._lag_watch.discard(partition)
 
     def deadline_ms(self) -> int | None:
         return self._next_check_ms

@@ -34,7 +34,7 @@ from quorum.log.files.producers import ProducerEntry
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 
-__all__ = ["LocalLog", "RecentBatches"]
+__all__ = ["LocalLog", "Moves", "RecentBatches"]
 
 _RECENT_MAX = 1024  # batches whose size is known; older ones count as "many bytes"
 
@@ -83,31 +83,65 @@ class RecentBatches:
         return end_byte - self._starts[first]
 
 
+class Moves:
+    """The partitions, by the name of their log, that have moved since the broker last settled.
+
+    A log notes itself here when its start, end or high watermark moves; whoever changes a role or
+    an ISR notes the partition. The broker takes them when it settles, and tells those who wait.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def note(self, name: str) -> None:
+        self._names[name] = None
+
+    def take(self) -> tuple[str, ...]:
+        """The names, in the order in which they first moved."""
+        names = tuple(self._names)
+        self._names.clear()
+        return names
+
+
 class LocalLog:
     __slots__ = (
+        "_high_watermark",
+        "_moves",
         "_outbox",
         "_recent",
         "end_offset",
         "epochs",
-        "high_watermark",
         "name",
         "producers",
         "size_bytes",
         "start_offset",
     )
 
-    def __init__(self, state: LogState, outbox: Outbox) -> None:
+    def __init__(self, state: LogState, outbox: Outbox, moves: Moves | None = None) -> None:
+        self._moves = Moves() if moves is None else moves
         self.name = state.log
         self.start_offset = state.start_offset
         self.end_offset = state.end_offset
         self.size_bytes = state.size_bytes
-        self.high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
+        self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
         self.producers = ProducerStates(
             entry for entry in state.producers if isinstance(entry, ProducerEntry)
         )
         self._recent = RecentBatches()
         self._outbox = outbox
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        if offset != self._high_watermark:
+            self._high_watermark = offset
+            self._moves.note(self.name)
 
     def append(self, records: bytes, headers: Sequence[BatchHeader]) -> None:
         """Append batches whose offsets and epochs are final; `headers` are theirs."""
@@ -119,6 +153,7 @@ class LocalLog:
             if header.producer_id >= 0:
                 self.producers.appended(header, high_watermark=self.high_watermark)
         self.end_offset = headers[-1].next_offset
+        self._moves.note(self.name)
         self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
 
     def forget_empty_epochs(self) -> None:
@@ -151,6 +186,7 @@ class LocalLog:
             high_watermark=self.high_watermark,
         )
         self.end_offset = end_offset
+        self._moves.note(self.name)
         self.high_watermark = min(self.high_watermark, end_offset)
         self._outbox.emit(
             Truncate(log=self.name, token=self._outbox.token(), end_offset=end_offset)
@@ -195,6 +231,7 @@ class LocalLog:
     def _start_at(self, start_offset: int) -> None:
         """What was let go of was committed, even if a new leader has not told us so yet."""
         self.start_offset = min(start_offset, self.end_offset)  # it may have been cut meanwhile
+        self._moves.note(self.name)
         self.high_watermark = max(self.high_watermark, self.start_offset)
         self.epochs.truncate_start(self.start_offset)
 
@@ -208,6 +245,7 @@ class LocalLog:
         self._recent.truncated(0)
         self.size_bytes = 0
         self.start_offset = self.end_offset = self.high_watermark = start_offset
+        self._moves.note(self.name)
         start = OffsetAndEpoch(start_offset, NO_EPOCH)
         self._outbox.emit(ResetLog(log=self.name, token=self._outbox.token(), start=start))
 

@@ -76,6 +76,7 @@ class Partition:
         "directory_id",
         "index",
         "log",
+        "name",
         "node_id",
         "role",
         "settings",
@@ -89,16 +90,12 @@ class Partition:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        self.name = f"{topic}-{index}"  # also of its log
         self.node_id = node_id
         self.settings = TopicSettings()
         self.directory_id = ZERO_UUID  # where its log lies; ZERO_UUID before that is settled
         self.log: LocalLog | None = None  # None until it is open
         self.role: PartitionRole = Opening(wanted=wanted)
-
-    @property
-    def name(self) -> str:
-        """Also the name of its log."""
-        return f"{self.topic}-{self.index}"
 
     @property
     def leader_epoch(self) -> int:

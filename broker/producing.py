@@ -156,10 +156,9 @@ class Producing:
             self._wait(partition, Waiter(pending, slot, data.index, taken))
         else:
             pending.results[slot] = success(data.index, taken, partition)
-        if taken.is_duplicate:
-            self.progressed(partition, now_ms)
-        else:
+        if not taken.is_duplicate:
             self._leaders.changed(partition, now_ms)
+        self.progressed(partition, now_ms)
 
     def _elsewhere(
         self, topic: TopicProduceData, index: int, error: ErrorCode

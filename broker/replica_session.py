@@ -27,28 +27,58 @@ class Asked:
 
 
 class ReplicaSession:
-    __slots__ = ("_epoch", "_id", "_sent")
+    """A request costs what has changed since the one before, not what the session holds."""
+
+    __slots__ = ("_changed", "_epoch", "_id", "_sent", "_wanted")
 
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
+        self._wanted: dict[PartitionKey, FetchPartition] = {}
+        self._changed: dict[PartitionKey, None] = {}  # wanted otherwise than when last asked
         self._sent: dict[PartitionKey, FetchPartition] = {}
+
+    @property
+    def wanted(self) -> Mapping[PartitionKey, FetchPartition]:
+        """What the next request has to ask for."""
+        return self._wanted
 
     @property
     def sent(self) -> Mapping[PartitionKey, FetchPartition]:
         """What the leader takes us to ask for, as of the last request."""
         return self._sent
 
-    def ask(self, wanted: Mapping[PartitionKey, FetchPartition]) -> Asked:
-        """The next request, which asks for `wanted` and nothing else."""
-        before = {} if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH) else self._sent
-        changed = (item for item in wanted.items() if before.get(item[0]) != item[1])
-        gone = [key for key in before if key not in wanted]
-        self._sent = dict(wanted)
+    def want(self, key: PartitionKey, partition: FetchPartition) -> None:
+        """Ask for it from the next request on, until it is dropped."""
+        if self._wanted.get(key) != partition:
+            self._wanted[key] = partition
+            self._changed[key] = None
+
+    def drop(self, key: PartitionKey) -> None:
+        if self._wanted.pop(key, None) is not None:
+            self._changed[key] = None
+
+    def ask(self) -> Asked:
+        """The next request, which asks for what is wanted and nothing else."""
+        if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sent = {}
+            changed = dict.fromkeys(self._wanted)
+        else:
+            changed = self._changed
+        self._changed = {}
+        asked, gone = [], []
+        for key in changed:
+            before, wanted = self._sent.get(key), self._wanted.get(key)
+            if wanted is None:
+                if self._sent.pop(key, None) is not None:
+                    gone.append(key)
+            elif wanted != before:
+                self._sent[key] = wanted
+                asked.append((key, wanted))
         return Asked(
             session_id=self._id,
             session_epoch=self._epoch,
-            topics=fetch_topics(changed),
+            topics=fetch_topics(asked),
             forgotten=forgotten_topics(gone),
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from broker.assignments import Assignments
 from broker.cluster import Cluster
-from broker.local_log import LocalLog
+from broker.local_log import LocalLog, Moves
 from broker.log_dirs import LogDirs, directory_of, strays
 from broker.outbox import Outbox
 from broker.partition import Change, LeaderOf, Offline, Opening, Partition
@@ -51,16 +51,19 @@ class Replicas:
         observer: Observer,
         log_dirs: LogDirs,
         assignments: Assignments,
+        moves: Moves,
     ) -> None:
         self._cluster = cluster
         self._outbox = outbox
         self._observer = observer
         self._log_dirs = log_dirs
         self._assignments = assignments
+        self._moves = moves
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._hosted_by_id: dict[tuple[UUID, int], Partition] = {}
+        self._hosted_by_log: dict[str, Partition] = {}
         self._opening = 0
 
     def __iter__(self) -> Iterator[Partition]:
@@ -87,6 +90,9 @@ class Replicas:
             return partition
         known = self._cluster.find(topic, topic_id, index)
         return known if isinstance(known, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def of_log(self, name: str) -> Partition | None:
+        return self._hosted_by_log.get(name)
 
     # --- metadata
 
@@ -215,6 +221,7 @@ class Replicas:
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
         self._hosted_by_id[(topic_id, index)] = partition
+        self._hosted_by_log[partition.name] = partition
         assigned = directory_of(state, self._cluster.config.node_id)
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
@@ -255,7 +262,7 @@ class Replicas:
         if event.state.directory_id.int:
             partition.directory_id = event.state.directory_id
         self._confirm_directory(partition, partition.role.wanted)
-        log = LocalLog(event.state, self._outbox)
+        log = LocalLog(event.state, self._outbox, self._moves)
         self._report(partition, partition.opened(log, now_ms), now_ms)
 
     def confirm_directories(self) -> None:
@@ -284,6 +291,7 @@ class Replicas:
         if partition is None:
             return
         del self._hosted_by_id[(partition.topic_id, index)]
+        del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
         partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._observer.gone(partition, now_ms)

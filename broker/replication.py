@@ -4,12 +4,17 @@ Decides which partitions are asked of whom, and when again. One Fetch is in flig
 the leader holds it until there is something to say. What an answer means for a partition is in
 following.py.
 
+A request costs what has changed, not what is followed: a partition is *touched* if what to ask of
+it may differ from what its leader was last asked, and only those are looked at.
+
 Source: KIP-227 (sessions), KIP-595; Kafka's AbstractFetcherThread and ReplicaFetcherManager.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
+from uuid import UUID
 
 from broker import following
 from broker.cluster import Cluster
@@ -22,7 +27,6 @@ from broker.sessions import PartitionKey
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
-    FetchPartition,
     FetchRequest,
     FetchResponse,
     ListOffsetsPartition,
@@ -76,6 +80,11 @@ class Replication:
         for fetcher in self._fetchers.values():
             fetcher.remove(partition)
 
+    def moved(self, partition: Partition) -> None:
+        """The log of a follower starts or ends elsewhere, perhaps by no fetch."""
+        for fetcher in self._fetchers.values():
+            fetcher.touch(key_of(partition))
+
     def tick(self, now_ms: int) -> None:
         for fetcher in self._fetchers.values():
             fetcher.tick(now_ms)
@@ -96,44 +105,80 @@ class Fetcher:
         self._outbox = outbox
         self._broker_epoch = broker_epoch
         self._followed: dict[PartitionKey, Followed] = {}
+        self._by_id: dict[tuple[UUID, int], PartitionKey] = {}
+        self._by_name: dict[tuple[str, int], PartitionKey] = {}
+        self._touched: dict[PartitionKey, None] = {}
+        self._later: list[tuple[int, int, PartitionKey]] = []  # a heap: when to touch it again
+        self._count = 0
         self._session = ReplicaSession()
         self._is_fetching = False
         self._next_fetch_ms = 0
 
     def add(self, partition: Partition) -> None:
-        self._followed[key_of(partition)] = Followed(partition)
+        key = key_of(partition)
+        self._followed[key] = Followed(partition)
+        self._by_id[(key.topic_id, key.partition)] = key
+        self._by_name[(key.topic, key.partition)] = key
+        self._touched[key] = None
 
     def remove(self, partition: Partition) -> None:
-        self._followed.pop(key_of(partition), None)
+        key = key_of(partition)
+        if self._followed.pop(key, None) is None:
+            return
+        self._touched[key] = None
+        del self._by_id[(key.topic_id, key.partition)]
+        if self._by_name[(key.topic, key.partition)] == key:  # else another topic has the name
+            del self._by_name[(key.topic, key.partition)]
+
+    def touch(self, key: PartitionKey) -> None:
+        if key in self._followed:
+            self._touched[key] = None
 
     def tick(self, now_ms: int) -> None:
-        if self._is_fetching or not self._followed or now_ms < self._next_fetch_ms:
+        if self._is_fetching or now_ms < self._next_fetch_ms:
             return
-        wanted = self._wanted(now_ms)
-        if wanted:
-            self._fetch(wanted, now_ms)
+        self._look_at_touched(now_ms)
+        if self._session.wanted:
+            self._fetch(now_ms)
 
     def deadline_ms(self) -> int | None:
-        if self._is_fetching or not self._followed:
+        if self._is_fetching:
             return None
-        due = min(followed.next_fetch_ms for followed in self._followed.values())
-        return None if due >= _NEVER else max(due, self._next_fetch_ms)
+        if self._touched or self._session.wanted:
+            return self._next_fetch_ms
+        return max(self._later[0][0], self._next_fetch_ms) if self._later else None
 
-    def _wanted(self, now_ms: int) -> dict[PartitionKey, FetchPartition]:
-        wanted = {}
-        for key, followed in self._followed.items():
-            role = followed.partition.role
-            if isinstance(role, FollowerOf) and followed.next_fetch_ms <= now_ms:
-                wanted[key] = following.fetch_partition(
-                    followed.partition,
-                    role,
-                    bytes_max=self._config.replica_fetch_max_bytes,
-                    by_epoch=self._config.follows_by_epoch,
+    def _look_at_touched(self, now_ms: int) -> None:
+        """Want what may be asked for as it is now, and nothing else."""
+        while self._later and self._later[0][0] <= now_ms:
+            self.touch(heappop(self._later)[2])
+        touched, self._touched = self._touched, {}
+        for key in touched:
+            followed = self._followed.get(key)
+            role = None if followed is None else followed.partition.role
+            if followed is None or not isinstance(role, FollowerOf):
+                self._session.drop(key)
+            elif followed.next_fetch_ms > now_ms:
+                self._session.drop(key)
+                self._touch_later(key, followed.next_fetch_ms)
+            else:
+                self._session.want(
+                    key,
+                    following.fetch_partition(
+                        followed.partition,
+                        role,
+                        bytes_max=self._config.replica_fetch_max_bytes,
+                        by_epoch=self._config.follows_by_epoch,
+                    ),
                 )
-        return wanted
 
-    def _fetch(self, wanted: dict[PartitionKey, FetchPartition], now_ms: int) -> None:
-        asked = self._session.ask(wanted)
+    def _touch_later(self, key: PartitionKey, at_ms: int) -> None:
+        if at_ms < _NEVER:
+            self._count += 1
+            heappush(self._later, (at_ms, self._count, key))
+
+    def _fetch(self, now_ms: int) -> None:
+        asked = self._session.ask()
         request = FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._config.node_id, replica_epoch=self._broker_epoch()
@@ -177,18 +222,18 @@ class Fetcher:
         self.tick(now_ms)
 
     def _take(self, body: FetchResponse, now_ms: int) -> None:
-        by_id = {(key.topic_id, key.partition): key for key in self._session.sent}
-        by_name = {(key.topic, key.partition): key for key in self._session.sent}
+        sent = self._session.sent
         for topic in body.responses:
             for data in topic.partitions:
                 if topic.topic_id.int:
-                    key = by_id.get((topic.topic_id, data.partition_index))
+                    key = self._by_id.get((topic.topic_id, data.partition_index))
                 else:
-                    key = by_name.get((topic.topic, data.partition_index))
-                followed = None if key is None else self._followed.get(key)
-                if key is None or followed is None:
+                    key = self._by_name.get((topic.topic, data.partition_index))
+                if key is None or key not in sent:
                     continue
-                if not following.is_stale(followed.partition, self._session.sent[key]):
+                followed = self._followed[key]
+                self._touched[key] = None
+                if not following.is_stale(followed.partition, sent[key]):
                     outcome = following.follow(followed.partition, data)
                     self._conclude(key, followed, outcome, now_ms)
 
@@ -242,6 +287,7 @@ class Fetcher:
     ) -> None:
         if self._followed.get(key) is not followed:
             return
+        self.touch(key)
         body = event.body if isinstance(event, Response) else None
         found = located(body) if isinstance(body, ListOffsetsResponse) else None
         if found is None:

@@ -1,20 +1,31 @@
 """Incremental fetch sessions: a fetcher says what changed, and hears of what changed.
 
-Decides which partitions a Fetch asks for and which belong into its answer, and keeps a bounded
-number of sessions. Reads nothing and waits for nothing: see fetching.py.
+Decides which partitions a Fetch has to look at and which belong into its answer, and keeps a
+bounded number of sessions. Reads nothing and waits for nothing: see fetching.py.
 
 A session has an id and an epoch that grows with every request, so that a lost or repeated request
 is noticed. Followers' sessions may push out clients', not the other way round.
 
+A fetch costs what has changed, not what its session holds. A partition of a session is *due* if a
+fetch has to look at it: it has moved, the fetcher asks for something else, it has something to say
+that was not said yet, or its follower has to be judged at every fetch. What is not due is at rest:
+there is nothing to say, and nothing to note but that the follower has fetched, which the clock of
+the session does for all of them at once (isr.py). So whatever could make it worth looking at a
+partition at rest must mark it, in every session that holds it.
+
 Source: KIP-227; Kafka's FetchSession and FetchSessionCache. Topic ids: KIP-516.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
+from broker import isr
+from broker.isr import FollowerProgress, SessionClock
+from broker.lag_watch import LagWatch
+from broker.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
     EpochEndOffset,
@@ -23,6 +34,7 @@ from wire.messages.fetching import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    ReplicaState,
 )
 from wire.primitives import INT32_MAX, ZERO_UUID
 
@@ -34,6 +46,8 @@ __all__ = [
     "FetchSessions",
     "Incremental",
     "PartitionKey",
+    "Session",
+    "SessionPartition",
     "SessionRefused",
     "Sessionless",
     "Started",
@@ -58,25 +72,56 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == INT32_MAX else epoch + 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SessionPartition:
     """What is asked of a partition, and what was last answered."""
 
+    session: "Session"
+    key: PartitionKey
     asked: FetchPartition
+    place: int  # in the line: answers that are limited in size begin with the lowest
+    partition: Partition | None = None  # the local replica as it was when last looked for
+    follower: FollowerProgress | None = None  # which rests in this session
+    is_marked: bool = False  # something has happened since it was last looked at
     high_watermark: int = -1
     log_start_offset: int = -1
     was_in_vain: bool = False  # an error, or where to cut the log: the rest was not heeded
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Session:
+    """`NO_SESSION` as its id: it lasts for one request."""
+
     id: int
-    is_privileged: bool  # a follower's
-    uses_topic_ids: bool
+    replica: ReplicaState = field(default_factory=ReplicaState)  # a consumer's id is negative
+    uses_topic_ids: bool = False
     epoch: int = 1  # the next one expected
-    created_ms: int
-    last_used_ms: int
+    created_ms: int = 0
+    clock: SessionClock = field(default_factory=lambda: SessionClock(0))
     partitions: dict[PartitionKey, SessionPartition] = field(default_factory=dict)
+    due: dict[SessionPartition, None] = field(default_factory=dict)
+    places: int = 0
+    is_closed: bool = False
+
+    @property
+    def is_followers(self) -> bool:
+        return self.replica.replica_id >= 0
+
+    def add(self, key: PartitionKey, asked: FetchPartition, place: int | None = None) -> None:
+        item = SessionPartition(self, key, asked, self.next_place() if place is None else place)
+        self.partitions[key] = item
+        self.due[item] = None
+
+    def next_place(self) -> int:
+        """Behind all that have one."""
+        self.places += 1
+        return self.places
+
+    def line(self) -> list[SessionPartition]:
+        """Those that the next fetch has to look at, in order."""
+        line = sorted(self.due, key=lambda item: item.place)
+        self.due = dict.fromkeys(line)  # going through a dictionary costs what it has ever held
+        return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +129,16 @@ class SessionRefused:
     error: ErrorCode
 
 
+Results = Iterable[tuple[SessionPartition, FetchedPartition]]
+
+
 @dataclass(frozen=True, slots=True)
 class Sessionless:
     """Everything asked, everything answered."""
 
-    asked: Mapping[PartitionKey, FetchPartition]
+    session: Session
 
-    def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
-        return iter(self.asked.items())
-
-    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
+    def answer(self, results: Results) -> FetchResponse:
         return FetchResponse(session_id=NO_SESSION, responses=by_topic(results))
 
 
@@ -103,13 +148,10 @@ class Started:
 
     session: Session
 
-    def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
-        return ((key, item.asked) for key, item in self.session.partitions.items())
-
-    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
+    def answer(self, results: Results) -> FetchResponse:
         sent = list(results)
-        for key, data in sent:
-            note_answer(self.session, key, data)
+        for item, data in sent:
+            note_answer(item, data)
         return FetchResponse(session_id=self.session.id, responses=by_topic(sent))
 
 
@@ -117,32 +159,18 @@ class Started:
 class Incremental:
     session: Session
 
-    def partitions(self) -> Iterator[tuple[PartitionKey, FetchPartition]]:
-        return ((key, item.asked) for key, item in self.session.partitions.items())
-
-    def is_news(self, key: PartitionKey, *, high_watermark: int, log_start_offset: int) -> bool:
-        """Must the fetcher be told of a partition that has neither records nor an error?"""
-        known = self.session.partitions.get(key)
-        return known is not None and (
-            known.was_in_vain
-            or known.high_watermark != high_watermark
-            or known.log_start_offset != log_start_offset
-        )
-
-    def answer(self, results: Iterable[tuple[PartitionKey, FetchedPartition]]) -> FetchResponse:
+    def answer(self, results: Results) -> FetchResponse:
         """Only what is worth sending. Partitions with records go to the end of the line, so that
         the others come first when the next answer has a size limit."""
-        partitions = self.session.partitions
-        sent = []
-        for key, data in results:
-            known = partitions.get(key)
-            if known is None or not worth_sending(known, data):
+        session, sent = self.session, []
+        for item, data in results:
+            if session.partitions.get(item.key) is not item or not worth_sending(item, data):
                 continue
-            sent.append((key, data))
-            note_answer(self.session, key, data)
+            sent.append((item, data))
+            note_answer(item, data)
             if data.records:
-                partitions[key] = partitions.pop(key)
-        return FetchResponse(session_id=self.session.id, responses=by_topic(sent))
+                item.place = session.next_place()
+        return FetchResponse(session_id=session.id, responses=by_topic(sent))
 
 
 FetchContext = Sessionless | Started | Incremental
@@ -165,20 +193,16 @@ def diverges(data: FetchedPartition) -> bool:
     return data.diverging_epoch.end_offset != EpochEndOffset().end_offset
 
 
-def note_answer(session: Session, key: PartitionKey, data: FetchedPartition) -> None:
-    known = session.partitions.get(key)
-    if known is not None:
-        known.high_watermark = data.high_watermark
-        known.log_start_offset = data.log_start_offset
-        known.was_in_vain = data.error_code is not ErrorCode.NONE or diverges(data)
+def note_answer(item: SessionPartition, data: FetchedPartition) -> None:
+    item.high_watermark = data.high_watermark
+    item.log_start_offset = data.log_start_offset
+    item.was_in_vain = data.error_code is not ErrorCode.NONE or diverges(data)
 
 
-def by_topic(
-    results: Iterable[tuple[PartitionKey, FetchedPartition]],
-) -> tuple[FetchedTopic, ...]:
+def by_topic(results: Results) -> tuple[FetchedTopic, ...]:
     topics: dict[tuple[str, UUID], list[FetchedPartition]] = {}
-    for key, data in results:
-        topics.setdefault((key.topic, key.topic_id), []).append(data)
+    for item, data in results:
+        topics.setdefault((item.key.topic, item.key.topic_id), []).append(data)
     return tuple(
         FetchedTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
         for (topic, topic_id), partitions in topics.items()
@@ -186,39 +210,40 @@ def by_topic(
 
 
 class FetchSessions:
-    """The sessions of one broker."""
+    """The sessions of one broker, and which of them hold which partition."""
 
-    def __init__(self, *, slots: int, eviction_ms: int, random: Random) -> None:
+    def __init__(
+        self, *, slots: int, eviction_ms: int, random: Random, lag_watch: LagWatch | None = None
+    ) -> None:
         self._slots = slots
         self._eviction_ms = eviction_ms
         self._random = random
+        self._lag_watch = LagWatch() if lag_watch is None else lag_watch
         self._sessions: dict[int, Session] = {}  # least recently used first
+        self._holders: dict[str, dict[SessionPartition, None]] = {}  # by partition
+        self._closed: list[Session] = []
 
     def __len__(self) -> int:
         return len(self._sessions)
 
+    # --- requests
+
     def open(self, request: FetchRequest, now_ms: int) -> FetchContext | SessionRefused:
         """What this request asks for, by itself or within its session."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            before = self._sessions.get(request.session_id)
+            if before is not None:
+                self.close(before)
             if request.session_epoch == FINAL_EPOCH or not request.topics:
-                return Sessionless(asked_partitions(request))
+                return Sessionless(session_of(request, NO_SESSION, now_ms))
             return self._start(request, now_ms)
         return self._continue(request, now_ms)
 
     def _start(self, request: FetchRequest, now_ms: int) -> FetchContext:
-        asked = asked_partitions(request)
-        is_privileged = request.replica_state.replica_id >= 0
-        if not self._make_room(len(asked), is_privileged, now_ms):
-            return Sessionless(asked)
-        session = Session(
-            id=self._unused_id(),
-            is_privileged=is_privileged,
-            uses_topic_ids=uses_topic_ids(request),
-            created_ms=now_ms,
-            last_used_ms=now_ms,
-            partitions={key: SessionPartition(partition) for key, partition in asked.items()},
-        )
+        session = session_of(request, NO_SESSION, now_ms)
+        if not self._make_room(len(session.partitions), session.is_followers, now_ms):
+            return Sessionless(session)
+        session.id = self._unused_id()
         self._sessions[session.id] = session
         return Started(session)
 
@@ -231,14 +256,139 @@ class FetchSessions:
         names_topics = bool(request.topics or request.forgotten_topics_data)
         if names_topics and uses_topic_ids(request) != session.uses_topic_ids:
             return SessionRefused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        update(session, request)
+        if names_topics:
+            self._update(session, request)
         if not session.partitions:
-            del self._sessions[session.id]
-            return Sessionless({})
+            self.close(session)
+            return Sessionless(Session(id=NO_SESSION, replica=request.replica_state))
+        if request.replica_state != session.replica:  # another incarnation, or none that we know
+            self._mark_all(session)
+            session.replica = request.replica_state
         session.epoch = next_epoch(session.epoch)
-        session.last_used_ms = now_ms
+        session.clock.last_fetch_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
         return Incremental(session)
+
+    def _update(self, session: Session, request: FetchRequest) -> None:
+        """A fetcher that asks in another leader epoch has not applied the answers of the one
+        before: it has to be told everything again."""
+        for key, asked in asked_partitions(request).items():
+            known = session.partitions.get(key)
+            if known is None:
+                session.add(key, asked)
+            elif known.asked.current_leader_epoch != asked.current_leader_epoch:
+                self._let_go(known)
+                session.add(key, asked, known.place)
+            else:
+                self.mark(known)
+                known.asked = asked
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                key = PartitionKey(topic.topic, topic.topic_id, index)
+                forgotten = session.partitions.pop(key, None)
+                if forgotten is not None:
+                    self._let_go(forgotten)
+
+    # --- what has changed
+
+    def mark(self, item: SessionPartition) -> None:
+        """The next fetch of the session has to look at this partition."""
+        item.is_marked = True
+        item.session.due[item] = None
+        follower, item.follower = item.follower, None
+        if follower is None:
+            return
+        if follower.clock is item.session.clock:
+            isr.leave_session(follower)
+        partition = item.partition
+        assert partition is not None, item.key
+        if isinstance(partition.role, LeaderOf):
+            self._lag_watch.add(partition)
+
+    def mark_holders(self, name: str) -> tuple[SessionPartition, ...]:
+        """The partition has moved: mark it in all sessions that hold it."""
+        holders = self.holders(name)
+        for item in holders:
+            self.mark(item)
+        return holders
+
+    def holders(self, name: str) -> tuple[SessionPartition, ...]:
+        """The partition in each session that has looked at it."""
+        return tuple(self._holders.get(name, ()))
+
+    def mark_followers(self) -> None:
+        """What is known of other brokers has changed: look anew at whoever follows."""
+        for session in self._sessions.values():
+            if session.is_followers:
+                self._mark_all(session)
+
+    def _mark_all(self, session: Session) -> None:
+        for item in session.partitions.values():
+            self.mark(item)
+
+    # --- what is looked at
+
+    def look(self, item: SessionPartition, partition: Partition | None) -> None:
+        """The partition is being looked at for an answer: hear of what happens to it from now on.
+
+        Of a follower's sessions one at a time may count for a partition.
+        """
+        item.is_marked = False
+        if item.partition is not partition:
+            self._stop_hearing(item)
+            item.partition = partition
+        if partition is not None:
+            self._holders.setdefault(partition.name, {})[item] = None
+        self._mark_others(item)
+
+    def rest(self, item: SessionPartition, follower: FollowerProgress | None) -> None:
+        """Nothing is left to say of it. `follower` stands at the end, and rests as well."""
+        session = item.session
+        is_held = session.partitions.get(item.key) is item and not session.is_closed
+        if item.is_marked or not is_held:
+            return
+        session.due.pop(item, None)
+        if follower is not None:
+            self._mark_others(item)
+            item.follower = follower
+            isr.rest_in_session(follower, session.clock)
+
+    def _mark_others(self, item: SessionPartition) -> None:
+        if item.partition is None or not item.session.is_followers:
+            return
+        for other in self._holders.get(item.partition.name, ()):
+            is_same_follower = other.session.replica.replica_id == item.session.replica.replica_id
+            if other is not item and is_same_follower:
+                self.mark(other)
+
+    def _stop_hearing(self, item: SessionPartition) -> None:
+        if item.partition is None:
+            return
+        holders = self._holders[item.partition.name]
+        del holders[item]
+        if not holders:
+            del self._holders[item.partition.name]
+
+    def _let_go(self, item: SessionPartition) -> None:
+        self.mark(item)
+        del item.session.due[item]
+        self._stop_hearing(item)
+        item.partition = None
+
+    # --- room
+
+    def close(self, session: Session) -> None:
+        """The session is over, or the one request that it was made for."""
+        if self._sessions.pop(session.id, None) is not None:
+            self._closed.append(session)
+        session.is_closed = True
+        for item in session.partitions.values():
+            self._let_go(item)
+
+    def take_closed(self) -> list[Session]:
+        """The sessions that were closed since the last call: nobody marks them any more."""
+        closed, self._closed = self._closed, []
+        return closed
 
     def _unused_id(self) -> int:
         while True:
@@ -246,17 +396,17 @@ class FetchSessions:
             if session_id not in self._sessions:
                 return session_id
 
-    def _make_room(self, size: int, is_privileged: bool, now_ms: int) -> bool:
+    def _make_room(self, size: int, is_followers: bool, now_ms: int) -> bool:
         if self._slots <= 0:
             return False
         if len(self._sessions) < self._slots:
             return True
         return (
-            self._evict(lambda other: now_ms - other.last_used_ms > self._eviction_ms)
-            or (is_privileged and self._evict(lambda other: not other.is_privileged))
+            self._evict(lambda other: now_ms - other.clock.last_fetch_ms > self._eviction_ms)
+            or (is_followers and self._evict(lambda other: not other.is_followers))
             or self._evict(
                 lambda other: (
-                    other.is_privileged <= is_privileged
+                    other.is_followers <= is_followers
                     and len(other.partitions) < size
                     and now_ms - other.created_ms > self._eviction_ms
                 )
@@ -265,9 +415,9 @@ class FetchSessions:
 
     def _evict(self, may_go: Callable[[Session], bool]) -> bool:
         """Close the least recently used session that may go."""
-        for session_id, session in self._sessions.items():
+        for session in self._sessions.values():
             if may_go(session):
-                del self._sessions[session_id]
+                self.close(session)
                 return True
         return False
 
@@ -278,22 +428,23 @@ def uses_topic_ids(request: FetchRequest) -> bool:
     )
 
 
+def session_of(request: FetchRequest, session_id: int, now_ms: int) -> Session:
+    """A session with all that is asked, none of which has been looked at."""
+    session = Session(
+        id=session_id,
+        replica=request.replica_state,
+        uses_topic_ids=uses_topic_ids(request),
+        created_ms=now_ms,
+        clock=SessionClock(now_ms),
+    )
+    for key, asked in asked_partitions(request).items():
+        session.add(key, asked)
+    return session
+
+
 def asked_partitions(request: FetchRequest) -> dict[PartitionKey, FetchPartition]:
     return {
         PartitionKey(topic.topic, topic.topic_id, partition.partition): partition
         for topic in request.topics
         for partition in topic.partitions
     }
-
-
-def update(session: Session, request: FetchRequest) -> None:
-    """A fetcher that asks in another leader epoch has not applied the answers of the one before."""
-    for key, partition in asked_partitions(request).items():
-        known = session.partitions.get(key)
-        if known is None or known.asked.current_leader_epoch != partition.current_leader_epoch:
-            session.partitions[key] = SessionPartition(partition)
-        else:
-            known.asked = partition
-    for topic in request.forgotten_topics_data:
-        for index in topic.partitions:
-            session.partitions.pop(PartitionKey(topic.topic, topic.topic_id, index), None)

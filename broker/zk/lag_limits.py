@@ -40,6 +40,8 @@ def may_join(limits: Limits, *, leader_end: int, slowest_end: int, replica_end: 
 
 
 class LagLimits:
+    looks_at_each_fetch = True
+
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 

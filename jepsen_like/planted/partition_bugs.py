@@ -14,11 +14,13 @@ from broker.following import last_fetched_epoch
 from broker.groups import loading
 from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.isr import Committed, IsrState, PendingShrink
+from broker.lag_watch import LagWatch
 from broker.leading import Peers
 from broker.local_log import LocalLog
 from broker.partition import Change, FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.replication import Replication
+from broker.sessions import FetchSessions, SessionPartition
 from controller.metadata.partitions import PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH
@@ -48,6 +50,7 @@ _may_expand = isr.may_expand
 _start_epoch = isr.start_epoch
 _find = Replicas.find
 _role_changed = Broker.role_changed
+_holders = FetchSessions.holders
 
 
 # --- what a leader counts on ----------------------------------------------------------------
@@ -257,6 +260,40 @@ def finds_whatever_has_the_name(
 )
 def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
     return log.high_watermark
+
+
+# --- what an incremental fetch looks at -----------------------------------------------------
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "every session that holds a partition is told that it has moved (KIP-227)",
+    holder=FetchSessions,
+    name="holders",
+    seeds_max=20,
+)
+def tells_one_session(self: FetchSessions, name: str) -> tuple[SessionPartition, ...]:
+    return _holders(self, name)[:1]
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower that rests no more is judged by its own clock",
+    holder=LagWatch,
+    name="add",
+)
+def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
+    return
+
+
+@plant_in(
+    PARTITION_PLANTS,
+    "a follower that rested was caught up at the last fetch of its session",
+    holder=isr,
+    name="leave_session",
+)
+def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
+    follower.clock = None
 
 
 # --- epochs of records ------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from broker.replica_session import ReplicaSession
 from broker.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    FetchContext,
     FetchSessions,
     Incremental,
     PartitionKey,
@@ -88,7 +89,17 @@ def data(
 def started(cache: FetchSessions, *indexes: int) -> int:
     context = cache.open(request(*indexes), 0)
     assert isinstance(context, Started)
-    return context.answer([(key(i), data(i)) for i in indexes]).session_id
+    return answer(context, *(data(i) for i in indexes)).session_id
+
+
+def answer(context: FetchContext, *results: FetchedPartition) -> FetchResponse:
+    items = {item.key.partition: item for item in context.session.partitions.values()}
+    return context.answer([(items[each.partition_index], each) for each in results])
+
+
+def asked_offsets(context: FetchContext) -> dict[int, int]:
+    items = context.session.partitions.values()
+    return {item.asked.partition: item.asked.fetch_offset for item in items}
 
 
 def incremental(cache: FetchSessions, session_id: int, epoch: int, **fields: object) -> Incremental:
@@ -102,7 +113,7 @@ def test_a_first_request_starts_a_session_and_is_answered_in_full() -> None:
     context = cache.open(request(0, 1), 0)
 
     assert isinstance(context, Started)
-    response = context.answer([(key(0), data(0)), (key(1), data(1))])
+    response = answer(context, data(0), data(1))
     assert response.session_id > 0
     assert [item.partition_index for item in response.responses[0].partitions] == [0, 1]
 
@@ -112,7 +123,7 @@ def test_a_fetcher_without_a_session_gets_none() -> None:
     context = cache.open(request(0, session=(0, FINAL_EPOCH)), 0)
 
     assert isinstance(context, Sessionless)
-    assert context.answer([(key(0), data(0))]).session_id == 0
+    assert answer(context, data(0)).session_id == 0
     assert len(cache) == 0
 
 
@@ -121,7 +132,7 @@ def test_an_unchanged_partition_is_left_out_of_the_answer() -> None:
     session_id = started(cache, 0, 1)
 
     context = incremental(cache, session_id, 1)
-    response = context.answer([(key(0), data(0)), (key(1), data(1, records=b"x"))])
+    response = answer(context, data(0), data(1, records=b"x"))
 
     assert [item.partition_index for item in response.responses[0].partitions] == [1]
 
@@ -139,7 +150,7 @@ def test_an_unchanged_partition_is_left_out_of_the_answer() -> None:
 def test_what_is_new_is_sent(changed: FetchedPartition) -> None:
     cache = sessions()
     session_id = started(cache, 0)
-    assert incremental(cache, session_id, 1).answer([(key(0), changed)]).responses
+    assert answer(incremental(cache, session_id, 1), changed).responses
 
 
 def test_the_end_of_an_error_is_news() -> None:
@@ -152,10 +163,10 @@ def test_the_end_of_an_error_is_news() -> None:
         log_start_offset=0,
         records=b"",
     )
-    incremental(cache, session_id, 1).answer([(key(0), failed)])
+    answer(incremental(cache, session_id, 1), failed)
 
-    assert incremental(cache, session_id, 2).answer([(key(0), data(0))]).responses
-    assert not incremental(cache, session_id, 3).answer([(key(0), data(0))]).responses
+    assert answer(incremental(cache, session_id, 2), data(0)).responses
+    assert not answer(incremental(cache, session_id, 3), data(0)).responses
 
 
 def test_what_came_with_an_order_to_cut_the_log_is_told_again() -> None:
@@ -163,12 +174,12 @@ def test_what_came_with_an_order_to_cut_the_log_is_told_again() -> None:
     cache = sessions()
     session_id = started(cache, 0)
     cut = data(0, high_watermark=2, diverging_epoch=EpochEndOffset(epoch=0, end_offset=2))
-    incremental(cache, session_id, 1).answer([(key(0), cut)])
+    answer(incremental(cache, session_id, 1), cut)
 
     known = data(0, high_watermark=2)
-    again = incremental(cache, session_id, 2).answer([(key(0), known)])
+    again = answer(incremental(cache, session_id, 2), known)
     assert again.responses[0].partitions[0].high_watermark == 2
-    assert not incremental(cache, session_id, 3).answer([(key(0), known)]).responses
+    assert not answer(incremental(cache, session_id, 3), known).responses
 
 
 def test_what_was_told_in_an_earlier_leader_epoch_is_told_again() -> None:
@@ -182,18 +193,18 @@ def test_what_was_told_in_an_earlier_leader_epoch_is_told_again() -> None:
     context = cache.open(replace(request(session=(session_id, 1)), topics=(topic,)), 0)
 
     assert isinstance(context, Incremental)
-    assert context.answer([(key(0), data(0))]).responses
+    assert answer(context, data(0)).responses
 
 
 def test_partitions_with_records_go_to_the_end_of_the_line() -> None:
     cache = sessions()
     session_id = started(cache, 0, 1, 2)
     context = incremental(cache, session_id, 1)
-    context.answer([(key(0), data(0, records=b"x")), (key(1), data(1)), (key(2), data(2))])
+    answer(context, data(0, records=b"x"), data(1), data(2))
 
     again = incremental(cache, session_id, 2)
 
-    assert [asked.partition for _, asked in again.partitions()] == [1, 2, 0]
+    assert [item.asked.partition for item in again.session.line()] == [1, 2, 0]
 
 
 def test_partitions_are_added_changed_and_forgotten() -> None:
@@ -204,7 +215,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     context = cache.open(asked, 0)
 
     assert isinstance(context, Incremental)
-    offsets = {item.partition: item.fetch_offset for _, item in context.partitions()}
+    offsets = asked_offsets(context)
     assert offsets == {1: 9, 2: 9}
 
 
@@ -281,14 +292,14 @@ def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
     """Whatever is lost: the session either knows exactly what is wanted, or is refused."""
     leader, follower = sessions(), ReplicaSession()
     for wanted, fate in plan:
-        asked = follower.ask(
-            {
-                key(index): FetchPartition(
-                    partition=index, fetch_offset=offset, partition_max_bytes=1
-                )
-                for index, offset in wanted.items()
-            }
-        )
+        for index in {each.partition for each in follower.wanted} - wanted.keys():
+            follower.drop(key(index))
+        for index, offset in wanted.items():
+            follower.want(
+                key(index),
+                FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1),
+            )
+        asked = follower.ask()
         if fate == "lost":
             follower.failed()
             continue
@@ -309,9 +320,8 @@ def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
             assert asked.session_epoch != INITIAL_EPOCH
             response = FetchResponse(error_code=context.error, responses=())
         else:
-            understood = {item.partition: item.fetch_offset for _, item in context.partitions()}
-            assert understood == wanted
-            response = context.answer([(key(i), data(i)) for i in wanted])
+            assert asked_offsets(context) == wanted
+            response = answer(context, *(data(i) for i in wanted))
         if fate == "unanswered":
             follower.failed()
         else:

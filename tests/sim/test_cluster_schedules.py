@@ -6,7 +6,7 @@ from jepsen_like.museum.collection import ITEMS
 from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.sim.schedules.data_plane import SCHEDULES
 from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.violation import Stuck, Violation
 
 SHOWN = {exhibit.schedule: exhibit.plants for item in ITEMS.values() for exhibit in item.exhibits}
 FINDS = [(name, plants) for name, entry in SCHEDULES.items() for plants in entry.finds]
@@ -31,6 +31,19 @@ def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
 def test_what_the_museum_does_not_show_is_found(name: str, rule: str) -> None:
     for plant in SCHEDULES[name].finds:
         with planted(plant), pytest.raises(Violation, match=rule):
+            SCHEDULES[name].run(simulated())
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [
+        ("follower_that_pauses_after_a_rest", "L-ISR"),
+        ("follower_that_stops_after_a_rest", "L-WR"),
+    ],
+)
+def test_a_follower_that_rested_is_not_judged_rightly_under_the_bug(name: str, bound: str) -> None:
+    for plant in SCHEDULES[name].finds:
+        with planted(plant), pytest.raises(Stuck, match=bound):
             SCHEDULES[name].run(simulated())
 
 

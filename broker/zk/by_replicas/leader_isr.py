@@ -43,6 +43,8 @@ __all__ = ["CommitThread", "IsrNode"]
 class CommitThread:
     """`leaving` are the replicas of a partition that were told to close."""
 
+    looks_at_each_fetch = True
+
     def __init__(
         self, keep_in_sync_ms: int, leaving: Callable[[TopicPartition], Collection[int]]
     ) -> None:

@@ -6,6 +6,7 @@ In every schedule `a` leads at first. The numbers are those of the museum.
 Source: KIP-497, KIP-841, KIP-903, KIP-966 and the issues named.
 """
 
+from jepsen_like.sim.schedules.lagging import LAG_SCHEDULES
 from jepsen_like.sim.schedules.leaders import LEADER_SCHEDULES
 from jepsen_like.sim.schedules.moves import MOVE_SCHEDULES
 from jepsen_like.sim.schedules.production import Production
@@ -22,6 +23,7 @@ __all__ = ["SCHEDULES"]
 SCHEDULES: Schedules = {
     **TRUNCATION_SCHEDULES,
     **LEADER_SCHEDULES,
+    **LAG_SCHEDULES,
     **TOPIC_SCHEDULES,
     **MOVE_SCHEDULES,
 }
