@@ -80,6 +80,7 @@ class Disk:
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = _nobody
         self._failures: list[Event] = []  # of the effects performed since the last look
+        self._has_written = False  # something that no sync that has begun covers
         self._life = 0  # completions of an earlier process are dropped
         self.held_reads: dict[str, list[Event]] = {}  # by log: a script says when they are answered
         self._read_done_us = 0
@@ -211,6 +212,7 @@ class Disk:
             )
         else:
             stored.write(effect)
+            self._has_written = True
 
     def take_failures(self) -> list[Event]:
         """The writes that failed at once: nothing that rests on them has left yet."""
@@ -222,11 +224,13 @@ class Disk:
     def begin_syncs(self) -> list[Event]:
         """Sync what a turn has written; returns what the inline syncs have led to."""
         ended: list[Event] = []
-        self._begin_syncs(ended.append)
+        if self._has_written:
+            self._begin_syncs(ended.append)
         return ended
 
     def _begin_syncs(self, tell: Callable[[Event], None]) -> None:
         wanting = [each for each in self.logs.items() if each[1].wanted is not None]
+        self._has_written = bool(wanting)
         for name, stored in wanting:
             if not stored.syncing and not stored.failed:
                 self._begin_sync(name, stored, tell)

@@ -23,7 +23,7 @@ from jepsen_like.sim.node_clock import Clock
 from jepsen_like.sim.node_disk import NodeDisk
 from jepsen_like.sim.pace import TURNS_US, Pace
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent, VirtualTime
+from jepsen_like.sim.virtual_time import EventsSpent, VirtualTime, below
 from quorum.core.effects import (
     Core,
     Effect,
@@ -438,7 +438,7 @@ class Host:
         if deadline_ms is None:
             return
         now_us = self._world.now_us
-        late_us = self._random.randrange(_TICK_LATE_US)
+        late_us = below(self._random, _TICK_LATE_US)
         due_us = max(now_us, self.clock.world_us(deadline_ms)) + late_us
         if self._tick_at_us is not None and self._tick_at_us <= due_us:
             return

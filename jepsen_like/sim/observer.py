@@ -17,6 +17,7 @@ from quorum.core.types import ElectionState
 __all__ = ["MOMENTS", "Observer", "Observers", "ReplicaOf", "tolerated"]
 
 MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
+_OF_TWO = ("received", "performing", "saved", "settled")  # arguments: most calls are of these
 
 
 ReplicaOf = Callable[[Host], RunningReplica]
@@ -50,12 +51,20 @@ class Observer:
         """The core has had a turn, and everything that it asked for is under way."""
 
 
-class Observers(Observer):
-    """Several as one. Who does not look at a moment costs nothing then."""
+class Observers:
+    """Several as one `Watch`. A moment at which nobody looks costs a call that does nothing."""
+
+    started: Callable[[Host], None]
+    received: Callable[[Host, Event], None]
+    performing: Callable[[Host, Effect], None]
+    replying: Callable[[Host, int, object, object], None]
+    counted: Callable[[Host], None]
+    saved: Callable[[Host, ElectionState], None]
+    settled: Callable[[Host, list[Effect]], None]
 
     def __init__(self) -> None:
         self._all: list[Observer] = []
-        self._looks: dict[str, tuple[Callable[..., None], ...]] = dict.fromkeys(MOMENTS, ())
+        self._list()
 
     def add(self, observer: Observer) -> None:
         self._all.append(observer)
@@ -68,37 +77,30 @@ class Observers(Observer):
 
     def _list(self) -> None:
         for moment in MOMENTS:
-            self._looks[moment] = tuple(
-                getattr(each, moment) for each in self._all if _looks_at(each, moment)
-            )
+            looks = [getattr(each, moment) for each in self._all if _looks_at(each, moment)]
+            setattr(self, moment, _as_one(moment, looks))
 
-    def started(self, host: Host) -> None:
-        for look in self._looks["started"]:
-            look(host)
 
-    def received(self, host: Host, event: Event) -> None:
-        for look in self._looks["received"]:
-            look(host, event)
+def _as_one(moment: str, looks: list[Callable[..., None]]) -> Callable[..., None]:
+    """Call one after the other."""
+    if not looks:
+        return _nobody_looks
+    if len(looks) == 1:
+        return looks[0]
 
-    def performing(self, host: Host, effect: Effect) -> None:
-        for look in self._looks["performing"]:
-            look(host, effect)
+    def each_at(host: Host, seen: object) -> None:
+        for look in looks:
+            look(host, seen)
 
-    def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        for look in self._looks["replying"]:
-            look(host, token, request, response)
+    def each(*seen: object) -> None:
+        for look in looks:
+            look(*seen)
 
-    def counted(self, host: Host) -> None:
-        for look in self._looks["counted"]:
-            look(host)
+    return each_at if moment in _OF_TWO else each
 
-    def saved(self, host: Host, election: ElectionState) -> None:
-        for look in self._looks["saved"]:
-            look(host, election)
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        for look in self._looks["settled"]:
-            look(host, effects)
+def _nobody_looks(*_seen: Any) -> None:
+    pass
 
 
 def tolerated(observer: Observer, tolerance: Tolerance) -> Observer:

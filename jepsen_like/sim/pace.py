@@ -6,12 +6,14 @@ one turn. Drawn from a stream of its own, so that other draws keep their order.
 
 from random import Random
 
+from jepsen_like.sim.virtual_time import below
 from quorum.core.turn import CONTROL_MAX
 
 __all__ = ["AT_ONCE", "TURNS_US", "Pace"]
 
 AT_ONCE = (0,)  # as scripts want it: one event a turn
 TURNS_US = (0, 0, 100, 1_000)  # of which a node draws one
+_CONTROL_MAX = (1, 4, CONTROL_MAX)
 
 
 class Pace:
@@ -24,8 +26,8 @@ class Pace:
         self._turn_us = random.choice(turns_us)
 
     def wait_us(self) -> int:
-        return self._random.randrange(self._turn_us) if self._turn_us else 0
+        return below(self._random, self._turn_us) if self._turn_us else 0
 
     def control_max(self) -> int:
         """Events of the control plane in the next turn."""
-        return self._random.choice((1, 4, CONTROL_MAX)) if self._turn_us else 1
+        return _CONTROL_MAX[below(self._random, 3)] if self._turn_us else 1

@@ -54,10 +54,11 @@ class RunningReplica:
     @property
     def state(self) -> tuple[int, ...]:
         """What a digest takes in; -1: unknown."""
-        leader, high_watermark = self.leader, self.high_watermark
+        raft = self.raft
+        leader, high_watermark = raft.leader, raft.high_watermark
         return (
             leader.epoch,
             -1 if leader.leader_id is None else leader.leader_id,
             -1 if high_watermark is None else high_watermark,
-            self.end_offset,
+            raft.end_offset,
         )

@@ -9,10 +9,19 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
 
-__all__ = ["Action", "EventsSpent", "Streams", "VirtualTime"]
+__all__ = ["Action", "EventsSpent", "Streams", "VirtualTime", "below"]
 
 Action = Callable[[], None]
 Streams = Callable[[str], Random]
+
+
+def below(random: Random, bound: int) -> int:
+    """As `random.randrange(bound)`, the same draws included, at less than half of its cost."""
+    bits = bound.bit_length()
+    drawn = random.getrandbits(bits)
+    while drawn >= bound:
+        drawn = random.getrandbits(bits)
+    return drawn
 
 
 class EventsSpent(Exception):

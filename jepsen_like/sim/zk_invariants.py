@@ -34,6 +34,10 @@ from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
 __all__ = ["ZkInvariants"]
 
 
+# Of a replica: the epoch that it leads (-1 for none), its high watermark and its end.
+_Shown = tuple[int, int, int]
+
+
 @dataclass(slots=True)
 class _Watched:
     """A partition, since its topic was created."""
@@ -41,6 +45,7 @@ class _Watched:
     state: PartitionState | None = None
     leaders: dict[int, int] = field(default_factory=dict)  # by epoch: who led
     exposed: int = 0  # up to where
+    shown: dict[int, _Shown | None] = field(default_factory=dict)  # by node, when looked at last
 
 
 class ZkInvariants(Observer):
@@ -52,18 +57,39 @@ class ZkInvariants(Observer):
         self._topics: dict[str, int] = {}  # by name: which creation of it
         self._watched: dict[TopicPartition, _Watched] = {}
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        self.look()
+    def started(self, host: Host) -> None:
+        for watched in self._watched.values():
+            watched.shown.pop(host.node_id, None)
 
-    def look(self) -> None:
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        """Nobody but this host has changed, unless something was committed in ZooKeeper."""
         if not self._design.has_leader_epochs:
             return
-        applied = self._cluster.ensemble.applied
-        if applied != self._applied:
-            self._applied = applied
-            self._look_at_nodes()
+        node = self._cluster.node(host.node_id)
+        has_news = self._has_news()
+        for of, watched in self._watched.items():
+            replica = None if node is None else node.replica(of)
+            shows = None if replica is None else _shown(replica)
+            if has_news or watched.shown.get(host.node_id) != shows:
+                watched.shown[host.node_id] = shows
+                self._look_at_replicas(of, watched)
+
+    def look(self) -> None:
+        """At everything."""
+        if not self._design.has_leader_epochs:
+            return
+        self._has_news()
         for of, watched in self._watched.items():
             self._look_at_replicas(of, watched)
+
+    def _has_news(self) -> bool:
+        """Was anything committed since the last look? Then all that is there has been looked at."""
+        applied = self._cluster.ensemble.applied
+        if applied == self._applied:
+            return False
+        self._applied = applied
+        self._look_at_nodes()
+        return True
 
     # --- what is in ZooKeeper ---------------------------------------------------------------
 
@@ -144,3 +170,9 @@ class ZkInvariants(Observer):
                     f"{of}: {node_id} is in sync and ends at {replica.log.end_offset}, "
                     f"{watched.exposed} was exposed",
                 )
+
+
+def _shown(replica: Partition) -> _Shown:
+    log, role = replica.log, replica.role
+    epoch = role.leader_epoch if isinstance(role, LeaderOf) else -1
+    return (epoch, -1, -1) if log is None else (epoch, log.high_watermark, log.end_offset)

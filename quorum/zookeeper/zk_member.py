@@ -44,6 +44,7 @@ class ZkMember:
         self.session = session
         self.applications = dict(applications)
         self._effects: list[Effect] = []
+        self._due_ms: int | None = None  # the first deadline of them, after a settlement
         self._has_stopped = False
 
     # --- Core ---------------------------------------------------------------------------------
@@ -67,16 +68,23 @@ class ZkMember:
     def settle(self, now_ms: int) -> None:
         if self._has_stopped:
             return
+        first_ms, has_ticked = None, False
         for application in self.applications.values():
             due_ms = application.deadline_ms()
             if due_ms is not None and due_ms <= now_ms:
                 application.tick(now_ms)
+                has_ticked = True
+            elif due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
+        self._due_ms = self._first_deadline_ms() if has_ticked else first_ms
         self._collect()
 
     def deadline_ms(self) -> int | None:
-        if self._has_stopped:
-            return None
-        return earliest(*(core.deadline_ms() for core in self.applications.values()))
+        """By the last settlement: events move deadlines, and a turn ends with one."""
+        return None if self._has_stopped else self._due_ms
+
+    def _first_deadline_ms(self) -> int | None:
+        return earliest(*[core.deadline_ms() for core in self.applications.values()])
 
     def take_effects(self) -> list[Effect]:
         self._collect()
@@ -103,4 +111,5 @@ class ZkMember:
     def _collect(self) -> None:
         for application in self.applications.values():
             self._effects += application.take_effects()
-        self._has_stopped |= any(isinstance(effect, Stop) for effect in self._effects)
+        for effect in self._effects:
+            self._has_stopped |= isinstance(effect, Stop)

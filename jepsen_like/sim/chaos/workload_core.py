@@ -110,7 +110,7 @@ class Workers:
                 self._find_work(slot)
 
     def deadline_ms(self) -> int | None:
-        if self.is_idle and not self.works:
+        if not self.works and self.is_idle:
             return None
         return min((slot.due_ms for slot in self._slots if not slot.is_asking), default=None)
 

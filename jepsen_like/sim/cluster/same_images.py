@@ -3,14 +3,15 @@
 from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 
 from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionTable
-from controller.metadata.topics import TopicImage
 
 __all__ = ["say_the_same"]
 
+Rows = npt.NDArray[np.intp]
 _COLUMNS = ("leader", "leader_epoch", "partition_epoch", "isr", "recovering", "replicas")
 
 
@@ -22,34 +23,38 @@ def say_the_same(one: MetadataImage, other: MetadataImage) -> bool:
 def _are_alike(one: MetadataImage, other: MetadataImage) -> bool:
     """A node that has loaded a snapshot keeps its partitions in other rows."""
     topics, others = one.topics.by_name, other.topics.by_name
-    return (
-        one._replace(at=other.at, topics=other.topics, partitions=other.partitions) == other
-        and topics.keys() == others.keys()
-        and len(one.partitions.chunks) == len(other.partitions.chunks) <= 1
-        and all(
-            _same_topic(topic, one.partitions, others[name], other.partitions)
-            for name, topic in topics.items()
-        )
+    if (
+        one._replace(at=other.at, topics=other.topics, partitions=other.partitions) != other
+        or topics.keys() != others.keys()
+        or not len(one.partitions.chunks) == len(other.partitions.chunks) <= 1
+    ):
+        return False
+    pairs = [(topic, others[name]) for name, topic in topics.items()]
+    if any(its.id != another.id or len(its.rows) != len(another.rows) for its, another in pairs):
+        return False
+    return not pairs or _same_rows(
+        one.partitions,
+        np.concatenate([its.rows for its, _ in pairs]),
+        other.partitions,
+        np.concatenate([another.rows for _, another in pairs]),
     )
 
 
-def _same_topic(
-    one: TopicImage, its: PartitionTable, other: TopicImage, others: PartitionTable
-) -> bool:
-    chunk, against = its.chunks[0], others.chunks[0]
-    if one.id != other.id or len(one.rows) != len(other.rows):
-        return False
+def _same_rows(one: PartitionTable, its: Rows, other: PartitionTable, others: Rows) -> bool:
+    """`its` and `others`: the rows of the same partitions, in the same order."""
+    chunk, against = one.chunks[0], other.chunks[0]
     if chunk.side or against.side:
-        rows = zip(one.rows.tolist(), other.rows.tolist(), strict=True)
+        rows = zip(its.tolist(), others.tolist(), strict=True)
         if any(chunk.side.get(row) != against.side.get(others_row) for row, others_row in rows):
             return False
-    directories = np.asarray([_number(its, each) for each in others.directories], np.uint16)
-    return np.array_equal(
-        chunk.directories[:, one.rows], directories[against.directories[:, other.rows]]
-    ) and all(
-        np.array_equal(
-            getattr(chunk, column)[..., one.rows], getattr(against, column)[..., other.rows]
-        )
+    directories = against.directories
+    if one.directories != other.directories:
+        numbers = [_number(one, each) for each in other.directories]
+        directories = np.asarray(numbers, np.uint16)[directories]
+    if not np.array_equal(chunk.directories[:, its], directories[:, others]):
+        return False
+    return all(
+        np.array_equal(getattr(chunk, column)[..., its], getattr(against, column)[..., others])
         for column in _COLUMNS
     )
 

@@ -20,8 +20,8 @@ class StaleBrokers(Observer):
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Is a later epoch registered than the one that the broker knows as its own?"""
-        broker = self._cluster.broker(host.node_id)
         own = self._cluster.metadata.image.brokers.get(host.node_id)
+        broker = None if own is None else self._cluster.broker(host.node_id)
         if broker is None or own is None:
             return
         if not 0 <= broker.broker_epoch < own.epoch:
