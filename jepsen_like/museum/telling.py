@@ -7,8 +7,9 @@ from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Op
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.planted_node import ALL_PLANTS
-from jepsen_like.museum.playing import ALL_SCHEDULES, Played
+from jepsen_like.museum.playing import Played
 from jepsen_like.museum.showing import Shown
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
 __all__ = ["described", "summary", "told", "told_exhibit", "told_play"]
 

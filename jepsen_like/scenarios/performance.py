@@ -9,14 +9,25 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from jepsen_like.scenarios import cluster_forms, quorum_forms
-from jepsen_like.scenarios.directed_cluster import ClusterSettings, DirectedCluster
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum, QuorumSettings
+from jepsen_like.scenarios import (
+    cluster_conditions,
+    cluster_forms,
+    quorum_conditions,
+    quorum_forms,
+)
+from jepsen_like.scenarios.cluster_story import ClusterStory
+from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.machines import POLL_US
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.quorum_story import QuorumStory
 from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
 from jepsen_like.scenarios.stage_forms import Directed
-from jepsen_like.scenarios.starts import STARTS
+from jepsen_like.scenarios.starts import STARTS, QuorumSettings
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
 
@@ -101,16 +112,17 @@ class _Performance:
             self._judge(self._stage, text)
         else:
             forms, _ = _forms_of(self._stage)
-            form, arguments = forms.find(text)
+            form, arguments = forms.find(text, self._stage.names)
             _check_nodes(self._stage, arguments)
             form.act(self._stage, **arguments)
 
-    def _started(self, settings: QuorumSettings | ClusterSettings) -> Directed:
+    def _started(self, settings: QuorumSettings | ClusterOptions) -> Directed:
+        production = Production(is_judged=self._is_judged)
         match settings:
             case QuorumSettings():
-                return DirectedQuorum(self._story, settings, is_judged=self._is_judged)
-            case ClusterSettings():
-                return DirectedCluster(self._story, settings, is_judged=self._is_judged)
+                return _quorum(production, settings, self._story)
+            case ClusterOptions():
+                return _cluster(production, settings, self._story)
 
     def _judge(self, stage: Directed, text: str) -> None:
         is_awaited = text.startswith("deliver")
@@ -125,13 +137,34 @@ class _Performance:
 def _forms_of(stage: Directed) -> tuple[Forms, Forms]:
     """The commands and the conditions of what has been started."""
     if isinstance(stage, DirectedCluster):
-        return cluster_forms.FORMS, cluster_forms.CONDITIONS
-    return quorum_forms.FORMS, quorum_forms.CONDITIONS
+        return cluster_forms.FORMS, cluster_conditions.CONDITIONS
+    return quorum_forms.FORMS, quorum_conditions.CONDITIONS
+
+
+def _quorum(production: Production, settings: QuorumSettings, story: Story) -> DirectedQuorum:
+    streams = SteadyStreams()
+    if not settings.are_timers_equal:
+        streams.order_timers(range(1, settings.voters + settings.observers + 1))
+    return DirectedQuorum(
+        production, settings.options(), streams=streams, tracer=QuorumStory(story)
+    )
+
+
+def _cluster(production: Production, options: ClusterOptions, story: Story) -> DirectedCluster:
+    streams = SteadyStreams()
+    streams.order_timers([*options.controllers, *options.brokers])
+    return DirectedCluster(
+        production,
+        options,
+        streams=streams,
+        tracer=ClusterStory(story, PARTITION),
+        poll_us=POLL_US,
+    )
 
 
 def _condition(stage: Directed, text: str) -> Callable[[], bool]:
     _, conditions = _forms_of(stage)
-    form, arguments = conditions.find(text)
+    form, arguments = conditions.find(text, stage.names)
     _check_nodes(stage, arguments)
     return lambda: bool(form.act(stage, **arguments))
 

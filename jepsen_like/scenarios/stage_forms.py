@@ -1,14 +1,14 @@
 """Commands and conditions that a quorum and a cluster share: time, processes, links, messages."""
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.machines import Machines
+from jepsen_like.scenarios.forms import Forms, Misused, Names
+from jepsen_like.scenarios.machines import fetches_of
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.network import Message
-from wire.api_table import APIS, api_of
 
-__all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "check_up"]
+__all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines", "check_up"]
 
 # What stands around a condition or a command, whatever is played.
 AROUND = {
@@ -21,20 +21,68 @@ FORMS = Forms()
 CONDITIONS = Forms()
 
 
+class Machines(Protocol):
+    """Nodes, links and messages, simulated or of processes. What is not there raises Misused."""
+
+    @property
+    def nodes(self) -> list[int]: ...
+    @property
+    def up(self) -> list[int]: ...
+    @property
+    def held(self) -> int:
+        """How many messages are kept."""
+
+    def run(self, ms: int) -> None: ...
+    def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
+    def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
+    def restart(self, node: int) -> None: ...
+    def forget(self, node: int) -> None:
+        """Its process has ended: what it says next is news."""
+
+    def pause(self, node: int) -> None: ...
+    def resume(self, node: int) -> None: ...
+    def sync_in(self, node: int, ms: int) -> None: ...
+    def cut(self, side: Iterable[int], others: Iterable[int]) -> None: ...
+    def heal(self) -> None: ...
+    def hold_api(
+        self,
+        api: str,
+        sources: Sequence[int],
+        targets: Sequence[int],
+        *,
+        is_request: bool,
+        name: str = ...,
+        times: int | None = ...,
+    ) -> None: ...
+    def hold_fetches(self, follower: int, leader: int) -> None: ...
+    def has_held(self, name: str) -> bool: ...
+    def has_held_for(self, name: str, nodes: Iterable[int]) -> bool: ...
+    def release(self, name: str | None = ...) -> None: ...
+    def lose(self, name: str | None = ...) -> None: ...
+
+
 class Directed(Protocol):
     """What a scenario acts on."""
 
     @property
     def story(self) -> Story: ...
     @property
+    def names(self) -> Names: ...
+    @property
     def machines(self) -> Machines: ...
-    def forget(self, node: int) -> None:
-        """Its process has ended: what it says next is news."""
+    @property
+    def streams(self) -> SteadyStreams | None: ...
+    def until(
+        self, condition: Callable[[], bool], what: str, *, bound: str = ..., within_ms: int = ...
+    ) -> None:
+        """Raises Stuck under the name of `bound`."""
 
     def stop(self, node: int) -> None:
         """Tell the process to end in good order."""
 
     def wipe(self, node: int) -> None: ...
+    def finish(self) -> None:
+        """Heal everything and start everybody: what was promised must be there, and go on."""
 
 
 def check_up(stage: Directed, node: int) -> None:
@@ -59,12 +107,18 @@ def run(stage: Directed, ms: int) -> None:
 def timers(stage: Directed, nodes: list[int]) -> None:
     if sorted(nodes) != sorted(stage.machines.nodes):
         raise Misused(f"name each node once: {', '.join(map(str, stage.machines.nodes))}")
-    stage.machines.order_timers(nodes)
+    _streams(stage).order_timers(nodes)
 
 
 @FORMS.form("timers equal", "time-outs have no random part")
 def timers_equal(stage: Directed) -> None:
-    stage.machines.level_timers()
+    _streams(stage).shares.clear()
+
+
+def _streams(stage: Directed) -> SteadyStreams:
+    if stage.streams is None:
+        raise Misused("the random parts of time-outs are drawn here")
+    return stage.streams
 
 
 # --- processes and disks --------------------------------------------------------------------
@@ -73,15 +127,15 @@ def timers_equal(stage: Directed) -> None:
 @FORMS.form("crash NODE", "the process dies; what it has written stays")
 def crash(stage: Directed, node: int) -> None:
     check_up(stage, node)
-    stage.machines.crash(node, power_loss=False)
-    stage.forget(node)
+    stage.machines.crash(node)
+    stage.machines.forget(node)
 
 
 @FORMS.form("crash NODE losing unsynced", "the machine loses power, and the disk what is unsynced")
 def crash_losing_unsynced(stage: Directed, node: int) -> None:
     check_up(stage, node)
     stage.machines.crash(node, power_loss=True)
-    stage.forget(node)
+    stage.machines.forget(node)
 
 
 @FORMS.form("restart NODE", "start a process on what the disk holds")
@@ -95,7 +149,7 @@ def stop(stage: Directed, node: int) -> None:
     check_up(stage, node)
     stage.stop(node)
     stage.machines.reach(lambda: node not in stage.machines.up, _STOPPING_MS)
-    stage.forget(node)
+    stage.machines.forget(node)
 
 
 @FORMS.form("wipe NODE", "empty the disk of a node that is down")
@@ -140,32 +194,54 @@ def heal(stage: Directed) -> None:
 
 
 @FORMS.form("hold API from SOURCES to TARGETS", "keep requests on their way, until `release`")
-def hold(stage: Directed, api: str, sources: list[int], targets: list[int]) -> None:
-    _hold(stage, api, sources, targets, is_request=True)
+@FORMS.form("hold API from SOURCES to TARGETS as NAME", "until `release NAME`")
+def hold(stage: Directed, api: str, sources: list[int], targets: list[int], name: str = "") -> None:
+    stage.machines.hold_api(api, sources, targets, is_request=True, name=name)
 
 
 @FORMS.form("hold API answers from SOURCES to TARGETS", "keep answers on their way")
-def hold_answers(stage: Directed, api: str, sources: list[int], targets: list[int]) -> None:
-    _hold(stage, api, sources, targets, is_request=False)
-
-
-def _hold(
-    stage: Directed, api: str, sources: list[int], targets: list[int], *, is_request: bool
+@FORMS.form("hold API answers from SOURCES to TARGETS as NAME", "until `release NAME`")
+def hold_answers(
+    stage: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
-    known = sorted(each.name for each in APIS)
-    if api not in known:
-        raise Misused(f"there is no request `{api}`; fetch, vote, alter_partition, … are some")
+    stage.machines.hold_api(api, sources, targets, is_request=False, name=name)
 
-    def matches(message: Message) -> bool:
-        return (
-            message.source in sources
-            and message.target in targets
-            and message.is_request == is_request
-            and type(message.body).__module__.startswith("wire.messages.")
-            and api_of(type(message.body)).name == api
-        )
 
-    stage.machines.hold(matches)
+@FORMS.form("hold one API from SOURCES to TARGETS as NAME", "keep the next request on its way")
+def hold_one(stage: Directed, api: str, sources: list[int], targets: list[int], name: str) -> None:
+    stage.machines.hold_api(api, sources, targets, is_request=True, name=name, times=1)
+
+
+@FORMS.form("hold one API answer from SOURCES to TARGETS as NAME", "keep the next answer")
+def hold_one_answer(
+    stage: Directed, api: str, sources: list[int], targets: list[int], name: str
+) -> None:
+    stage.machines.hold_api(api, sources, targets, is_request=False, name=name, times=1)
+
+
+@FORMS.form("hold fetches of NODE from OTHER", "requests and answers: it gets nothing of that log")
+def hold_fetches(stage: Directed, node: int, other: int) -> None:
+    stage.machines.hold_fetches(node, other)
+
+
+@FORMS.form("release fetches of NODE from OTHER", "what was held arrives now")
+def release_fetches(stage: Directed, node: int, other: int) -> None:
+    stage.machines.release(fetches_of(node, other))
+
+
+@FORMS.form("lose fetches of NODE from OTHER", "what was held never arrives")
+def lose_fetches(stage: Directed, node: int, other: int) -> None:
+    stage.machines.lose(fetches_of(node, other))
+
+
+@FORMS.form("release NAME", "what is held under this name arrives now, and no more is held")
+def release_named(stage: Directed, name: str) -> None:
+    stage.machines.release(name)
+
+
+@FORMS.form("lose NAME", "what is held under this name never arrives, and no more is held")
+def lose_named(stage: Directed, name: str) -> None:
+    stage.machines.lose(name)
 
 
 @FORMS.form("release", "what was held arrives now, and nothing is held any more")
@@ -185,9 +261,37 @@ def _held(stage: Directed) -> str:
     return "1 held message is" if count == 1 else f"{count} held messages are"
 
 
+# --- names, and the end ---------------------------------------------------------------------
+
+
+@FORMS.form("NAMES = the others", "the nodes that have no name yet")
+def the_others(stage: Directed, names: list[str]) -> None:
+    stage.names.name(names, stage.names.unnamed)
+
+
+@FORMS.form("NAMES = NODES", "the nodes in this order")
+def named(stage: Directed, names: list[str], nodes: list[int]) -> None:
+    stage.names.name(names, nodes)
+
+
+@FORMS.form("finish", "heal and start everything: it must come to rest with all that was promised")
+def finish(stage: Directed) -> None:
+    stage.finish()
+
+
 # --- conditions -----------------------------------------------------------------------------
 
 
 @CONDITIONS.form("NODE is down", "the process of the node has ended")
 def is_down(stage: Directed, node: int) -> bool:
     return node not in stage.machines.up
+
+
+@CONDITIONS.form("NAME has a message", "something is held under this name")
+def has_held(stage: Directed, name: str) -> bool:
+    return stage.machines.has_held(name)
+
+
+@CONDITIONS.form("NAME has messages to NODES", "to each of them, something is held under this name")
+def has_held_for(stage: Directed, name: str, nodes: list[int]) -> bool:
+    return stage.machines.has_held_for(name, nodes)

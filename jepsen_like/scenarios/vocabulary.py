@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator
 
-from jepsen_like.scenarios import cluster_forms, quorum_forms, stage_forms
+from jepsen_like.scenarios import (
+    cluster_conditions,
+    cluster_forms,
+    quorum_conditions,
+    quorum_forms,
+    stage_forms,
+)
 from jepsen_like.scenarios.forms import Forms
 from jepsen_like.scenarios.stage_forms import AROUND
 from jepsen_like.scenarios.starts import STARTS
@@ -19,8 +25,8 @@ def vocabulary() -> Iterator[dict[str, str]]:
     yield from _of("quorum", quorum_forms.FORMS, stage_forms.FORMS)
     yield from _of("cluster", cluster_forms.FORMS, stage_forms.FORMS)
     yield from _of("condition, both", stage_forms.CONDITIONS)
-    yield from _of("condition, quorum", quorum_forms.CONDITIONS, stage_forms.CONDITIONS)
-    yield from _of("condition, cluster", cluster_forms.CONDITIONS, stage_forms.CONDITIONS)
+    yield from _of("condition, quorum", quorum_conditions.CONDITIONS, stage_forms.CONDITIONS)
+    yield from _of("condition, cluster", cluster_conditions.CONDITIONS, stage_forms.CONDITIONS)
 
 
 def _of(what: str, forms: Forms, shared: Forms | None = None) -> Iterator[dict[str, str]]:

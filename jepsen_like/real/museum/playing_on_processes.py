@@ -1,6 +1,6 @@
 """One play of a schedule on real processes, with a bug or without: what the museum shows of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,21 +11,22 @@ from jepsen_like.histories.history import Header, History
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, end_of
 from jepsen_like.museum.telling import told_play
-from jepsen_like.real.museum.cluster_stage import RealClusterStage
-from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
+from jepsen_like.real.museum.process_cluster import ProcessCluster
+from jepsen_like.real.museum.process_quorum import QUORUM_SETTINGS, ProcessQuorum
 from jepsen_like.real.museum.rig import Rig
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.stage_settings import StageSettings, ZkStageSettings
+from jepsen_like.scenarios.cluster_settings import ClusterSettings, ZkSettings
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import Beginning
 from wire.zk.designs import DESIGNS
 
 __all__ = ["ReallyShown", "play_really", "show_really", "told_really"]
 
 if TYPE_CHECKING:
-    from jepsen_like.real.museum.zk_process_stage import RealZkStage
+    from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper
 
 
 class _Processes:
-    """Builds the stage that a schedule asks for, and ends it."""
+    """Begins what a schedule is played on, and ends it."""
 
     def __init__(self, directory: Path, plants: str) -> None:
         self._directory = directory
@@ -33,8 +34,12 @@ class _Processes:
         self._open = ExitStack()
         self.workload = "log"
 
-    def cluster(self, production: Production, **settings: Any) -> RealClusterStage:
-        wanted = StageSettings(**settings)
+    @property
+    def beginnings(self) -> Mapping[str, Beginning]:
+        return {"cluster": self.cluster, "quorum": self.quorum, "zookeeper": self.zookeeper}
+
+    def cluster(self, production: Production, **settings: Any) -> ProcessCluster:
+        wanted = ClusterSettings(**settings)
         rig = Rig(
             self._directory,
             controllers=wanted.controllers,
@@ -49,7 +54,7 @@ class _Processes:
             },
         )
         self._open.enter_context(rig)
-        return RealClusterStage(
+        return ProcessCluster(
             production,
             rig,
             replicas=wanted.replicas,
@@ -57,7 +62,7 @@ class _Processes:
             unclean=wanted.unclean,
         )
 
-    def quorum(self, production: Production, **settings: Any) -> RealQuorumStage:
+    def quorum(self, production: Production, **settings: Any) -> ProcessQuorum:
         """Takes the settings of a simulated quorum that matter to processes."""
         self.workload = "set"
         voters = settings["voters"]
@@ -71,12 +76,12 @@ class _Processes:
             settings=QUORUM_SETTINGS,
         )
         self._open.enter_context(rig)
-        return RealQuorumStage(production, rig, observers=observers)
+        return ProcessQuorum(production, rig, observers=observers)
 
-    def zookeeper(self, production: Production, **settings: Any) -> "RealZkStage":
-        from jepsen_like.real.museum.zk_process_stage import RealZkStage, paced  # needs kazoo
+    def zookeeper(self, production: Production, **settings: Any) -> "ProcessZooKeeper":
+        from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper, paced  # needs kazoo
 
-        wanted = ZkStageSettings(**settings)
+        wanted = ZkSettings(**settings)
         rig = Rig(
             self._directory,
             brokers=wanted.brokers,
@@ -89,7 +94,7 @@ class _Processes:
             },
         )
         self._open.enter_context(rig)
-        stage = RealZkStage(production, rig, design=DESIGNS[wanted.design])
+        stage = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
         return self._open.enter_context(stage)
 
     def end(self) -> None:
@@ -101,12 +106,11 @@ def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
     plants = exhibit.plants if is_red else ""
     processes = _Processes(directory, plants)
     production = Production(
-        stages=processes,
         settings=exhibit.settings if is_red else exhibit.mended,
         is_judged=not exhibit.seen or not is_red,
     )
     try:
-        end, rule, detail = end_of(exhibit.schedule, production)
+        end, rule, detail = end_of(exhibit.schedule, production, processes.beginnings)
         production.end()
     finally:
         processes.end()

@@ -5,8 +5,8 @@ import pytest
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.item import Exhibit
 from jepsen_like.museum.planted_node import ALL_PLANTS
-from jepsen_like.museum.playing import ALL_SCHEDULES
 from jepsen_like.museum.showing import count_seeds, show
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
 EXHIBITS = [
     pytest.param(exhibit, id=f"{item.id}-{exhibit.bug}")

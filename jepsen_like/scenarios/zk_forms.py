@@ -1,0 +1,152 @@
+"""Commands and conditions of a cluster in ZooKeeper mode.
+
+What has no topic named is of the topic that counts, orders.
+"""
+
+from typing import Protocol
+
+from jepsen_like.scenarios import stage_forms
+from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS, WithMetadata
+from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.forms import Forms
+from wire.zk import paths
+from wire.zk.session import Delete, GetData, Operation
+
+__all__ = ["CONDITIONS", "FORMS"]
+
+FORMS = Forms(stage_forms.FORMS, PARTITION_FORMS, around=stage_forms.AROUND)
+CONDITIONS = Forms(PARTITION_CONDITIONS)
+
+
+class Design(WithMetadata, Protocol):
+    """One of the designs, simulated or of processes."""
+
+    @property
+    def controller(self) -> int | None: ...
+    def note(self, what: str) -> None: ...
+    def leads(self, node: int, topic: str = ...) -> bool: ...
+    def told_isrs(self) -> set[tuple[int, ...]]: ...
+    def has_topic(self, topic: str) -> bool: ...
+    def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
+    def delete(self, topic: str) -> None: ...
+    def cut_session(self, node: int) -> None: ...
+    def heal_session(self, node: int) -> None: ...
+
+
+# --- topics ---------------------------------------------------------------------------------
+
+
+@FORMS.form(
+    "create VALUE on NODES", "a topic of one partition; where there is a controller the first leads"
+)
+def create(design: Design, value: str, nodes: list[int]) -> None:
+    design.create(*nodes, topic=value)
+
+
+@FORMS.form("NAMES = the replicas of VALUE on NODES", "create it there, and name its leader first")
+def the_replicas(design: Design, names: list[str], value: str, nodes: list[int]) -> None:
+    design.names.name(names, design.create(*nodes, topic=value))
+
+
+@FORMS.form("delete VALUE", "a client wants this topic deleted, and is not waited for")
+def delete(design: Design, value: str) -> None:
+    design.delete(value)
+
+
+# --- ZooKeeper ------------------------------------------------------------------------------
+
+
+@FORMS.form("cut NODE from ZooKeeper", "it finds no way there any more")
+def cut_session(design: Design, node: int) -> None:
+    design.cut_session(node)
+
+
+@FORMS.form("heal NODE to ZooKeeper", "it finds its way again")
+def heal_session(design: Design, node: int) -> None:
+    design.heal_session(node)
+
+
+@FORMS.form("delete the node of the controller", "an administrator ends its epoch")
+def depose(zookeeper: DirectedZooKeeper) -> None:
+    zookeeper.ask_zookeeper(Delete(path=paths.CONTROLLER))
+
+
+@FORMS.form("pause NODE when it looks who lives", "it has asked what each broker has registered")
+def pause_at(zookeeper: DirectedZooKeeper, node: int) -> None:
+    what = "the controller knows who is gone, and asks for what the others have registered"
+    zookeeper.pause_at(node, _looks_who_lives, what)
+
+
+def _looks_who_lives(operation: Operation) -> bool:
+    return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
+
+
+@FORMS.form("begin to stop NODE", "in good order, for which it may have to wait")
+def begin_to_stop(zookeeper: DirectedZooKeeper, node: int) -> None:
+    zookeeper.stop(node)
+
+
+# --- elections by the replicas themselves -----------------------------------------------------
+
+
+@FORMS.form("NAME = the candidacies of NODES", "how often they have stood for an election by now")
+def the_candidacies(zookeeper: DirectedZooKeeper, name: str, nodes: list[int]) -> None:
+    zookeeper.names.numbers[name] = zookeeper.candidacies(nodes)
+
+
+@FORMS.form("fewer than all of NODES must have stood since OFFSET", "candidacies (Z-HERD)")
+def must_not_all_stand(zookeeper: DirectedZooKeeper, nodes: list[int], offset: int) -> None:
+    candidates = zookeeper.candidacies(nodes) - offset
+    zookeeper.note(f"{candidates} have stood")
+    told = f"{candidates} of {len(nodes)} replicas stood for one partition"
+    zookeeper.must(candidates < len(nodes), "Z-HERD", told)
+
+
+@FORMS.form("NAME = the leader among NODES", "one of them that takes itself for the leader")
+def the_leader(design: Design, name: str, nodes: list[int]) -> None:
+    design.names.name([name], [node for node in nodes if design.leads(node)])
+
+
+@FORMS.form("NAME = a broker that is not the controller", "the last one")
+def not_the_controller(design: Design, name: str) -> None:
+    others = [node for node in design.names.nodes() if node != design.controller]
+    design.names.name([name], others[-1:])
+
+
+# --- conditions -----------------------------------------------------------------------------
+
+
+@CONDITIONS.form("NODE leads", "it takes itself for the leader")
+def leads(design: Design, node: int) -> bool:
+    return design.leads(node)
+
+
+@CONDITIONS.form("NODE leads VALUE", "this topic")
+def leads_topic(design: Design, node: int, value: str) -> bool:
+    return design.leads(node, value)
+
+
+@CONDITIONS.form("one of NODES leads", "takes itself for the leader")
+def one_leads(design: Design, nodes: list[int]) -> bool:
+    return any(design.leads(node) for node in nodes)
+
+
+@CONDITIONS.form("another controller than NODE is active", "by the node of the controller")
+def is_another_active(design: Design, node: int) -> bool:
+    return design.controller not in (None, node)
+
+
+@CONDITIONS.form("NODE is registered", "in ZooKeeper")
+def is_registered(zookeeper: DirectedZooKeeper, node: int) -> bool:
+    return zookeeper.is_registered(node)
+
+
+@CONDITIONS.form("NAMES are gone", "these topics")
+def are_gone(design: Design, names: list[str]) -> bool:
+    return not any(map(design.has_topic, names))
+
+
+@CONDITIONS.form("no broker tells clients that NODE is in sync", "in what it tells of the ISR")
+def is_told_by_none(design: Design, node: int) -> bool:
+    return all(node not in isr for isr in design.told_isrs())
