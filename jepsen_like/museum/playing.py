@@ -11,7 +11,7 @@ from enum import StrEnum
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import Header, History, Value
-from jepsen_like.museum.planted_node import planted_all
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.production import Production, Step
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, Beginning
 from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
@@ -60,7 +60,7 @@ def play(
 ) -> Played:
     """`seed` 0 has the times that the schedule was written for, any other has its own."""
     production = Production(settings=settings or {}, seed=seed, is_judged=is_judged)
-    with planted_all(plants):
+    with planted(plants):
         try:
             end, rule, detail = end_of(schedule, production)
         except ANY_ERROR as error:

@@ -64,6 +64,7 @@ def has_records(partition: WithMetadata, node: int, offset: int) -> bool:
 
 
 CONDITIONS = Forms(PARTITION_CONDITIONS)
+CONDITIONS.add("NODE has held reads", DirectedCluster.has_held_reads)
 
 
 @CONDITIONS.form("ready", "orders-0 is there, and all its replicas are in sync")
@@ -173,11 +174,6 @@ def is_replica(cluster: DirectedCluster, node: int) -> bool:
 @CONDITIONS.form("NODE is no replica", "as committed in the metadata")
 def is_no_replica(cluster: DirectedCluster, node: int) -> bool:
     return node not in cluster.replicas
-
-
-@CONDITIONS.form("NODE has held reads", "its disk has been asked, and has not read")
-def has_held_reads(cluster: DirectedCluster, node: int) -> bool:
-    return cluster.has_held_reads(node)
 
 
 @CONDITIONS.form("another controller than NODE is active", "it takes itself for the active one")

@@ -37,6 +37,14 @@ def commit(partition: DirectedPartition, value: str, node: int) -> None:
 
 
 FORMS = Forms(stage_forms.FORMS, TOPIC_FORMS, around=stage_forms.AROUND)
+FORMS.add("elect NODE", DirectedCluster.elect)
+FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
+FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
+FORMS.add("begin to write register COUNT at NODE", DirectedCluster.begin_register)
+FORMS.add("read register at NODE", DirectedCluster.read_register)
+FORMS.add("begin to stop NODE", DirectedCluster.stop)
+FORMS.add("hold reads of NODE", DirectedCluster.hold_reads)
+FORMS.add("release reads of NODE", DirectedCluster.release_reads)
 
 # --- clients --------------------------------------------------------------------------------
 
@@ -83,34 +91,9 @@ def prefer(cluster: DirectedCluster, node: int) -> None:
     cluster.prefer(node, controller)
 
 
-@FORMS.form("elect NODE", "the same, and wait until the metadata names it the leader")
-def elect(cluster: DirectedCluster, node: int) -> None:
-    cluster.elect(node)
-
-
-@FORMS.form("reassign orders-0 to NODES", "an administrator wants these replicas, and no others")
-def reassign(cluster: DirectedCluster, nodes: list[int]) -> None:
-    cluster.reassign(nodes)
-
-
 @FORMS.form("read all at NODE", "a client reads from the beginning, and is waited for")
 def read_all(cluster: DirectedCluster, node: int) -> None:
     cluster.until(lambda: cluster.read_to_the_end(node), "a reader has come to the end")
-
-
-@FORMS.form("write register COUNT at NODE", "a client sets a topic's config, and is waited for")
-def write_register(cluster: DirectedCluster, count: int, node: int) -> None:
-    cluster.write_register(count, node)
-
-
-@FORMS.form("begin to write register COUNT at NODE", "the same, and the client is not waited for")
-def begin_register(cluster: DirectedCluster, count: int, node: int) -> None:
-    cluster.begin_register(count, node)
-
-
-@FORMS.form("read register at NODE", "a client asks a controller for what is committed")
-def read_register(cluster: DirectedCluster, node: int) -> None:
-    cluster.read_register(node)
 
 
 @FORMS.form("resign", "the active controller gives up its epoch")
@@ -142,21 +125,6 @@ def broker_of(cluster: DirectedCluster, node: int) -> int:
 
 
 # --- processes, disks, messages ---------------------------------------------------------------
-
-
-@FORMS.form("begin to stop NODE", "in good order, for which it may have to wait")
-def begin_to_stop(cluster: DirectedCluster, node: int) -> None:
-    cluster.stop(node)
-
-
-@FORMS.form("hold reads of NODE", "what its disk is asked for takes until `release reads`")
-def hold_reads(cluster: DirectedCluster, node: int) -> None:
-    cluster.hold_reads(node)
-
-
-@FORMS.form("release reads of NODE", "its disk has read what it was asked for")
-def release_reads(cluster: DirectedCluster, node: int) -> None:
-    cluster.release_reads(node)
 
 
 @FORMS.form("isolate NODE but for ISR changes as NAME", "requests of AlterPartition arrive")

@@ -7,10 +7,9 @@ What the metadata says is told once, when it is committed; a broker knows it a m
 from broker.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios.appended import appended_after
 from jepsen_like.scenarios.directed_clients import values_in
 from jepsen_like.scenarios.request_story import RequestStory
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.story import Story, appended_after
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry

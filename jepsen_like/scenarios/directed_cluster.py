@@ -253,6 +253,7 @@ class DirectedCluster:
     # --- processes and disks ------------------------------------------------------------
 
     def stop(self, node: int) -> None:
+        """In good order, for which it may have to wait."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.node(node).shut_down)
 
@@ -271,9 +272,11 @@ class DirectedCluster:
         self._disk(node).held_reads[PARTITION] = []
 
     def has_held_reads(self, node: int) -> bool:
+        """Its disk has been asked, and has not read."""
         return any(self._disk(node).held_reads.values())
 
     def release_reads(self, node: int) -> None:
+        """Its disk has read what it was asked for."""
         self.note(f"the disk of {self.names.of(node)} has read")
         self._disk(node).let_reads_go(PARTITION)
 
@@ -315,23 +318,26 @@ class DirectedCluster:
         return answers[0]
 
     def write_register(self, value: int, to: int) -> None:
+        """A client sets a topic's config, and is waited for."""
         self.note(f"a client asks {self._of(to)} to write {value}")
         process = self.clients.write_register(value, to)
         self.send()
         self.until(lambda: not self._production.is_open(process), f"{value} is written")
 
     def begin_register(self, value: int, to: int) -> None:
+        """A client sets a topic's config, and is not waited for."""
         self.note(f"a client asks {self._of(to)} to write {value}")
         self.clients.write_register(value, to)
         self.send()
 
     def read_register(self, of: int) -> None:
+        """A client asks a controller for what is committed."""
         process = self.clients.read_register(of)
         self.send()
         self.until(lambda: not self._production.is_open(process), "a client has looked it up")
 
     def reassign(self, replicas: list[int]) -> None:
-        """Not waited for."""
+        """An administrator wants these replicas, and no others. Not waited for."""
         self.note(f"an administrator wants the replicas to be {', '.join(map(self._of, replicas))}")
         self.clients.ask(self.controller, _reassignment(replicas), _ignore)
         self.send()
@@ -376,7 +382,7 @@ class DirectedCluster:
         """
         self.note("everything is let go, and everybody is started")
         self.machines.heal()
-        self.machines.release()
+        self.machines.messages.release()
         for host in self.cluster.hosts.values():
             host.resume()
             if not host.is_up:

@@ -163,6 +163,7 @@ class DirectedQuorum(Observer):
         return all(self.replica(node).leader == known for node in reached)
 
     def takes_records(self, node: int) -> bool:
+        """It leads, and has committed what it began its epoch with."""
         application = self.replica(node).application
         return node in self.machines.up and application.leads_epoch is not None
 
@@ -177,6 +178,10 @@ class DirectedQuorum(Observer):
 
     def log_start(self, node: int) -> int:
         return self.written(node).start_offset
+
+    def is_led_by_one(self, among: Iterable[int]) -> bool:
+        """One of these leads, and all of them that are up know it."""
+        return self.who_leads(among) is not None
 
     def who_leads(self, among: Iterable[int]) -> int | None:
         """One of these leads, and all of them that are up know it."""
@@ -253,6 +258,7 @@ class DirectedQuorum(Observer):
         assert self.committed == before, self.quorum.summary()
 
     def must_lead_on(self, node: int, epoch: int) -> None:
+        """Nothing may have deposed it (L-ST)."""
         after = self.leads(node)
         if after != (node, epoch) and self._production.is_judged:
             before = (node, epoch)
@@ -265,7 +271,7 @@ class DirectedQuorum(Observer):
         """
         self.note("everything is healed, and everybody started")
         self.heal()
-        self.machines.lose()
+        self.machines.messages.lose()
         for host in self.quorum.hosts:
             host.disk.faults = self.quorum.options.disks
             host.resume()
@@ -282,6 +288,14 @@ class DirectedQuorum(Observer):
         self._production.end()
 
     # --- records ------------------------------------------------------------------------
+
+    def stop_proposing(self) -> None:
+        """Applications give their leaders no records."""
+        self.quorum.stop_proposing()
+
+    def resume_proposing(self) -> None:
+        """Applications give their leaders records now and then."""
+        self.quorum.resume_proposing()
 
     def propose(self, node: int) -> None:
         """The node is given a batch, if it takes itself for the leader."""
@@ -302,7 +316,23 @@ class DirectedQuorum(Observer):
         self.note(f"{self.names.of(leader)} is given {records} record{'s' * (records > 1)}")
         host.command(propose)
 
-    def commit_unheard(self, leader: int, batches: int, by: Iterable[int]) -> None:
+    def write_to_one_end(self, records: int, one: int, other: int) -> None:
+        """Write to both, until their logs end at the same offset."""
+        self.write(one, records)
+        self.write(other, records)
+        shorter, longer = sorted((one, other), key=self.end_offset)
+        missing = self.end_offset(longer) - self.end_offset(shorter)
+        if missing:
+            self.write(shorter, missing)
+
+    def restart_until(self, node: int, other: int) -> None:
+        """Each election of others than `other` adds a record."""
+        while self.end_offset(node) < self.end_offset(other):
+            self.kill(node)
+            self.restart(node)
+            self.leader(self.others(other))
+
+    def commit_unheard(self, batches: int, leader: int, by: Iterable[int]) -> None:
         """The leader is given its last batches, and these followers commit them and do not hear so.
 
         That matters, since a node stops before it takes back what it knows to be committed. No
@@ -381,6 +411,7 @@ class DirectedQuorum(Observer):
     # --- voters -------------------------------------------------------------------------
 
     def add_voter(self, node: int, to: int | None = None) -> None:
+        """Ask this node, which takes itself for the leader."""
         self.note(f"an administrator adds voter {self.names.of(node)}")
         self._administrator.add(self.host(to or self.leader()), self.host(node))
 

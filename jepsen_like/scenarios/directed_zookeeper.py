@@ -156,6 +156,7 @@ class DirectedZooKeeper(Observer):
         return self.cluster.ensemble.data(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
+        """In ZooKeeper."""
         return self.cluster.ensemble.data(paths.broker(node)) is not None
 
     def candidacies(self, nodes: Iterable[int]) -> int:
@@ -182,6 +183,7 @@ class DirectedZooKeeper(Observer):
     # --- processes ----------------------------------------------------------------------
 
     def stop(self, node: int) -> None:
+        """In good order, for which it may have to wait."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.stop(node)
 
@@ -260,7 +262,7 @@ class DirectedZooKeeper(Observer):
     def finish(self) -> None:
         """All is healed and everybody started: what was promised must be there, and go on."""
         self.note("everything is let go, and everybody is started")
-        self.machines.release()
+        self.machines.messages.release()
         for node in self.brokers:
             host = self.cluster.hosts[node]
             if not host.is_up:

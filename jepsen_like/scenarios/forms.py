@@ -117,15 +117,27 @@ class Forms:
         self.around = tuple(around)
 
     def form(self, usage: str, meaning: str, *, bound: str = "") -> Callable[[Act], Act]:
-        """Enter the decorated function: it is given the stage, and what stands in capitals."""
+        """Enter the decorated function: it is given what is directed, and what stands in capitals,
+        in that order."""
 
         def enter(act: Act) -> Act:
-            pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
-            form = Form(usage=usage, meaning=meaning, act=act, pattern=pattern, bound=bound)
-            self.all.append(form)
+            self._enter(usage, meaning, act, bound)
             return act
 
         return enter
+
+    def add(self, usage: str, method: Callable[..., Any], *, bound: str = "") -> None:
+        """Enter a method of what is directed, simulated or not; it says itself what it means."""
+
+        def act(directed: object, *said: object) -> object:
+            return getattr(directed, method.__name__)(*said)
+
+        meaning, _, _ = (method.__doc__ or "").partition("\n")
+        self._enter(usage, meaning.strip(), act, bound)
+
+    def _enter(self, usage: str, meaning: str, act: Callable[..., Any], bound: str) -> None:
+        pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
+        self.all.append(Form(usage=usage, meaning=meaning, act=act, pattern=pattern, bound=bound))
 
     def find(self, text: str, names: Names | None = None) -> tuple[Form, dict[str, Any]]:
         """Raises Misused."""

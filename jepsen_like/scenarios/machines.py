@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.scenarios.forms import Misused, Names
-from jepsen_like.sim.interception import Interception, Rule
+from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
+from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkCut, LinkFaults, Message
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.world import World
 from wire.api_table import APIS, CONTROL_RPCS, api_of
 from wire.messages.fetching import FetchRequest, FetchResponse
 
-__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines", "carries", "fetches_of"]
+__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines", "carries"]
 
 LINKS = LinkFaults(delay_us_min=1_000, delay_us_mean=1)
 DISKS = DiskFaults(sync_us_min=200, sync_us_mean=1, keeps_unsynced=False)
@@ -54,9 +55,9 @@ class SimulatedMachines:
         self._events_max = events_max
         self._network = world.network
         self._hosts = world.nodes
-        self._messages = Interception(world.network, world.deliver)
-        self._rules: dict[str, list[Rule]] = {}  # by name
-        self._targets: dict[str, set[int]] = {}  # of what rules have taken
+        self.messages = HeldMessages("the network", note=note)
+        self._interception = Interception(world.network, world.deliver)
+        self._targets: dict[str, set[int]] = {}  # by rule: of what it has taken
         self._cuts: list[LinkCut] = []
 
     @property
@@ -151,9 +152,9 @@ class SimulatedMachines:
 
     def hold(
         self, matches: Callable[[Message], bool], name: str = "", *, times: int | None = None
-    ) -> Rule:
+    ) -> None:
         """Keep what matches on its way, until the rule of that name is ended."""
-        targets = self._targets.setdefault(name, set())
+        targets = self._targets[name] = set()
 
         def takes(message: Message) -> bool:
             is_taken = matches(message)
@@ -161,9 +162,7 @@ class SimulatedMachines:
                 targets.add(message.target)
             return is_taken
 
-        rule = self._messages.hold(takes, times=times)
-        self._rules.setdefault(name, []).append(rule)
-        return rule
+        self.messages.add(name, self._interception.hold(takes, times=times))
 
     def hold_api(
         self,
@@ -177,58 +176,21 @@ class SimulatedMachines:
     ) -> None:
         """Requests of an API, or the answers to them."""
         what = f"{api} {'request' if is_request else 'answer'}"
-        self._note(
-            f"the network holds {'every' if times is None else 'one'} {what}"
-            f" from {self._named(sources)} to {self._named(targets)}"
-        )
+        self.messages.note(what, self._named(sources), self._named(targets), times)
         matches = carries(api, sources, targets, is_request=is_request)
         self.hold(matches, name, times=times)
 
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
-        named = self._names.of
-        self._note(f"the network holds every fetch of {named(follower)} from {named(leader)}")
+        self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
         name = fetches_of(follower, leader)
         ways = ((follower, leader, FetchRequest), (leader, follower, FetchResponse))
         for source, target, body in ways:
             self.hold(_is(body, source=source, target=target), name)
 
-    def has_held(self, name: str) -> bool:
-        """Has the rule of that name a message?"""
-        return any(rule.kept for rule in self._rules.get(name, ()))
-
     def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
         """Has the rule of that name taken a message to each of these nodes?"""
         return set(nodes) <= self._targets.get(name, set())
-
-    @property
-    def held(self) -> int:
-        """How many messages are kept."""
-        return sum(len(rule.kept) for rules in self._rules.values() for rule in rules)
-
-    def release(self, name: str | None = None) -> None:
-        """What is kept arrives now, by the rule of that name or by all, which end."""
-        self._end_rules("lets go of", name, Rule.release)
-
-    def lose(self, name: str | None = None) -> None:
-        """What is kept never arrives, by the rule of that name or by all, which end."""
-        self._end_rules("loses", name, Rule.drop)
-
-    def _end_rules(self, verb: str, name: str | None, end: Callable[[Rule], None]) -> None:
-        names = [*self._rules] if name is None else [name]
-        rules = [rule for each in names for rule in self._rules.pop(each, [])]
-        for each in names:
-            self._targets.pop(each, None)
-        if rules:
-            count = sum(len(rule.kept) for rule in rules)
-            self._note(f"the network {verb} what it held ({count} messages)")
-        for rule in rules:
-            end(rule)
-
-
-def fetches_of(follower: int, leader: int) -> str:
-    """The name of the rule that holds them."""
-    return f"fetches of {follower} from {leader}"
 
 
 def carries(

@@ -107,14 +107,14 @@ class _Performance:
                 self._story.tell(failure)
         elif self._stage is None:
             form, arguments = STARTS.find(text)
-            self._stage = self._started(form.act(**arguments))
+            self._stage = self._started(form.act(*arguments.values()))
         elif text.startswith(("deliver until ", "expect ")):
             self._judge(self._stage, text)
         else:
             forms, _ = _forms_of(self._stage)
             form, arguments = forms.find(text, self._stage.names)
             _check_nodes(self._stage, arguments)
-            form.act(self._stage, **arguments)
+            form.act(self._stage, *arguments.values())
 
     def _started(self, settings: QuorumSettings | ClusterOptions) -> Directed:
         production = Production(is_judged=self._is_judged)
@@ -166,7 +166,7 @@ def _condition(stage: Directed, text: str) -> Callable[[], bool]:
     _, conditions = _forms_of(stage)
     form, arguments = conditions.find(text, stage.names)
     _check_nodes(stage, arguments)
-    return lambda: bool(form.act(stage, **arguments))
+    return lambda: bool(form.act(stage, *arguments.values()))
 
 
 def _check_nodes(stage: Directed, arguments: dict[str, Any]) -> None:

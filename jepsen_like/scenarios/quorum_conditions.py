@@ -8,6 +8,8 @@ from quorum.core.storage import METADATA_LOG
 __all__ = ["CONDITIONS"]
 
 CONDITIONS = Forms(stage_forms.CONDITIONS)
+CONDITIONS.add("NODE takes records", DirectedQuorum.takes_records)
+CONDITIONS.add("one of NODES leads", DirectedQuorum.is_led_by_one, bound="L-EL")
 
 
 @CONDITIONS.form("a leader", "somebody leads and takes records, and all that it reaches know it")
@@ -26,11 +28,6 @@ def leads(quorum: DirectedQuorum, node: int) -> bool:
     return node in quorum.machines.up and quorum.replica(node).leads
 
 
-@CONDITIONS.form("one of NODES leads", "and all of them that are up know it", bound="L-EL")
-def one_leads(quorum: DirectedQuorum, nodes: list[int]) -> bool:
-    return quorum.who_leads(nodes) is not None
-
-
 @CONDITIONS.form("NODE follows OTHER", "this node takes the other for the leader", bound="L-EL")
 def follows(quorum: DirectedQuorum, node: int, other: int) -> bool:
     return node in quorum.machines.up and quorum.leads(node)[0] == other != node
@@ -39,11 +36,6 @@ def follows(quorum: DirectedQuorum, node: int, other: int) -> bool:
 @CONDITIONS.form("NODE is ROLE", "as `state` shows it")
 def is_a(quorum: DirectedQuorum, node: int, role: str) -> bool:
     return node in quorum.machines.up and quorum.replica(node).role_name == role
-
-
-@CONDITIONS.form("NODE takes records", "it leads, and has committed what it began its epoch with")
-def takes_records(quorum: DirectedQuorum, node: int) -> bool:
-    return quorum.takes_records(node)
 
 
 @CONDITIONS.form("NODE is in an epoch above EPOCH", "it knows of a later epoch", bound="L-EL")

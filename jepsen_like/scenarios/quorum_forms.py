@@ -15,6 +15,18 @@ __all__ = ["FORMS"]
 FORMS = Forms(stage_forms.FORMS, around=stage_forms.AROUND)
 _ELECTION = "all but that election"  # what holds everything else
 
+FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
+FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
+FORMS.add("rest", DirectedQuorum.rest)
+FORMS.add("commit COUNT", DirectedQuorum.commits)
+FORMS.add("commit COUNT within MS ms", DirectedQuorum.commits)
+FORMS.add("commit COUNT batches of NODE on NODES unheard", DirectedQuorum.commit_unheard)
+FORMS.add("converge", DirectedQuorum.converges)
+FORMS.add("add voter NODE at OTHER", DirectedQuorum.add_voter)
+FORMS.add("NODE must lead on in epoch EPOCH", DirectedQuorum.must_lead_on)
+FORMS.add("restart NODE until its log is as long as that of OTHER", DirectedQuorum.restart_until)
+FORMS.add("write COUNT at NODE and OTHER, or more", DirectedQuorum.write_to_one_end)
+
 
 # --- records --------------------------------------------------------------------------------
 
@@ -48,53 +60,6 @@ def propose_if_leading(quorum: DirectedQuorum, count: int, nodes: list[int]) -> 
 @FORMS.form("write COUNT at NODE", "this leader is given so many records at once, a batch each")
 def write(quorum: DirectedQuorum, count: int, node: int) -> None:
     quorum.write(node, count)
-
-
-@FORMS.form("write COUNT at NODE and OTHER, or more", "until both logs end at the same offset")
-def write_to_one_end(quorum: DirectedQuorum, count: int, node: int, other: int) -> None:
-    for each in (node, other):
-        quorum.write(each, count)
-    shorter, longer = sorted((node, other), key=quorum.end_offset)
-    missing = quorum.end_offset(longer) - quorum.end_offset(shorter)
-    if missing:
-        quorum.write(shorter, missing)
-
-
-@FORMS.form("stop proposing", "applications give their leaders no records")
-def stop_proposing(quorum: DirectedQuorum) -> None:
-    quorum.quorum.stop_proposing()
-
-
-@FORMS.form("resume proposing", "applications give their leaders records now and then")
-def resume_proposing(quorum: DirectedQuorum) -> None:
-    quorum.quorum.resume_proposing()
-
-
-@FORMS.form("rest", "stop proposing, until all know what is committed")
-def rest(quorum: DirectedQuorum) -> None:
-    quorum.rest()
-
-
-@FORMS.form("commit COUNT", "wait until so many more records are committed")
-def commit(quorum: DirectedQuorum, count: int) -> None:
-    quorum.commits(count)
-
-
-@FORMS.form("commit COUNT within MS ms", "wait longer, or not as long")
-def commit_within(quorum: DirectedQuorum, count: int, ms: int) -> None:
-    quorum.commits(count, within_ms=ms)
-
-
-@FORMS.form(
-    "commit COUNT batches of NODE on NODES unheard", "and no answer of the leader arrives there"
-)
-def commit_unheard(quorum: DirectedQuorum, count: int, node: int, nodes: list[int]) -> None:
-    quorum.commit_unheard(node, count, nodes)
-
-
-@FORMS.form("converge", "wait until all logs are the same, and committed")
-def converge(quorum: DirectedQuorum) -> None:
-    quorum.converges()
 
 
 # --- names ----------------------------------------------------------------------------------
@@ -166,17 +131,15 @@ def hold_votes(quorum: DirectedQuorum, node: int, other: int, name: str) -> None
     quorum.machines.hold(is_it, name)
 
 
-@FORMS.form(
-    "let only OTHER be elected, by NODE", "all may be asked for pre-votes, nothing else arrives"
-)
+@FORMS.form("let only NODE be elected, by OTHER", "beside pre-votes, nothing else arrives")
 def let_only(quorum: DirectedQuorum, node: int, other: int) -> None:
-    quorum.note(f"only {quorum.names.of(other)} can be elected, by {quorum.names.of(node)}")
-    quorum.machines.hold(_all_but_votes_for(other, by=node), _ELECTION)
+    quorum.note(f"only {quorum.names.of(node)} can be elected, by {quorum.names.of(other)}")
+    quorum.machines.hold(_all_but_votes_for(node, by=other), _ELECTION)
 
 
 @FORMS.form("let everybody be elected", "what `let only` holds is lost")
 def let_everybody(quorum: DirectedQuorum) -> None:
-    quorum.machines.lose(_ELECTION)
+    quorum.machines.messages.lose(_ELECTION)
 
 
 @FORMS.form("let NODE fetch up to OFFSET", "it gets nothing behind it, and asks for no votes")
@@ -225,14 +188,6 @@ def wake(quorum: DirectedQuorum, node: int) -> None:
     quorum.host(node).command(lambda _now_ms: None)
 
 
-@FORMS.form("restart NODE until its log is as long as that of OTHER", "each election adds a record")
-def restart_until(quorum: DirectedQuorum, node: int, other: int) -> None:
-    while quorum.end_offset(node) < quorum.end_offset(other):
-        quorum.kill(node)
-        quorum.restart(node)
-        quorum.leader(quorum.others(other))
-
-
 @FORMS.form("read NODE in MS ms", "how long each read of the node's disk takes from now on")
 def read_in(quorum: DirectedQuorum, node: int, ms: int) -> None:
     quorum.machines.change_disk(node, read_us=ms * 1000)
@@ -267,11 +222,6 @@ def add_voter(quorum: DirectedQuorum, node: int) -> None:
     quorum.add_voter(node, _leader(quorum))
 
 
-@FORMS.form("add voter NODE at OTHER", "ask this node, which takes itself for the leader")
-def add_voter_at(quorum: DirectedQuorum, node: int, other: int) -> None:
-    quorum.add_voter(node, other)
-
-
 @FORMS.form("remove voter NODE", "ask the leader that this node votes no more (KIP-853)")
 def remove_voter(quorum: DirectedQuorum, node: int) -> None:
     remove_voter_at(quorum, node, _leader(quorum))
@@ -283,11 +233,6 @@ def remove_voter_at(quorum: DirectedQuorum, node: int, other: int) -> None:
         raise Misused(f"{node} is no voter: {', '.join(map(str, quorum.voters))}")
     voters = quorum.quorum.invariants.view.committed_voters
     quorum.remove_voter(next(voter for voter in voters if voter.id == node), other)
-
-
-@FORMS.form("NODE must lead on in epoch EPOCH", "nothing may have deposed it (L-ST)")
-def must_lead_on(quorum: DirectedQuorum, node: int, epoch: int) -> None:
-    quorum.must_lead_on(node, epoch)
 
 
 def _leader(quorum: DirectedQuorum) -> int:

@@ -7,8 +7,7 @@ disk that a scenario has slowed down it is also told when it is written.
 
 from itertools import groupby
 
-from jepsen_like.scenarios.appended import appended_after
-from jepsen_like.scenarios.story import Story, offsets
+from jepsen_like.scenarios.story import Story, appended_after, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry

@@ -81,7 +81,7 @@ class Schedule:
                 _await(directed, conditions, command)
             else:
                 form, arguments = forms.find(command, directed.names)
-                form.act(directed, **arguments)
+                form.act(directed, *arguments.values())
 
 
 Schedules = Mapping[str, Schedule]
@@ -95,7 +95,7 @@ def _await(directed: Directed, conditions: Forms, command: str) -> None:
     within: dict[str, Any] = {"bound": match["bound"] or form.bound}
     if match["ms"]:
         within["within_ms"] = int(match["ms"])
-    directed.until(lambda: bool(form.act(directed, **arguments)), what, **within)
+    directed.until(lambda: bool(form.act(directed, *arguments.values())), what, **within)
 
 
 def _started(command: str) -> tuple[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from jepsen_like.scenarios.forms import Forms, Misused, Names
-from jepsen_like.scenarios.machines import fetches_of
+from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 
@@ -29,9 +29,7 @@ class Machines(Protocol):
     @property
     def up(self) -> list[int]: ...
     @property
-    def held(self) -> int:
-        """How many messages are kept."""
-
+    def messages(self) -> HeldMessages: ...
     def run(self, ms: int) -> None: ...
     def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
     def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
@@ -55,10 +53,7 @@ class Machines(Protocol):
         times: int | None = ...,
     ) -> None: ...
     def hold_fetches(self, follower: int, leader: int) -> None: ...
-    def has_held(self, name: str) -> bool: ...
     def has_held_for(self, name: str, nodes: Iterable[int]) -> bool: ...
-    def release(self, name: str | None = ...) -> None: ...
-    def lose(self, name: str | None = ...) -> None: ...
 
 
 class Directed(Protocol):
@@ -226,38 +221,38 @@ def hold_fetches(stage: Directed, node: int, other: int) -> None:
 
 @FORMS.form("release fetches of NODE from OTHER", "what was held arrives now")
 def release_fetches(stage: Directed, node: int, other: int) -> None:
-    stage.machines.release(fetches_of(node, other))
+    stage.machines.messages.release(fetches_of(node, other))
 
 
 @FORMS.form("lose fetches of NODE from OTHER", "what was held never arrives")
 def lose_fetches(stage: Directed, node: int, other: int) -> None:
-    stage.machines.lose(fetches_of(node, other))
+    stage.machines.messages.lose(fetches_of(node, other))
 
 
 @FORMS.form("release NAME", "what is held under this name arrives now, and no more is held")
 def release_named(stage: Directed, name: str) -> None:
-    stage.machines.release(name)
+    stage.machines.messages.release(name)
 
 
 @FORMS.form("lose NAME", "what is held under this name never arrives, and no more is held")
 def lose_named(stage: Directed, name: str) -> None:
-    stage.machines.lose(name)
+    stage.machines.messages.lose(name)
 
 
 @FORMS.form("release", "what was held arrives now, and nothing is held any more")
 def release(stage: Directed) -> None:
     stage.story.tell(f"{_held(stage)} on the way again")
-    stage.machines.release()
+    stage.machines.messages.release()
 
 
 @FORMS.form("lose", "what was held never arrives, and nothing is held any more")
 def lose(stage: Directed) -> None:
     stage.story.tell(f"{_held(stage)} lost")
-    stage.machines.lose()
+    stage.machines.messages.lose()
 
 
 def _held(stage: Directed) -> str:
-    count = stage.machines.held
+    count = stage.machines.messages.count
     return "1 held message is" if count == 1 else f"{count} held messages are"
 
 
@@ -289,7 +284,7 @@ def is_down(stage: Directed, node: int) -> bool:
 
 @CONDITIONS.form("NAME has a message", "something is held under this name")
 def has_held(stage: Directed, name: str) -> bool:
-    return stage.machines.has_held(name)
+    return stage.machines.messages.has(name)
 
 
 @CONDITIONS.form("NAME has messages to NODES", "to each of them, something is held under this name")

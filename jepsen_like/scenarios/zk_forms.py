@@ -25,13 +25,29 @@ class Design(WithMetadata, Protocol):
     @property
     def controller(self) -> int | None: ...
     def note(self, what: str) -> None: ...
-    def leads(self, node: int, topic: str = ...) -> bool: ...
+    def leads(self, node: int, topic: str = ...) -> bool:
+        """It takes itself for the leader of the topic."""
+
     def told_isrs(self) -> set[tuple[int, ...]]: ...
     def has_topic(self, topic: str) -> bool: ...
     def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
-    def delete(self, topic: str) -> None: ...
-    def cut_session(self, node: int) -> None: ...
-    def heal_session(self, node: int) -> None: ...
+    def delete(self, topic: str) -> None:
+        """A client wants this topic deleted, and is not waited for."""
+
+    def cut_session(self, node: int) -> None:
+        """It finds no way to ZooKeeper any more."""
+
+    def heal_session(self, node: int) -> None:
+        """It finds its way again."""
+
+
+FORMS.add("delete VALUE", Design.delete)
+FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
+FORMS.add("heal NODE to ZooKeeper", Design.heal_session)
+FORMS.add("begin to stop NODE", DirectedZooKeeper.stop)
+CONDITIONS.add("NODE leads", Design.leads)
+CONDITIONS.add("NODE leads VALUE", Design.leads)
+CONDITIONS.add("NODE is registered", DirectedZooKeeper.is_registered)
 
 
 # --- topics ---------------------------------------------------------------------------------
@@ -49,22 +65,7 @@ def the_replicas(design: Design, names: list[str], value: str, nodes: list[int])
     design.names.name(names, design.create(*nodes, topic=value))
 
 
-@FORMS.form("delete VALUE", "a client wants this topic deleted, and is not waited for")
-def delete(design: Design, value: str) -> None:
-    design.delete(value)
-
-
 # --- ZooKeeper ------------------------------------------------------------------------------
-
-
-@FORMS.form("cut NODE from ZooKeeper", "it finds no way there any more")
-def cut_session(design: Design, node: int) -> None:
-    design.cut_session(node)
-
-
-@FORMS.form("heal NODE to ZooKeeper", "it finds its way again")
-def heal_session(design: Design, node: int) -> None:
-    design.heal_session(node)
 
 
 @FORMS.form("delete the node of the controller", "an administrator ends its epoch")
@@ -80,11 +81,6 @@ def pause_at(zookeeper: DirectedZooKeeper, node: int) -> None:
 
 def _looks_who_lives(operation: Operation) -> bool:
     return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
-
-
-@FORMS.form("begin to stop NODE", "in good order, for which it may have to wait")
-def begin_to_stop(zookeeper: DirectedZooKeeper, node: int) -> None:
-    zookeeper.stop(node)
 
 
 # --- elections by the replicas themselves -----------------------------------------------------
@@ -117,16 +113,6 @@ def not_the_controller(design: Design, name: str) -> None:
 # --- conditions -----------------------------------------------------------------------------
 
 
-@CONDITIONS.form("NODE leads", "it takes itself for the leader")
-def leads(design: Design, node: int) -> bool:
-    return design.leads(node)
-
-
-@CONDITIONS.form("NODE leads VALUE", "this topic")
-def leads_topic(design: Design, node: int, value: str) -> bool:
-    return design.leads(node, value)
-
-
 @CONDITIONS.form("one of NODES leads", "takes itself for the leader")
 def one_leads(design: Design, nodes: list[int]) -> bool:
     return any(design.leads(node) for node in nodes)
@@ -135,11 +121,6 @@ def one_leads(design: Design, nodes: list[int]) -> bool:
 @CONDITIONS.form("another controller than NODE is active", "by the node of the controller")
 def is_another_active(design: Design, node: int) -> bool:
     return design.controller not in (None, node)
-
-
-@CONDITIONS.form("NODE is registered", "in ZooKeeper")
-def is_registered(zookeeper: DirectedZooKeeper, node: int) -> bool:
-    return zookeeper.is_registered(node)
 
 
 @CONDITIONS.form("NAMES are gone", "these topics")

@@ -106,7 +106,7 @@ def test_majority_goes_on_without_a_minority_that_can_only_answer(seed: int) -> 
     quorum.machines.hold(is_request_between([1, 2], [3, 4, 5]))
     quorum.leader([3, 4, 5])
     quorum.commits(30)
-    quorum.machines.lose()
+    quorum.machines.messages.lose()
     quorum.converges()
 
 

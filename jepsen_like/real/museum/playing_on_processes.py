@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Header, History
 from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.item_page import run_page
 from jepsen_like.museum.playing import End, Played, end_of
-from jepsen_like.museum.telling import told_play
 from jepsen_like.real.museum.process_cluster import ProcessCluster
 from jepsen_like.real.museum.process_quorum import QUORUM_SETTINGS, ProcessQuorum
 from jepsen_like.real.museum.rig import Rig
@@ -19,7 +19,7 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import Beginning
 from wire.zk.designs import DESIGNS
 
-__all__ = ["ReallyShown", "play_really", "show_really", "told_really"]
+__all__ = ["ProcessComparison", "play_on_processes", "compare_on_processes", "process_page"]
 
 if TYPE_CHECKING:
     from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper
@@ -101,7 +101,7 @@ class _Processes:
         self._open.close()
 
 
-def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
+def play_on_processes(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
     """In a directory that does not exist yet, and is left for whoever wants to look."""
     plants = exhibit.plants if is_red else ""
     processes = _Processes(directory, plants)
@@ -130,7 +130,7 @@ def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReallyShown:
+class ProcessComparison:
     exhibit: Exhibit
     red: Played
     green: Played
@@ -156,24 +156,24 @@ class ReallyShown:
         return not [*self.not_red(), *self.not_green()]
 
 
-def show_really(exhibit: Exhibit, directory: Path) -> ReallyShown:
+def compare_on_processes(exhibit: Exhibit, directory: Path) -> ProcessComparison:
     """Red in DIR/red, green in DIR/green: the logs of the nodes are there afterwards."""
     assert exhibit.really, exhibit.schedule
-    return ReallyShown(
+    return ProcessComparison(
         exhibit=exhibit,
-        red=play_really(exhibit, directory / "red", is_red=True),
-        green=play_really(exhibit, directory / "green", is_red=False),
+        red=play_on_processes(exhibit, directory / "red", is_red=True),
+        green=play_on_processes(exhibit, directory / "green", is_red=False),
     )
 
 
-def told_really(item: Item, shown: ReallyShown) -> Iterator[str]:
+def process_page(item: Item, shown: ProcessComparison) -> Iterator[str]:
     """Lines."""
     yield f"{item.id}  {item.title}  ({item.issue}), on real processes"
     yield ""
     yield f"RED, with {shown.exhibit.bug}"
-    yield from told_play(shown.red, shown.exhibit.really)
+    yield from run_page(shown.red, shown.exhibit.really)
     yield ""
     yield "GREEN, as shipped" if not shown.exhibit.mended else f"GREEN, {shown.exhibit.mended}"
-    yield from told_play(shown.green, "")
+    yield from run_page(shown.green, "")
     wrong = [*shown.not_red(), *shown.not_green()]
     yield from (f"NOT AS IT SHOULD BE: {problem}" for problem in wrong)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import (
     Action,
-    Armed,
-    Frame,
     FrameRule,
     Trigger,
     api_key_of,
@@ -18,7 +16,7 @@ from jepsen_like.faults.message_rules import (
 from jepsen_like.real.flows import Cut, Imposed
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.forms import Misused, Names
-from jepsen_like.scenarios.machines import fetches_of
+from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
 from wire.api_table import CONTROL_RPCS
 
 __all__ = ["ProcessMachines"]
@@ -43,7 +41,9 @@ class ProcessMachines:
         self._note = note
         self._looked = looked
         self._pace = pace
-        self._rules: dict[str, list[Armed[Frame]]] = {}  # by name
+        self.messages = HeldMessages(
+            "a proxy", note=note, release=rig.mesh.release, lose=rig.mesh.drop
+        )
         self._cuts: list[Imposed] = []
 
     @property
@@ -127,10 +127,7 @@ class ProcessMachines:
         times: int | None = None,
     ) -> None:
         what = f"{api} {'request' if is_request else 'answer'}"
-        self._note(
-            f"a proxy holds {'every' if times is None else 'one'} {what}"
-            f" from {self._named(sources)} to {self._named(targets)}"
-        )
+        self.messages.note(what, self._named(sources), self._named(targets), times)
         key = _CONTROL_KEYS[api] if api in _CONTROL_KEYS else api_key_of(api)
         froms = [None] if set(self._names.nodes()) <= set(sources) else sources
         for source in froms:
@@ -139,8 +136,7 @@ class ProcessMachines:
 
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Those that are asked, and what is answered."""
-        named = self._names.of
-        self._note(f"a proxy holds every fetch of {named(follower)} from {named(leader)}")
+        self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
         name, key = fetches_of(follower, leader), api_key_of("fetch")
         self._hold(key, follower, leader, is_request=True, name=name)
         self._hold(key, leader, follower, is_request=False, name=name)
@@ -163,28 +159,7 @@ class ProcessMachines:
             is_request=is_request,
             trigger=Trigger(count=times),
         )
-        self._rules.setdefault(name, []).append(self._rig.mesh.arm(rule))
-
-    def has_held(self, name: str) -> bool:
-        return any(rule.kept for rule in self._rules.get(name, ()))
+        self.messages.add(name, self._rig.mesh.arm(rule))
 
     def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
         raise Misused("a proxy does not say to whom it holds messages")
-
-    @property
-    def held(self) -> int:
-        return sum(len(rule.kept) for rules in self._rules.values() for rule in rules)
-
-    def release(self, name: str | None = None) -> None:
-        self._end_rules("let go of", name, self._rig.mesh.release)
-
-    def lose(self, name: str | None = None) -> None:
-        self._end_rules("lose", name, self._rig.mesh.drop)
-
-    def _end_rules(self, verb: str, name: str | None, end: Callable[[Armed[Frame]], None]) -> None:
-        names = [*self._rules] if name is None else [name]
-        rules = [rule for each in names for rule in self._rules.pop(each, [])]
-        count = sum(len(rule.kept) for rule in rules)
-        self._note(f"the proxies {verb} what they held ({count} messages)")
-        for rule in rules:
-            end(rule)

@@ -13,11 +13,11 @@ from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
 from jepsen_like.sim.ending import ANY_ERROR, described
 
-__all__ = ["Counted", "Shown", "count_seeds", "show", "show_item"]
+__all__ = ["Counted", "Comparison", "count_seeds", "compare", "compare_item"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Comparison:
     exhibit: Exhibit
     judged: Played | None  # red; None where judges excuse it
     unjudged: Played | None  # red; None where no client can see it
@@ -74,11 +74,11 @@ class Counted:
         return self.red > 0 and self.green + self.void == self.seeds and not self.errors
 
 
-def show(exhibit: Exhibit, seed: int = 0) -> Shown:
+def compare(exhibit: Exhibit, seed: int = 0) -> Comparison:
     judged = _play_red(exhibit, seed, is_judged=True) if exhibit.violated else None
     unjudged = _play_red(exhibit, seed, is_judged=False) if exhibit.seen else None
     green = play(exhibit.schedule, settings=exhibit.mended, seed=seed)
-    return Shown(
+    return Comparison(
         exhibit=exhibit,
         judged=judged,
         unjudged=unjudged,
@@ -98,8 +98,8 @@ def _play_red(exhibit: Exhibit, seed: int, *, is_judged: bool) -> Played:
     )
 
 
-def show_item(item: Item) -> list[Shown]:
-    return [show(exhibit) for exhibit in item.exhibits]
+def compare_item(item: Item) -> list[Comparison]:
+    return [compare(exhibit) for exhibit in item.exhibits]
 
 
 def count_seeds(exhibit: Exhibit, seeds: int) -> Counted:

@@ -5,20 +5,20 @@ from collections.abc import Iterator, Sequence
 
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Op
+from jepsen_like.museum.comparison import Comparison
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.museum.planted_node import ALL_PLANTS
 from jepsen_like.museum.playing import Played
-from jepsen_like.museum.showing import Shown
+from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
-__all__ = ["described", "summary", "told", "told_exhibit", "told_play"]
+__all__ = ["described", "exhibit_page", "item_page", "run_page", "summary"]
 
 _WIDTH = 100
 _STEPS_SHOWN = 60
 _FINDINGS_SHOWN = 3
 
 
-def told(item: Item, shown: list[Shown]) -> Iterator[str]:
+def item_page(item: Item, shown: list[Comparison]) -> Iterator[str]:
     """Lines."""
     yield f"{item.id}  {item.title}  ({item.issue})"
     yield f"design: {item.design}"
@@ -27,10 +27,10 @@ def told(item: Item, shown: list[Shown]) -> Iterator[str]:
     yield f"mended by: {item.mended_by}"
     for each in shown:
         yield ""
-        yield from told_exhibit(each)
+        yield from exhibit_page(each)
 
 
-def told_exhibit(shown: Shown) -> Iterator[str]:
+def exhibit_page(shown: Comparison) -> Iterator[str]:
     exhibit = shown.exhibit
     yield f"--- {exhibit.schedule}"
     yield from textwrap.wrap(ALL_SCHEDULES[exhibit.schedule].story, _WIDTH)
@@ -52,7 +52,7 @@ def told_exhibit(shown: Shown) -> Iterator[str]:
     yield from (f"NOT AS IT SHOULD BE: {problem}" for problem in shown.problems())
 
 
-def told_play(played: Played, rule: str) -> Iterator[str]:
+def run_page(played: Played, rule: str) -> Iterator[str]:
     """One run that was judged as it went on, and by its history."""
     yield from _steps(played)
     if played.rule:
@@ -67,7 +67,7 @@ def described(exhibit: Exhibit) -> str:
     """The bug, and the rule that is missing."""
     if not exhibit.plants:
         return exhibit.bug
-    rules = [f"{name} (not: {ALL_PLANTS[name].breaks})" for name in exhibit.plants.split(",")]
+    rules = [f"{name} (not: {EVERY_PLANT[name].breaks})" for name in exhibit.plants.split(",")]
     return " and ".join(rules)
 
 
@@ -76,7 +76,7 @@ def _mended(exhibit: Exhibit) -> str:
     return settings or "the shipped rules"
 
 
-def summary(shown: Shown) -> str:
+def summary(shown: Comparison) -> str:
     """What the checkers say of the red run, in one line."""
     said = []
     if shown.judged is not None:
