@@ -18,7 +18,7 @@ from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
 
-__all__ = ["End", "Played", "end_of", "play"]
+__all__ = ["End", "Played", "end_of", "play", "played"]
 
 _DIRECTORS = ("jepsen_like.scenarios.", "jepsen_like.real.museum.")  # they assert what they are
 
@@ -65,12 +65,22 @@ def play(
             end, rule, detail = end_of(schedule, production)
         except ANY_ERROR as error:
             end, rule, detail = End.ERROR, type(error).__name__, described(error)
+    return played(production, (end, rule, detail), schedule=schedule, bug=plants)
+
+
+def played(
+    production: Production,
+    ended: tuple[End, str, str],
+    *,
+    schedule: str,
+    bug: str,
+    workload: str = "log",
+) -> Played:
+    """How it ended, and what is in the account."""
     production.end()
-    header = Header(
-        workload="log",
-        seed=seed,
-        options={"schedule": schedule, "bug": plants, "idempotent": False},
-    )
+    end, rule, detail = ended
+    options = {"schedule": schedule, "bug": bug, "idempotent": False}
+    header = Header(workload=workload, seed=production.seed, options=options)
     return Played(
         end=end,
         rule=rule,

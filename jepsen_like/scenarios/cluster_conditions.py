@@ -3,14 +3,14 @@
 from typing import Protocol
 
 from controller.metadata.partitions import NO_LEADER
-from jepsen_like.scenarios import stage_forms
+from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.cluster_forms import DirectedPartition, broker_of
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.forms import Forms
 
 __all__ = ["CONDITIONS", "PARTITION_CONDITIONS"]
 
-PARTITION_CONDITIONS = Forms(stage_forms.CONDITIONS)  # of any partition, also in ZooKeeper mode
+PARTITION_CONDITIONS = Forms(directed_forms.CONDITIONS)  # of any partition, also in ZooKeeper mode
 
 
 class WithMetadata(DirectedPartition, Protocol):
@@ -188,4 +188,4 @@ def hears_controller(cluster: DirectedCluster, node: int) -> bool:
 
 @CONDITIONS.form("the metadata of NODE ends after OFFSET", "its metadata log")
 def metadata_ends_after(cluster: DirectedCluster, node: int, offset: int) -> bool:
-    return cluster.node(node).end_offset > offset
+    return cluster.metadata_end(node) > offset

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios import cluster_pictures, stage_forms
+from jepsen_like.scenarios import cluster_pictures, directed_forms
 from jepsen_like.scenarios.directed_clients import Produced
 from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.stage_forms import Directed
 from jepsen_like.scenarios.topic_forms import TOPIC_FORMS
 from jepsen_like.sim.network import Message
 from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
@@ -36,7 +36,9 @@ def commit(partition: DirectedPartition, value: str, node: int) -> None:
     partition.until(lambda: produced.is_acknowledged, f"{value} is committed")
 
 
-FORMS = Forms(stage_forms.FORMS, TOPIC_FORMS, around=stage_forms.AROUND)
+FORMS = Forms(directed_forms.FORMS, TOPIC_FORMS, around=directed_forms.AROUND)
+FORMS.add_number("the broker epoch of NODE", DirectedCluster.broker_epoch)
+FORMS.add_number("the metadata end of NODE", DirectedCluster.metadata_end)
 FORMS.add("elect NODE", DirectedCluster.elect)
 FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
 FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
@@ -151,19 +153,6 @@ def divert(cluster: DirectedCluster, node: int, other: int, name: str) -> None:
     names = cluster.names
     cluster.note(f"the next ISR change of {names.of(node)} goes astray, to {names.of(other)}")
     cluster.machines.hold(is_astray, name, times=1)
-
-
-# --- names ----------------------------------------------------------------------------------
-
-
-@FORMS.form("NAME = the broker epoch of NODE", "as it is registered now")
-def the_broker_epoch(cluster: DirectedCluster, name: str, node: int) -> None:
-    cluster.names.numbers[name] = cluster.broker_epoch(node)
-
-
-@FORMS.form("NAME = the metadata end of NODE", "the end offset of its metadata log now")
-def the_metadata_end(cluster: DirectedCluster, name: str, node: int) -> None:
-    cluster.names.numbers[name] = cluster.node(node).end_offset
 
 
 # --- pictures -------------------------------------------------------------------------------

@@ -130,8 +130,12 @@ class DirectedCluster:
         registered = self.registered(node)
         return None if registered is None else registered.fenced
 
+    def metadata_end(self, node: int) -> int:
+        """Where its metadata log ends by now."""
+        return self.node(node).end_offset
+
     def broker_epoch(self, node: int) -> int:
-        """As registered."""
+        """As it is registered by now."""
         return self.cluster.metadata.image.brokers[node].epoch
 
     @property

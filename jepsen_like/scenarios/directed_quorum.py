@@ -139,7 +139,15 @@ class DirectedQuorum(Observer):
 
     @property
     def committed(self) -> int:
+        return self.committed_offset()
+
+    def committed_offset(self) -> int:
+        """Up to which records are committed by now."""
         return self.quorum.invariants.committed_offset
+
+    def epoch(self, node: int) -> int:
+        """The epoch in which the node is by now."""
+        return self.replica(node).leader.epoch
 
     @property
     def voters(self) -> list[int]:
@@ -174,6 +182,7 @@ class DirectedQuorum(Observer):
         return self.host(node).disk.log(METADATA_LOG).durable
 
     def end_offset(self, node: int) -> int:
+        """Where its log ends by now."""
         return self.replica(node).end_offset
 
     def log_start(self, node: int) -> int:
@@ -359,6 +368,10 @@ class DirectedQuorum(Observer):
         self.until(lambda: replica.high_watermark == end_offset, "it is committed")
 
     # --- faults -------------------------------------------------------------------------
+
+    def wake(self, node: int) -> None:
+        """It does what is due, so that what comes next comes alone."""
+        self.host(node).command(lambda _now_ms: None)
 
     def _forget(self, node: int) -> None:
         """Its process has ended."""

@@ -138,6 +138,12 @@ class DirectedZooKeeper(Observer):
         found = self.cluster.node(node)
         return found is not None and found.leads(TopicPartition(topic, 0))
 
+    def leader_among(self, nodes: Iterable[int]) -> int:
+        return next(node for node in nodes if self.leads(node))
+
+    def not_the_controller(self) -> int:
+        return [node for node in self.brokers if node != self.controller][-1]
+
     def end_offset(self, node: int) -> int:
         found = self.partition(node)
         return found.open_log.end_offset if found is not None and found.log else 0

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import attrgetter
 from typing import Any, TypeVar
 
 __all__ = ["Form", "Forms", "Misused", "Names"]
@@ -126,14 +127,28 @@ class Forms:
 
         return enter
 
-    def add(self, usage: str, method: Callable[..., Any], *, bound: str = "") -> None:
-        """Enter a method of what is directed, simulated or not; it says itself what it means."""
+    def add(self, usage: str, method: Callable[..., Any], *, of: str = "", bound: str = "") -> None:
+        """Enter a method of what is directed, or `of` a part of it, simulated or not. The method
+        says itself what it means."""
+        call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
+        meaning = _meaning_of(method)
+        self._enter(usage, meaning, lambda directed, *said: call(directed)(*said), bound)
 
-        def act(directed: object, *said: object) -> object:
-            return getattr(directed, method.__name__)(*said)
+    def add_number(self, usage: str, method: Callable[..., int]) -> None:
+        """Enter the naming of a number that the method tells."""
 
-        meaning, _, _ = (method.__doc__ or "").partition("\n")
-        self._enter(usage, meaning.strip(), act, bound)
+        def act(directed: Any, name: str, *said: object) -> None:
+            directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
+
+        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
+
+    def add_node(self, usage: str, method: Callable[..., int]) -> None:
+        """Enter the naming of a node that the method tells."""
+
+        def act(directed: Any, name: str, *said: object) -> None:
+            directed.names.name([name], [getattr(directed, method.__name__)(*said)])
+
+        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
 
     def _enter(self, usage: str, meaning: str, act: Callable[..., Any], bound: str) -> None:
         pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
@@ -163,6 +178,10 @@ class Forms:
 
     def usages(self) -> Iterator[str]:
         return (form.usage for form in self.all)
+
+
+def _meaning_of(method: Callable[..., Any]) -> str:
+    return (method.__doc__ or "").partition("\n")[0].strip()
 
 
 def _pattern_of(part: str) -> str:

@@ -38,7 +38,7 @@ class HeldMessages:
         self._note(f"{self._keeper} holds every fetch of {follower} from {leader}")
 
     def has(self, name: str) -> bool:
-        """Does a rule of that name keep a message?"""
+        """Something is held under this name."""
         return any(rule.kept for rule in self._rules.get(name, ()))
 
     @property

@@ -1,13 +1,13 @@
 """Conditions of a quorum. Each names the bound that is exceeded if it does not come to hold."""
 
-from jepsen_like.scenarios import stage_forms
+from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms
 from quorum.core.storage import METADATA_LOG
 
 __all__ = ["CONDITIONS"]
 
-CONDITIONS = Forms(stage_forms.CONDITIONS)
+CONDITIONS = Forms(directed_forms.CONDITIONS)
 CONDITIONS.add("NODE takes records", DirectedQuorum.takes_records)
 CONDITIONS.add("one of NODES leads", DirectedQuorum.is_led_by_one, bound="L-EL")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jepsen_like.scenarios import quorum_pictures, stage_forms
+from jepsen_like.scenarios import directed_forms, quorum_pictures
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.sim.network import Message
@@ -12,9 +12,16 @@ from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
 __all__ = ["FORMS"]
 
-FORMS = Forms(stage_forms.FORMS, around=stage_forms.AROUND)
+FORMS = Forms(directed_forms.FORMS, around=directed_forms.AROUND)
 _ELECTION = "all but that election"  # what holds everything else
 
+FORMS.add_node("the leader", DirectedQuorum.leader)
+FORMS.add_node("the leader among NODES", DirectedQuorum.leader)
+FORMS.add_node("the first leader among NODES", DirectedQuorum.first_leader)
+FORMS.add_number("the end of NODE", DirectedQuorum.end_offset)
+FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch)
+FORMS.add_number("the committed offset", DirectedQuorum.committed_offset)
+FORMS.add("wake NODE", DirectedQuorum.wake)
 FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
 FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
 FORMS.add("rest", DirectedQuorum.rest)
@@ -60,41 +67,6 @@ def propose_if_leading(quorum: DirectedQuorum, count: int, nodes: list[int]) -> 
 @FORMS.form("write COUNT at NODE", "this leader is given so many records at once, a batch each")
 def write(quorum: DirectedQuorum, count: int, node: int) -> None:
     quorum.write(node, count)
-
-
-# --- names ----------------------------------------------------------------------------------
-
-
-@FORMS.form("NAME = the leader", "wait until one node leads, and all that are up know it")
-def the_leader(quorum: DirectedQuorum, name: str) -> None:
-    quorum.names.name([name], [quorum.leader()])
-
-
-@FORMS.form(
-    "NAME = the leader among NODES", "wait until one of them leads, and all of them know it"
-)
-def the_leader_among(quorum: DirectedQuorum, name: str, nodes: list[int]) -> None:
-    quorum.names.name([name], [quorum.leader(nodes)])
-
-
-@FORMS.form("NAME = the first leader among NODES", "as soon as one of them leads, whoever knows it")
-def the_first_leader(quorum: DirectedQuorum, name: str, nodes: list[int]) -> None:
-    quorum.names.name([name], [quorum.first_leader(nodes)])
-
-
-@FORMS.form("NAME = the end of NODE", "the end offset of its log as it is now")
-def the_end(quorum: DirectedQuorum, name: str, node: int) -> None:
-    quorum.names.numbers[name] = quorum.end_offset(node)
-
-
-@FORMS.form("NAME = the epoch of NODE", "the epoch in which it is now")
-def the_epoch(quorum: DirectedQuorum, name: str, node: int) -> None:
-    quorum.names.numbers[name] = quorum.leads(node)[1]
-
-
-@FORMS.form("NAME = the committed offset", "up to which records are committed now")
-def the_committed_offset(quorum: DirectedQuorum, name: str) -> None:
-    quorum.names.numbers[name] = quorum.committed
 
 
 # --- messages that only a quorum has --------------------------------------------------------
@@ -181,11 +153,6 @@ def _all_but_votes_for(candidate: int, *, by: int) -> Callable[[Message], bool]:
 
 
 # --- processes and disks of a quorum --------------------------------------------------------
-
-
-@FORMS.form("wake NODE", "it does what is due, so that what comes next comes alone")
-def wake(quorum: DirectedQuorum, node: int) -> None:
-    quorum.host(node).command(lambda _now_ms: None)
 
 
 @FORMS.form("read NODE in MS ms", "how long each read of the node's disk takes from now on")

@@ -33,11 +33,11 @@ from jepsen_like.scenarios import (
 )
 from jepsen_like.scenarios.cluster_settings import ClusterSettings
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
+from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.forms import Forms
 from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.stage_forms import Directed
 
 __all__ = [
     "ALL_SCHEDULES",

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from jepsen_like.scenarios import (
     cluster_conditions,
     cluster_forms,
+    directed_forms,
     quorum_conditions,
     quorum_forms,
-    stage_forms,
     zk_forms,
 )
+from jepsen_like.scenarios.directed_forms import AROUND
 from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.stage_forms import AROUND
 from jepsen_like.scenarios.starts import STARTS
 
 __all__ = ["vocabulary"]
@@ -22,7 +22,7 @@ def vocabulary() -> Iterator[dict[str, str]]:
     yield from _of("start", STARTS)
     for usage, meaning in AROUND.items():
         yield {"for": "all", "write": usage, "meaning": meaning}
-    shared, conditions = stage_forms.FORMS, stage_forms.CONDITIONS
+    shared, conditions = directed_forms.FORMS, directed_forms.CONDITIONS
     yield from _of("all", shared)
     yield from _of("quorum", quorum_forms.FORMS, shared)
     yield from _of("cluster", cluster_forms.FORMS, shared)

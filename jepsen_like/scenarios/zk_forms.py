@@ -3,9 +3,10 @@
 What has no topic named is of the topic that counts, orders.
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
-from jepsen_like.scenarios import stage_forms
+from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS, WithMetadata
 from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
@@ -15,7 +16,7 @@ from wire.zk.session import Delete, GetData, Operation
 
 __all__ = ["CONDITIONS", "FORMS"]
 
-FORMS = Forms(stage_forms.FORMS, PARTITION_FORMS, around=stage_forms.AROUND)
+FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUND)
 CONDITIONS = Forms(PARTITION_CONDITIONS)
 
 
@@ -27,6 +28,12 @@ class Design(WithMetadata, Protocol):
     def note(self, what: str) -> None: ...
     def leads(self, node: int, topic: str = ...) -> bool:
         """It takes itself for the leader of the topic."""
+
+    def leader_among(self, nodes: Iterable[int]) -> int:
+        """The first of them that takes itself for the leader."""
+
+    def not_the_controller(self) -> int:
+        """The last of them."""
 
     def told_isrs(self) -> set[tuple[int, ...]]: ...
     def has_topic(self, topic: str) -> bool: ...
@@ -41,6 +48,9 @@ class Design(WithMetadata, Protocol):
         """It finds its way again."""
 
 
+FORMS.add_node("the leader among NODES", Design.leader_among)
+FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
+FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
 FORMS.add("delete VALUE", Design.delete)
 FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
 FORMS.add("heal NODE to ZooKeeper", Design.heal_session)
@@ -86,28 +96,12 @@ def _looks_who_lives(operation: Operation) -> bool:
 # --- elections by the replicas themselves -----------------------------------------------------
 
 
-@FORMS.form("NAME = the candidacies of NODES", "how often they have stood for an election by now")
-def the_candidacies(zookeeper: DirectedZooKeeper, name: str, nodes: list[int]) -> None:
-    zookeeper.names.numbers[name] = zookeeper.candidacies(nodes)
-
-
 @FORMS.form("fewer than all of NODES must have stood since OFFSET", "candidacies (Z-HERD)")
 def must_not_all_stand(zookeeper: DirectedZooKeeper, nodes: list[int], offset: int) -> None:
     candidates = zookeeper.candidacies(nodes) - offset
     zookeeper.note(f"{candidates} have stood")
     told = f"{candidates} of {len(nodes)} replicas stood for one partition"
     zookeeper.must(candidates < len(nodes), "Z-HERD", told)
-
-
-@FORMS.form("NAME = the leader among NODES", "one of them that takes itself for the leader")
-def the_leader(design: Design, name: str, nodes: list[int]) -> None:
-    design.names.name([name], [node for node in nodes if design.leads(node)])
-
-
-@FORMS.form("NAME = a broker that is not the controller", "the last one")
-def not_the_controller(design: Design, name: str) -> None:
-    others = [node for node in design.names.nodes() if node != design.controller]
-    design.names.name([name], others[-1:])
 
 
 # --- conditions -----------------------------------------------------------------------------

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, History
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.item_page import run_page
-from jepsen_like.museum.playing import End, Played, end_of
+from jepsen_like.museum.playing import End, Played, end_of, played
 from jepsen_like.real.museum.process_cluster import ProcessCluster
 from jepsen_like.real.museum.process_quorum import QUORUM_SETTINGS, ProcessQuorum
 from jepsen_like.real.museum.rig import Rig
@@ -94,8 +93,8 @@ class _Processes:
             },
         )
         self._open.enter_context(rig)
-        stage = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
-        return self._open.enter_context(stage)
+        directed = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
+        return self._open.enter_context(directed)
 
     def end(self) -> None:
         self._open.close()
@@ -110,22 +109,16 @@ def play_on_processes(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Pla
         is_judged=not exhibit.seen or not is_red,
     )
     try:
-        end, rule, detail = end_of(exhibit.schedule, production, processes.beginnings)
+        ended = end_of(exhibit.schedule, production, processes.beginnings)
         production.end()
     finally:
         processes.end()
-    header = Header(
+    return played(
+        production,
+        ended,
+        schedule=exhibit.schedule,
+        bug=exhibit.bug,
         workload=processes.workload,
-        seed=0,
-        options={"schedule": exhibit.schedule, "bug": exhibit.bug, "idempotent": False},
-    )
-    return Played(
-        end=end,
-        rule=rule,
-        detail=detail,
-        at_ms=production.now_us() // 1000,
-        steps=tuple(production.steps),
-        history=History(header=header, ops=production.ops),
     )
 
 

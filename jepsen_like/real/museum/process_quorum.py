@@ -91,6 +91,9 @@ class ProcessQuorum:
             raise Stuck(bound, f"not within {within_ms} ms: {what}; leader and epoch: {told}")
         self.note(what)
 
+    def epoch(self, node: int) -> int:
+        return self.leads(node)[1]
+
     def must_lead_on(self, node: int, epoch: int) -> None:
         after = self.leads(node)
         if after != (node, epoch) and self._production.is_judged:

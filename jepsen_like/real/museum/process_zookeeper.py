@@ -5,6 +5,7 @@ leader is asked of it as a client would. Time-outs are twice the simulator's, si
 a machine. Proxies stand between brokers, and before ZooKeeper; not before the client of its own.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Self
 
@@ -90,6 +91,12 @@ class ProcessZooKeeper(ProcessPartition):
         """Does it take itself for the leader?"""
         is_up = self._rig.is_up(node)
         return is_up and self._clients_of(topic).is_served(self._address(node))
+
+    def leader_among(self, nodes: Iterable[int]) -> int:
+        return next(node for node in nodes if self.leads(node))
+
+    def not_the_controller(self) -> int:
+        return [node for node in self.brokers if node != self.controller][-1]
 
     def told_isrs(self) -> set[tuple[int, ...]]:
         """What brokers would tell a client."""

@@ -30,7 +30,9 @@ class Machines(Protocol):
     def up(self) -> list[int]: ...
     @property
     def messages(self) -> HeldMessages: ...
-    def run(self, ms: int) -> None: ...
+    def run(self, ms: int) -> None:
+        """Let so much time pass."""
+
     def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
     def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
     def restart(self, node: int) -> None: ...
@@ -41,7 +43,9 @@ class Machines(Protocol):
     def resume(self, node: int) -> None: ...
     def sync_in(self, node: int, ms: int) -> None: ...
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None: ...
-    def heal(self) -> None: ...
+    def heal(self) -> None:
+        """All links are whole again."""
+
     def hold_api(
         self,
         api: str,
@@ -52,8 +56,11 @@ class Machines(Protocol):
         name: str = ...,
         times: int | None = ...,
     ) -> None: ...
-    def hold_fetches(self, follower: int, leader: int) -> None: ...
-    def has_held_for(self, name: str, nodes: Iterable[int]) -> bool: ...
+    def hold_fetches(self, follower: int, leader: int) -> None:
+        """Requests and answers: it gets nothing of that log."""
+
+    def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
+        """To each of these nodes, something is held under this name."""
 
 
 class Directed(Protocol):
@@ -80,179 +87,165 @@ class Directed(Protocol):
         """Heal everything and start everybody: what was promised must be there, and go on."""
 
 
-def check_up(stage: Directed, node: int) -> None:
-    if node not in stage.machines.up:
+FORMS.add("run MS ms", Machines.run, of="machines")
+FORMS.add("heal", Machines.heal, of="machines")
+FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
+FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
+FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
+
+
+def check_up(directed: Directed, node: int) -> None:
+    if node not in directed.machines.up:
         raise Misused(f"{node} is down")
 
 
-def _check_down(stage: Directed, node: int) -> None:
-    if node in stage.machines.up:
+def _check_down(directed: Directed, node: int) -> None:
+    if node in directed.machines.up:
         raise Misused(f"{node} is up")
 
 
 # --- time -----------------------------------------------------------------------------------
 
 
-@FORMS.form("run MS ms", "let so much time pass")
-def run(stage: Directed, ms: int) -> None:
-    stage.machines.run(ms)
-
-
 @FORMS.form("timers NODES", "the random parts of the nodes' time-outs grow in this order")
-def timers(stage: Directed, nodes: list[int]) -> None:
-    if sorted(nodes) != sorted(stage.machines.nodes):
-        raise Misused(f"name each node once: {', '.join(map(str, stage.machines.nodes))}")
-    _streams(stage).order_timers(nodes)
+def timers(directed: Directed, nodes: list[int]) -> None:
+    if sorted(nodes) != sorted(directed.machines.nodes):
+        raise Misused(f"name each node once: {', '.join(map(str, directed.machines.nodes))}")
+    _streams(directed).order_timers(nodes)
 
 
 @FORMS.form("timers equal", "time-outs have no random part")
-def timers_equal(stage: Directed) -> None:
-    _streams(stage).shares.clear()
+def timers_equal(directed: Directed) -> None:
+    _streams(directed).shares.clear()
 
 
-def _streams(stage: Directed) -> SteadyStreams:
-    if stage.streams is None:
+def _streams(directed: Directed) -> SteadyStreams:
+    if directed.streams is None:
         raise Misused("the random parts of time-outs are drawn here")
-    return stage.streams
+    return directed.streams
 
 
 # --- processes and disks --------------------------------------------------------------------
 
 
 @FORMS.form("crash NODE", "the process dies; what it has written stays")
-def crash(stage: Directed, node: int) -> None:
-    check_up(stage, node)
-    stage.machines.crash(node)
-    stage.machines.forget(node)
+def crash(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.crash(node)
+    directed.machines.forget(node)
 
 
 @FORMS.form("crash NODE losing unsynced", "the machine loses power, and the disk what is unsynced")
-def crash_losing_unsynced(stage: Directed, node: int) -> None:
-    check_up(stage, node)
-    stage.machines.crash(node, power_loss=True)
-    stage.machines.forget(node)
+def crash_losing_unsynced(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.crash(node, power_loss=True)
+    directed.machines.forget(node)
 
 
 @FORMS.form("restart NODE", "start a process on what the disk holds")
-def restart(stage: Directed, node: int) -> None:
-    _check_down(stage, node)
-    stage.machines.restart(node)
+def restart(directed: Directed, node: int) -> None:
+    _check_down(directed, node)
+    directed.machines.restart(node)
 
 
 @FORMS.form("stop NODE", "end the process in good order")
-def stop(stage: Directed, node: int) -> None:
-    check_up(stage, node)
-    stage.stop(node)
-    stage.machines.reach(lambda: node not in stage.machines.up, _STOPPING_MS)
-    stage.machines.forget(node)
+def stop(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.stop(node)
+    directed.machines.reach(lambda: node not in directed.machines.up, _STOPPING_MS)
+    directed.machines.forget(node)
 
 
 @FORMS.form("wipe NODE", "empty the disk of a node that is down")
-def wipe(stage: Directed, node: int) -> None:
-    _check_down(stage, node)
-    stage.wipe(node)
+def wipe(directed: Directed, node: int) -> None:
+    _check_down(directed, node)
+    directed.wipe(node)
 
 
 @FORMS.form("pause NODE", "the process does nothing, as in a long garbage collection")
-def pause(stage: Directed, node: int) -> None:
-    check_up(stage, node)
-    stage.machines.pause(node)
+def pause(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.pause(node)
 
 
 @FORMS.form("resume NODE", "the process goes on, and finds what has come in meanwhile")
-def resume(stage: Directed, node: int) -> None:
-    check_up(stage, node)
-    stage.machines.resume(node)
+def resume(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.resume(node)
 
 
 @FORMS.form("sync NODE in MS ms", "how long each sync of the node's disk takes from now on")
-def sync(stage: Directed, node: int, ms: int) -> None:
-    stage.machines.sync_in(node, ms)
+def sync(directed: Directed, node: int, ms: int) -> None:
+    directed.machines.sync_in(node, ms)
 
 
 # --- links and messages ---------------------------------------------------------------------
 
 
 @FORMS.form("isolate NODES", "cut the links between these nodes and all others")
-def isolate(stage: Directed, nodes: list[int]) -> None:
-    stage.machines.cut(nodes, [node for node in stage.machines.nodes if node not in nodes])
+def isolate(directed: Directed, nodes: list[int]) -> None:
+    directed.machines.cut(nodes, [node for node in directed.machines.nodes if node not in nodes])
 
 
 @FORMS.form("cut SOURCES from TARGETS", "cut the links between the ones and the others")
-def cut(stage: Directed, sources: list[int], targets: list[int]) -> None:
-    stage.machines.cut(sources, targets)
-
-
-@FORMS.form("heal", "all links are whole again")
-def heal(stage: Directed) -> None:
-    stage.machines.heal()
+def cut(directed: Directed, sources: list[int], targets: list[int]) -> None:
+    directed.machines.cut(sources, targets)
 
 
 @FORMS.form("hold API from SOURCES to TARGETS", "keep requests on their way, until `release`")
 @FORMS.form("hold API from SOURCES to TARGETS as NAME", "until `release NAME`")
-def hold(stage: Directed, api: str, sources: list[int], targets: list[int], name: str = "") -> None:
-    stage.machines.hold_api(api, sources, targets, is_request=True, name=name)
+def hold(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=True, name=name)
 
 
 @FORMS.form("hold API answers from SOURCES to TARGETS", "keep answers on their way")
 @FORMS.form("hold API answers from SOURCES to TARGETS as NAME", "until `release NAME`")
 def hold_answers(
-    stage: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
-    stage.machines.hold_api(api, sources, targets, is_request=False, name=name)
+    directed.machines.hold_api(api, sources, targets, is_request=False, name=name)
 
 
 @FORMS.form("hold one API from SOURCES to TARGETS as NAME", "keep the next request on its way")
-def hold_one(stage: Directed, api: str, sources: list[int], targets: list[int], name: str) -> None:
-    stage.machines.hold_api(api, sources, targets, is_request=True, name=name, times=1)
+def hold_one(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=True, name=name, times=1)
 
 
 @FORMS.form("hold one API answer from SOURCES to TARGETS as NAME", "keep the next answer")
 def hold_one_answer(
-    stage: Directed, api: str, sources: list[int], targets: list[int], name: str
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str
 ) -> None:
-    stage.machines.hold_api(api, sources, targets, is_request=False, name=name, times=1)
-
-
-@FORMS.form("hold fetches of NODE from OTHER", "requests and answers: it gets nothing of that log")
-def hold_fetches(stage: Directed, node: int, other: int) -> None:
-    stage.machines.hold_fetches(node, other)
+    directed.machines.hold_api(api, sources, targets, is_request=False, name=name, times=1)
 
 
 @FORMS.form("release fetches of NODE from OTHER", "what was held arrives now")
-def release_fetches(stage: Directed, node: int, other: int) -> None:
-    stage.machines.messages.release(fetches_of(node, other))
+def release_fetches(directed: Directed, node: int, other: int) -> None:
+    directed.machines.messages.release(fetches_of(node, other))
 
 
 @FORMS.form("lose fetches of NODE from OTHER", "what was held never arrives")
-def lose_fetches(stage: Directed, node: int, other: int) -> None:
-    stage.machines.messages.lose(fetches_of(node, other))
-
-
-@FORMS.form("release NAME", "what is held under this name arrives now, and no more is held")
-def release_named(stage: Directed, name: str) -> None:
-    stage.machines.messages.release(name)
-
-
-@FORMS.form("lose NAME", "what is held under this name never arrives, and no more is held")
-def lose_named(stage: Directed, name: str) -> None:
-    stage.machines.messages.lose(name)
+def lose_fetches(directed: Directed, node: int, other: int) -> None:
+    directed.machines.messages.lose(fetches_of(node, other))
 
 
 @FORMS.form("release", "what was held arrives now, and nothing is held any more")
-def release(stage: Directed) -> None:
-    stage.story.tell(f"{_held(stage)} on the way again")
-    stage.machines.messages.release()
+def release(directed: Directed) -> None:
+    directed.story.tell(f"{_held(directed)} on the way again")
+    directed.machines.messages.release()
 
 
 @FORMS.form("lose", "what was held never arrives, and nothing is held any more")
-def lose(stage: Directed) -> None:
-    stage.story.tell(f"{_held(stage)} lost")
-    stage.machines.messages.lose()
+def lose(directed: Directed) -> None:
+    directed.story.tell(f"{_held(directed)} lost")
+    directed.machines.messages.lose()
 
 
-def _held(stage: Directed) -> str:
-    count = stage.machines.messages.count
+def _held(directed: Directed) -> str:
+    count = directed.machines.messages.count
     return "1 held message is" if count == 1 else f"{count} held messages are"
 
 
@@ -260,33 +253,27 @@ def _held(stage: Directed) -> str:
 
 
 @FORMS.form("NAMES = the others", "the nodes that have no name yet")
-def the_others(stage: Directed, names: list[str]) -> None:
-    stage.names.name(names, stage.names.unnamed)
+def the_others(directed: Directed, names: list[str]) -> None:
+    directed.names.name(names, directed.names.unnamed)
 
 
 @FORMS.form("NAMES = NODES", "the nodes in this order")
-def named(stage: Directed, names: list[str], nodes: list[int]) -> None:
-    stage.names.name(names, nodes)
+def named(directed: Directed, names: list[str], nodes: list[int]) -> None:
+    directed.names.name(names, nodes)
 
 
 @FORMS.form("finish", "heal and start everything: it must come to rest with all that was promised")
-def finish(stage: Directed) -> None:
-    stage.finish()
+def finish(directed: Directed) -> None:
+    directed.finish()
 
 
 # --- conditions -----------------------------------------------------------------------------
 
 
 @CONDITIONS.form("NODE is down", "the process of the node has ended")
-def is_down(stage: Directed, node: int) -> bool:
-    return node not in stage.machines.up
+def is_down(directed: Directed, node: int) -> bool:
+    return node not in directed.machines.up
 
 
-@CONDITIONS.form("NAME has a message", "something is held under this name")
-def has_held(stage: Directed, name: str) -> bool:
-    return stage.machines.messages.has(name)
-
-
-@CONDITIONS.form("NAME has messages to NODES", "to each of them, something is held under this name")
-def has_held_for(stage: Directed, name: str, nodes: list[int]) -> bool:
-    return stage.machines.has_held_for(name, nodes)
+CONDITIONS.add("NAME has a message", HeldMessages.has, of="machines.messages")
+CONDITIONS.add("NAME has messages to NODES", Machines.has_held_for, of="machines")
