@@ -1,4 +1,4 @@
-"""All the bugs that can be planted, and a node that has some of them.
+"""A node that has some of the planted bugs.
 
     python -m jepsen_like.museum.planted_node PLANTS node --config ...
 
@@ -9,37 +9,16 @@ that is started by `quorumlab up` or `quorumlab node` cannot have a planted bug.
 
 import runpy
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
-from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
-from jepsen_like.planted.planting import Plants, planted_in
-from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
+from jepsen_like.planted.every_bug import planted
 
-__all__ = ["ALL_PLANTS", "main", "planted_all"]
-
-ALL_PLANTS: Plants = {
-    **CLUSTER_PLANTS,
-    **CLUSTER_SCHEDULED,
-    **CLUSTER_SURVIVORS,
-    **PLANTS,
-    **SURVIVORS,
-}
-
-
-@contextmanager
-def planted_all(names: str) -> Iterator[None]:
-    """With these bugs, joined by commas; "" plants nothing."""
-    with ExitStack() as stack:
-        for name in names.split(",") if names else ():
-            stack.enter_context(planted_in(ALL_PLANTS[name]))
-        yield
+__all__ = ["main"]
 
 
 def main() -> None:
     plants, *arguments = sys.argv[1:]
     sys.argv = ["quorumlab", *arguments]
-    with planted_all(plants):
+    with planted(plants):
         runpy.run_module("quorumlab", run_name="__main__")
 
 

@@ -11,22 +11,16 @@ from enum import StrEnum
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import Header, History, Value
-from jepsen_like.museum.planted_node import planted_all
+from jepsen_like.planted.every_bug import planted
+from jepsen_like.scenarios.production import Production, Step
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, Beginning
 from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
-from jepsen_like.sim.schedules.data_plane import SCHEDULES
-from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
-from jepsen_like.sim.schedules.production import Production, Step
-from jepsen_like.sim.schedules.schedule_list import Schedules
-from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.schedules.zk_schedules import ZK_SCHEDULES
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
 
-_SCRIPTS = ("jepsen_like.sim.schedules.", "jepsen_like.real.museum.")  # they assert what they are
+__all__ = ["End", "Played", "end_of", "play", "played"]
 
-__all__ = ["ALL_SCHEDULES", "End", "Played", "end_of", "play"]
-
-ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES, **ZK_SCHEDULES}
+_DIRECTORS = ("jepsen_like.scenarios.", "jepsen_like.real.museum.")  # they assert what they are
 
 
 class End(StrEnum):
@@ -65,18 +59,28 @@ def play(
     is_judged: bool = True,
 ) -> Played:
     """`seed` 0 has the times that the schedule was written for, any other has its own."""
-    production = simulated(settings=settings or {}, seed=seed, is_judged=is_judged)
-    with planted_all(plants):
+    production = Production(settings=settings or {}, seed=seed, is_judged=is_judged)
+    with planted(plants):
         try:
             end, rule, detail = end_of(schedule, production)
         except ANY_ERROR as error:
             end, rule, detail = End.ERROR, type(error).__name__, described(error)
+    return played(production, (end, rule, detail), schedule=schedule, bug=plants)
+
+
+def played(
+    production: Production,
+    ended: tuple[End, str, str],
+    *,
+    schedule: str,
+    bug: str,
+    workload: str = "log",
+) -> Played:
+    """How it ended, and what is in the account."""
     production.end()
-    header = Header(
-        workload="log",
-        seed=seed,
-        options={"schedule": schedule, "bug": plants, "idempotent": False},
-    )
+    end, rule, detail = ended
+    options = {"schedule": schedule, "bug": bug, "idempotent": False}
+    header = Header(workload=workload, seed=production.seed, options=options)
     return Played(
         end=end,
         rule=rule,
@@ -87,9 +91,12 @@ def play(
     )
 
 
-def end_of(schedule: str, production: Production) -> tuple[End, str, str]:
+def end_of(
+    schedule: str, production: Production, beginnings: Mapping[str, Beginning] | None = None
+) -> tuple[End, str, str]:
+    """Simulated, or on what is begun so."""
     try:
-        ALL_SCHEDULES[schedule].run(production)
+        ALL_SCHEDULES[schedule].run(production, beginnings)
     except Violation as violation:
         return End.VIOLATED, violation.invariant, violation.detail
     except Stuck as stuck:
@@ -99,7 +106,7 @@ def end_of(schedule: str, production: Production) -> tuple[End, str, str]:
     except Crash as crash:
         return End.CRASHED, crash.cause, crash.detail
     except AssertionError as missed:
-        if not raised_in(missed).startswith(_SCRIPTS):
+        if not raised_in(missed).startswith(_DIRECTORS):
             raise
         return End.VOID, "", str(missed)
     return End.HOLDS, "", ""

@@ -8,9 +8,9 @@ test can tell whether the rest is current.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from jepsen_like.museum.comparison import Counted
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.museum.planted_node import ALL_PLANTS
-from jepsen_like.museum.showing import Counted
+from jepsen_like.planted.every_bug import EVERY_PLANT
 
 __all__ = ["Figures", "document", "figure_of", "figures_in", "key_of"]
 
@@ -101,5 +101,5 @@ def _said(exhibit: Exhibit) -> Iterator[str]:
 
 
 def _at_random(exhibit: Exhibit) -> str:
-    bounds = [ALL_PLANTS[name].seeds_max for name in exhibit.plants.split(",") if name]
+    bounds = [EVERY_PLANT[name].seeds_max for name in exhibit.plants.split(",") if name]
     return str(bounds[0]) if len(bounds) == 1 and bounds[0] else "-"

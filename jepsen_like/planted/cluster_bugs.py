@@ -2,7 +2,7 @@
 
 As for the quorum (`jepsen_like.planted.quorum_bugs`): a simulator is worth what it finds. Most are
 found at random, within `seeds_max` seeds; those that need a rare schedule have it in
-`jepsen_like.sim.schedules.data_plane`. Several may be planted together, their names joined by
+`jepsen_like/scenarios/schedules/partition`. Several may be planted together, their names joined by
 commas, since some designs of old lacked two rules.
 """
 

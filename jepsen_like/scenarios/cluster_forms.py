@@ -1,15 +1,52 @@
-"""Commands and conditions of a cluster, whose one partition is orders-0."""
+"""Commands of a cluster, whose one partition is orders-0."""
+
+from typing import Protocol
 
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios import cluster_pictures, stage_forms
+from jepsen_like.scenarios import cluster_pictures, directed_forms
+from jepsen_like.scenarios.directed_clients import Produced
 from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.topic_forms import TOPIC_FORMS
+from jepsen_like.sim.network import Message
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
-__all__ = ["CONDITIONS", "FORMS"]
+__all__ = ["FORMS", "PARTITION_FORMS", "DirectedPartition", "broker_of"]
 
-FORMS = Forms(stage_forms.FORMS, around=stage_forms.AROUND)
-CONDITIONS = Forms(stage_forms.CONDITIONS)
+PARTITION_FORMS = Forms()  # of any partition, also in ZooKeeper mode
 
+
+class DirectedPartition(Directed, Protocol):
+    """One partition, wherever its metadata is."""
+
+    @property
+    def sent(self) -> dict[str, Produced]: ...
+    def produce(self, value: str, to: int) -> Produced: ...
+
+
+@PARTITION_FORMS.form("produce VALUE at NODE", "a client sends a record to this broker")
+def produce_value(partition: DirectedPartition, value: str, node: int) -> None:
+    partition.produce(value, node)
+
+
+@PARTITION_FORMS.form("commit VALUE at NODE", "the same, and wait until it is acknowledged")
+def commit(partition: DirectedPartition, value: str, node: int) -> None:
+    produced = partition.produce(value, node)
+    partition.until(lambda: produced.is_acknowledged, f"{value} is committed")
+
+
+FORMS = Forms(directed_forms.FORMS, TOPIC_FORMS, around=directed_forms.AROUND)
+FORMS.add_number("the broker epoch of NODE", DirectedCluster.broker_epoch)
+FORMS.add_number("the metadata end of NODE", DirectedCluster.metadata_end)
+FORMS.add("elect NODE", DirectedCluster.elect)
+FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
+FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
+FORMS.add("begin to write register COUNT at NODE", DirectedCluster.begin_register)
+FORMS.add("read register at NODE", DirectedCluster.read_register)
+FORMS.add("begin to stop NODE", DirectedCluster.stop)
+FORMS.add("hold reads of NODE", DirectedCluster.hold_reads)
+FORMS.add("release reads of NODE", DirectedCluster.release_reads)
 
 # --- clients --------------------------------------------------------------------------------
 
@@ -22,7 +59,7 @@ def produce(cluster: DirectedCluster, partition: str, value: str) -> None:
 @FORMS.form("produce PARTITION VALUE at NODE", "to this broker, whoever leads")
 def produce_at(cluster: DirectedCluster, partition: str, value: str, node: int) -> None:
     _state(cluster, partition)
-    cluster.produce(value, to=_broker(cluster, node))
+    cluster.produce(value, to=broker_of(cluster, node))
 
 
 @FORMS.form(
@@ -32,18 +69,18 @@ def produce_at(cluster: DirectedCluster, partition: str, value: str, node: int) 
 def produce_as(
     cluster: DirectedCluster, partition: str, value: str, count: int, offset: int
 ) -> None:
-    cluster.produce(value, to=_leader(cluster, partition), producer=(count, offset))
+    cluster.produce(value, _leader(cluster, partition), (count, offset))
 
 
 @FORMS.form("read PARTITION", "a client reads from the beginning, at the leader")
 def read(cluster: DirectedCluster, partition: str) -> None:
-    cluster.read(of=_leader(cluster, partition))
+    cluster.read(_leader(cluster, partition))
 
 
 @FORMS.form("read PARTITION at NODE", "at this broker, whoever leads")
 def read_at(cluster: DirectedCluster, partition: str, node: int) -> None:
     _state(cluster, partition)
-    cluster.read(of=_broker(cluster, node))
+    cluster.read(broker_of(cluster, node))
 
 
 @FORMS.form("prefer NODE", "an administrator makes it the preferred leader, and has it elected")
@@ -51,9 +88,14 @@ def prefer(cluster: DirectedCluster, node: int) -> None:
     controller = cluster.active_controller
     if controller is None:
         raise Misused("there is no active controller")
-    if _broker(cluster, node) not in _state(cluster, PARTITION).replicas:
+    if broker_of(cluster, node) not in _state(cluster, PARTITION).replicas:
         raise Misused(f"{node} has no replica of {PARTITION}")
     cluster.prefer(node, controller)
+
+
+@FORMS.form("read all at NODE", "a client reads from the beginning, and is waited for")
+def read_all(cluster: DirectedCluster, node: int) -> None:
+    cluster.until(lambda: cluster.read_to_the_end(node), "a reader has come to the end")
 
 
 @FORMS.form("resign", "the active controller gives up its epoch")
@@ -78,10 +120,39 @@ def _leader(cluster: DirectedCluster, partition: str) -> int:
     return leader
 
 
-def _broker(cluster: DirectedCluster, node: int) -> int:
+def broker_of(cluster: DirectedCluster, node: int) -> int:
     if node not in cluster.brokers:
         raise Misused(f"{node} is no broker: {', '.join(map(str, cluster.brokers))}")
     return node
+
+
+# --- processes, disks, messages ---------------------------------------------------------------
+
+
+@FORMS.form("isolate NODE but for ISR changes as NAME", "requests of AlterPartition arrive")
+def isolate_but(cluster: DirectedCluster, node: int, name: str) -> None:
+    def is_cut(message: Message) -> bool:
+        changes = isinstance(message.body, AlterPartitionRequest | AlterPartitionResponse)
+        return node in (message.source, message.target) and not changes
+
+    cluster.note(f"{cluster.names.of(node)} is cut off from everybody")
+    cluster.machines.hold(is_cut, name)
+
+
+@FORMS.form(
+    "divert an ISR change of NODE to OTHER as NAME", "the next request arrives there instead"
+)
+def divert(cluster: DirectedCluster, node: int, other: int, name: str) -> None:
+    def is_astray(message: Message) -> bool:
+        is_it = message.source == node and isinstance(message.body, AlterPartitionRequest)
+        if is_it and message.target != other:
+            cluster.cluster.hosts[other].deliver(message._replace(target=other))
+            return True
+        return False
+
+    names = cluster.names
+    cluster.note(f"the next ISR change of {names.of(node)} goes astray, to {names.of(other)}")
+    cluster.machines.hold(is_astray, name, times=1)
 
 
 # --- pictures -------------------------------------------------------------------------------
@@ -99,85 +170,4 @@ def logs(cluster: DirectedCluster) -> None:
         cluster.story.tell(line)
 
 
-# --- conditions -----------------------------------------------------------------------------
-
-
-@CONDITIONS.form("ready", "orders-0 is there, and all its replicas are in sync")
-def ready(cluster: DirectedCluster) -> bool:
-    return cluster.is_ready
-
-
-@CONDITIONS.form("answered", "the client has an answer, or has given up, for all that it asked")
-def answered(cluster: DirectedCluster) -> bool:
-    return cluster.is_answered
-
-
-@CONDITIONS.form("a controller", "a controller is active")
-def a_controller(cluster: DirectedCluster) -> bool:
-    return cluster.active_controller is not None
-
-
-@CONDITIONS.form("NODE leads", "orders-0, and knows it")
-def leads(cluster: DirectedCluster, node: int) -> bool:
-    partition, replica = cluster.partition, cluster.replica(node)
-    return (
-        partition is not None
-        and replica is not None
-        and partition.leader == node == replica.leader_id
-        and replica.leader_epoch == partition.leader_epoch
-    )
-
-
-@CONDITIONS.form("NODE follows OTHER", "in the newest leader epoch of orders-0")
-def follows(cluster: DirectedCluster, node: int, other: int) -> bool:
-    partition, replica = cluster.partition, cluster.replica(node)
-    return (
-        partition is not None
-        and replica is not None
-        and partition.leader == other == replica.leader_id != node
-        and replica.leader_epoch == partition.leader_epoch
-    )
-
-
-@CONDITIONS.form("no leader", "the metadata names no leader of orders-0")
-def no_leader(cluster: DirectedCluster) -> bool:
-    return cluster.partition is not None and cluster.partition.leader == NO_LEADER
-
-
-@CONDITIONS.form("the ISR is NODES", "of orders-0, as committed in the metadata")
-def isr_is(cluster: DirectedCluster, nodes: list[int]) -> bool:
-    return cluster.partition is not None and sorted(cluster.partition.isr) == sorted(nodes)
-
-
-@CONDITIONS.form("NODE is fenced", "as committed in the metadata")
-def is_fenced(cluster: DirectedCluster, node: int) -> bool:
-    registered = cluster.registered(_broker(cluster, node))
-    return registered is not None and registered.fenced
-
-
-@CONDITIONS.form("NODE is unfenced", "as committed in the metadata")
-def is_unfenced(cluster: DirectedCluster, node: int) -> bool:
-    registered = cluster.registered(_broker(cluster, node))
-    return registered is not None and not registered.fenced
-
-
-@CONDITIONS.form("NODE has all before OFFSET", "written to its log of orders-0")
-def has_written(cluster: DirectedCluster, node: int, offset: int) -> bool:
-    return cluster.written(node).end_offset >= offset
-
-
-@CONDITIONS.form("NODE knows that all before OFFSET is committed", "its high watermark")
-def knows_committed(cluster: DirectedCluster, node: int, offset: int) -> bool:
-    replica = cluster.replica(node)
-    return replica is not None and replica.open_log.high_watermark >= offset
-
-
-@CONDITIONS.form(
-    "the same everywhere", "all replicas that are up have one log, all of it committed"
-)
-def same(cluster: DirectedCluster) -> bool:
-    replicas = [cluster.replica(node) for node in cluster.brokers if node in cluster.machines.up]
-    ends = {
-        None if r is None else (r.open_log.end_offset, r.open_log.high_watermark) for r in replicas
-    }
-    return len(ends) == 1 and all(end is not None and end[0] == end[1] for end in ends)
+FORMS.all += PARTITION_FORMS.all

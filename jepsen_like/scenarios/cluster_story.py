@@ -7,10 +7,9 @@ What the metadata says is told once, when it is committed; a broker knows it a m
 from broker.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios.appended import appended_after
+from jepsen_like.scenarios.directed_clients import values_in
 from jepsen_like.scenarios.request_story import RequestStory
-from jepsen_like.scenarios.scenario_client import values_in
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.story import Story, appended_after
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
@@ -25,7 +24,7 @@ class ClusterStory(Observer):
 
     def __init__(self, story: Story, partition: str) -> None:
         self.cluster: Cluster
-        self._story = story
+        self.story = story
         self._name = partition
         self._requests = RequestStory(story)
         self._active: set[int] = set()
@@ -51,9 +50,9 @@ class ClusterStory(Observer):
         self._requests.performing(node, effect)
         match effect:
             case Truncate(log=log, end_offset=end_offset) if log == self._name:
-                self._story.tell(f"{node} truncates {log} to offset {end_offset}")
+                self.story.tell(f"{node} truncates {log} to offset {end_offset}")
             case Stop(reason=reason):
-                self._story.tell(f"{node} stops: {reason}")
+                self.story.tell(f"{node} stops: {reason}")
                 self.forget(node)
             case _:
                 pass
@@ -73,23 +72,23 @@ class ClusterStory(Observer):
         is_active = running.controller is not None and running.controller.is_active
         if is_active and node not in self._active:
             self._active.add(node)
-            self._story.tell(f"{node} is the active controller in epoch {running.leader.epoch}")
+            self.story.tell(f"{node} is the active controller in epoch {running.leader.epoch}")
         elif not is_active and node in self._active:
             self._active.discard(node)
-            self._story.tell(f"{node} is the active controller no more")
+            self.story.tell(f"{node} is the active controller no more")
 
     def _tell_metadata(self, cluster: Cluster) -> None:
         for node, broker in cluster.metadata.image.brokers.items():
             told = _broker(broker)
             if self._brokers.get(node) != told:
                 self._brokers[node] = told
-                self._story.tell(f"metadata: broker {node} is {told}")
+                self.story.tell(f"metadata: broker {node} is {told}")
         for watched in cluster.partitions.watched.values():
             if watched.name == self._name and watched.state is not None:
                 told = _partition(watched.state)
                 if told != self._partition:
                     self._partition = told
-                    self._story.tell(f"metadata: {self._name}: {told}")
+                    self.story.tell(f"metadata: {self._name}: {told}")
 
     def _tell_log(self, host: Host) -> None:
         stored = host.disk.logs.get(self._name)
@@ -98,7 +97,7 @@ class ClusterStory(Observer):
         node = host.node_id
         for entry in appended_after(self._written.get(node), stored.written.entries):
             for offset, value in values_in(entry.records):
-                self._story.tell(f"{node} appends {value} at {offset} in epoch {entry.epoch}")
+                self.story.tell(f"{node} appends {value} at {offset} in epoch {entry.epoch}")
         self._written[node] = stored.written.last
 
     def _tell_replica(self, node: int, partition: Partition) -> None:
@@ -114,12 +113,12 @@ class ClusterStory(Observer):
         high_watermark = partition.open_log.high_watermark
         if self._high_watermarks.get(node, 0) != high_watermark:
             self._high_watermarks[node] = high_watermark
-            self._story.tell(f"{node} knows that all before {high_watermark} is committed")
+            self.story.tell(f"{node} knows that all before {high_watermark} is committed")
 
     def _tell_role(self, node: int, told: str) -> None:
         if self._roles.get(node) != told:
             self._roles[node] = told
-            self._story.tell(f"{node} {told}")
+            self.story.tell(f"{node} {told}")
 
 
 def _broker(broker: BrokerImage) -> str:

@@ -1,25 +1,37 @@
-"""A cluster that does what a scenario says: controllers, brokers, and one partition, orders-0."""
+"""A simulated cluster that a scenario, a schedule or a test directs: controllers, brokers, and one
+topic of one partition, orders-0.
 
-from dataclasses import dataclass
+Nothing happens to it by itself. Who directs it holds a few messages back, and stops a few processes
+at the right moments; the invariants look on as in every run. `finish` heals all and demands that
+the cluster comes to rest with everything that was promised.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
-from broker.partition import Partition
+from broker.broker import Broker
+from broker.partition import LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.scenarios.cluster_story import ClusterStory
-from jepsen_like.scenarios.forms import Misused
-from jepsen_like.scenarios.machines import DISKS, LINKS, Machines
-from jepsen_like.scenarios.scenario_client import ScenarioClient
+from jepsen_like.scenarios.directed_clients import DirectedClients, Produced, number_of
+from jepsen_like.scenarios.forms import Misused, Names
+from jepsen_like.scenarios.machines import SimulatedMachines
+from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.cluster.converging import Convergence
+from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.liveness import is_ready
 from jepsen_like.sim.cluster.nodes import ClusterNode
 from jepsen_like.sim.content import Content
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.quorum_options import Options
+from jepsen_like.sim.disk import Disk
+from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.virtual_time import EventsSpent
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -27,162 +39,400 @@ from wire.messages.partitions import (
     ReassignableTopic,
 )
 
-__all__ = ["PARTITION", "ClusterSettings", "DirectedCluster"]
+__all__ = ["PARTITION", "WAIT_MS", "DirectedCluster"]
 
 PARTITION = f"{TOPIC}-0"
-_CLIENT_MS = 3_000  # until a client gives up
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterSettings:
-    controllers: int
-    brokers: int
-    min_insync_replicas: int = 1
-    unclean: bool = False  # unclean.leader.election.enable
-    elr: bool = False  # eligible leader replicas (KIP-966)
-    session_ms: int = 1_000  # broker.session.timeout.ms
-    lag_ms: int = 1_000  # replica.lag.time.max.ms
-
-    def options(self) -> ClusterOptions:
-        return ClusterOptions(
-            quorum=Options(
-                voters=self.controllers,
-                observers=self.brokers,
-                election_timeout_ms=100,
-                fetch_timeout_ms=300,
-                fetch_max_wait_ms=50,
-                election_backoff_max_ms=100,
-                request_timeout_ms=300,
-                turns_us=AT_ONCE,
-                links=LINKS,
-                disks=DISKS,
-            ),
-            replication_factor=self.brokers,
-            min_insync_replicas=self.min_insync_replicas,
-            unclean=self.unclean,
-            elr=self.elr,
-            heartbeat_interval_ms=self.session_ms // 5,
-            session_timeout_ms=self.session_ms,
-            lag_time_max_ms=self.lag_ms,
-            fetch_wait_ms=100,
-            produce_interval_ms=0,
-            client_timeout_ms=_CLIENT_MS,
-        )
+WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
+_LAST = "!"
+_LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
 
 
 class DirectedCluster:
-    """Controllers have the first numbers, brokers the next. Not judged: as of a quorum."""
+    """Controllers have the first numbers, brokers the next."""
 
-    def __init__(self, story: Story, settings: ClusterSettings, *, is_judged: bool) -> None:
-        streams = SteadyStreams()
-        self.story = story
-        options = settings.options()
-        self._told = ClusterStory(story, PARTITION)
-        self._cluster = cluster = Cluster(0, options, is_judged=is_judged, streams=streams)
-        self._told.cluster = cluster
-        cluster.world.observe(self._told)
-        self.machines = Machines(cluster.world, streams)
-        self._client = ScenarioClient(story, cluster.judge, timeout_ms=_CLIENT_MS)
-        self._client_host = cluster.world.add_client(self._client)
-        self.machines.order_timers(self.machines.nodes)
+    def __init__(
+        self,
+        production: Production,
+        options: ClusterOptions,
+        *,
+        streams: SteadyStreams | None = None,
+        tracer: ClusterStory | None = None,
+        poll_us: int = 1_000,
+        events_max: int | None = None,
+    ) -> None:
+        self.cluster = cluster = Cluster(
+            production.seed, options, is_judged=production.is_judged, streams=streams
+        )
+        world = cluster.world
+        production.now_us = lambda: world.now_us
+        self.streams = streams
+        self.story = Story()
+        self.note = production.note
+        self.names = Names(lambda: self.machines.nodes)
+        self.names.changing["controller"] = lambda: self.controller
+        self.sent: dict[str, Produced] = {}  # by value
+        self.topics: dict[str, Key] = {}  # beside orders, by the name that a scenario gives them
+        self._production = production
+        if tracer is not None:
+            self.story, tracer.cluster = tracer.story, cluster
+            world.observe(tracer)
+        self.machines = SimulatedMachines(
+            world,
+            self.names,
+            note=production.note,
+            looked=self._look if tracer is None else None,
+            forget=(lambda _node: None) if tracer is None else tracer.forget,
+            poll_us=poll_us,
+            events_max=events_max,
+        )
+        self.clients = DirectedClients(
+            production,
+            cluster.judge,
+            told=self._client_told,
+            name=self.names.of,
+            timeout_ms=options.client_timeout_ms,
+        )
+        self._client_host = world.add_client(self.clients)
+        self._shown = ""
         for host in cluster.hosts.values():
             host.start()
 
-    # --- looking ------------------------------------------------------------------------
+    # --- what is known ------------------------------------------------------------------
 
     @property
     def controllers(self) -> tuple[int, ...]:
-        return self._cluster.options.controllers
+        return self.cluster.options.controllers
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        return self._cluster.options.brokers
+        return self.cluster.options.brokers
 
     def node(self, node: int) -> ClusterNode:
-        return self._cluster.nodes[node]
+        return self.cluster.nodes[node]
+
+    @property
+    def active_controller(self) -> int | None:
+        active = self.cluster.active_controller()
+        return None if active is None else active.config.node_id
+
+    @property
+    def controller(self) -> int:
+        """The newest that takes itself for the active one, or the first if none does."""
+        leading = [node for node in self.controllers if self.node(node).leads]
+        newest = max(leading, key=lambda node: self.node(node).leader.epoch, default=None)
+        return self.controllers[0] if newest is None else newest
 
     def registered(self, node: int) -> BrokerImage | None:
-        return self._cluster.metadata.image.brokers.get(node)
+        return self.cluster.metadata.image.brokers.get(node)
+
+    def is_fenced(self, node: int) -> bool | None:
+        """None while it has never been registered."""
+        registered = self.registered(node)
+        return None if registered is None else registered.fenced
+
+    def metadata_end(self, node: int) -> int:
+        """Where its metadata log ends by now."""
+        return self.node(node).end_offset
+
+    def broker_epoch(self, node: int) -> int:
+        """As it is registered by now."""
+        return self.cluster.metadata.image.brokers[node].epoch
 
     @property
     def is_ready(self) -> bool:
         """Is there a topic, and are all replicas in sync and all brokers registered?"""
-        return is_ready(self._cluster) == ""
+        return is_ready(self.cluster) == ""
 
     @property
-    def is_answered(self) -> bool:
-        return self._client.is_quiet
-
-    @property
-    def active_controller(self) -> int | None:
-        active = self._cluster.active_controller()
-        return None if active is None else active.config.node_id
-
-    @property
-    def _key(self) -> Key | None:
-        return next(iter(self._cluster.partitions.watched), None)
+    def key(self) -> Key:
+        """Raises Misused before there is a topic."""
+        for key in self.cluster.partitions.watched:
+            return key
+        raise Misused(f"there is no {PARTITION}: `deliver until ready` waits for {PARTITION}")
 
     @property
     def partition(self) -> PartitionState | None:
         """As committed; None before there is one."""
-        return None if self._key is None else self._cluster.partitions.watched[self._key].state
+        watched = self.cluster.partitions.watched.values()
+        return next((each.state for each in watched), None)
+
+    @property
+    def state(self) -> PartitionState:
+        state = self.partition
+        assert state is not None, "there is no partition yet"
+        return state
+
+    @property
+    def leader(self) -> int:
+        return self.state.leader
+
+    @property
+    def isr(self) -> set[int]:
+        return set() if self.partition is None else set(self.partition.isr)
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """As they are committed, also where that breaks an invariant."""
+        state = self.cluster.metadata.image.partition(*self.key)
+        assert state is not None
+        return state.replicas
+
+    def broker(self, node: int) -> Broker:
+        broker = self.cluster.broker(node)
+        assert broker is not None, f"{node} is down"
+        return broker
 
     def replica(self, node: int) -> Partition | None:
-        broker, key = self._cluster.broker(node), self._key
-        if broker is None or key is None:
+        """None where the broker is down, or has not heard of the partition."""
+        broker = self.cluster.broker(node)
+        if broker is None or not self.cluster.partitions.watched:
             return None
-        found = broker.replicas.find("", *key)
+        found = broker.replicas.find("", *self.key)
         return found if isinstance(found, Partition) and found.log is not None else None
 
+    def end_offset(self, node: int) -> int:
+        """0 while it has not heard of the partition."""
+        replica = self.replica(node)
+        return 0 if replica is None else replica.open_log.end_offset
+
+    def epoch(self, node: int) -> int:
+        """The leader epoch in which the node leads or follows; -1 if it does neither."""
+        replica = self.replica(node)
+        return -1 if replica is None else replica.leader_epoch
+
+    def is_leading(self, node: int, key: Key | None = None) -> bool:
+        """Does it take itself for the leader?"""
+        found = self.broker(node).replicas.find("", *(self.key if key is None else key))
+        return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
+
     def written(self, node: int) -> Content:
-        stored = self._cluster.hosts[node].disk.logs.get(PARTITION)
+        stored = self.cluster.hosts[node].disk.logs.get(PARTITION)
         return Content([]) if stored is None else stored.written
 
-    # --- doing --------------------------------------------------------------------------
+    # --- the account --------------------------------------------------------------------
 
-    def forget(self, node: int) -> None:
-        """Its process has ended."""
-        self._told.forget(node)
+    def _client_told(self, line: str) -> None:
+        self.note(line)
+        self.story.tell(f"client: {line}")
+
+    def cast(self) -> None:
+        """a leads at first, b and c are the other replicas; a broker without one comes next."""
+        state = self.state
+        rest = [replica for replica in state.replicas if replica != state.leader]
+        idle = [broker for broker in self.brokers if broker not in state.replicas]
+        cast = [state.leader, *rest, *idle]
+        self.names.name("abcdefgh", cast)
+        named = ", ".join(f"{self.names.of(node)} is broker {node}" for node in cast)
+        self.note(f"{named}; min.insync.replicas is {self.cluster.options.min_insync_replicas}")
+        self._look()
+
+    def _look(self) -> None:
+        """Note what has become of the partition, if that is news and the nodes have names."""
+        state = self.partition
+        if state is None or self.names.of(self.brokers[0]).isdecimal():
+            return
+        leader = "nobody" if state.leader < 0 else self.names.of(state.leader)
+        isr = ", ".join(sorted(map(self.names.of, state.isr)))
+        shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
+        if shown != self._shown:
+            self._shown = shown
+            self.note(f"metadata: {shown}")
+
+    def until(
+        self, condition: Callable[[], bool], what: str, *, bound: str = "", within_ms: int = WAIT_MS
+    ) -> None:
+        """Stuck under the name of `bound` if it does not come true; without one, the schedule is
+        not what it was meant to be."""
+        if self.machines.reach(condition, within_ms):
+            self.note(what)
+            return
+        assert bound, f"the schedule never came to this: {what}; {self.state}"
+        raise Stuck(bound, f"not within {within_ms} ms: {what}")
+
+    def begin(self, start_ms: int) -> None:
+        """Wait until all are up, and give out the names."""
+        self.until(lambda: self.is_ready, "the cluster is up", bound="L-BR", within_ms=start_ms)
+        self.cast()
+
+    # --- processes and disks ------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        self._cluster.hosts[node].command(self.node(node).shut_down)
+        """In good order, for which it may have to wait."""
+        self.note(f"{self.names.of(node)} is told to stop in order")
+        self.cluster.hosts[node].command(self.node(node).shut_down)
 
     def wipe(self, node: int) -> None:
         if node not in self.brokers:
             raise Misused(f"{node} is no broker: a controller's disk stays here")
-        self._cluster.wipe(node)
+        self.note(f"{self.names.of(node)} loses its disk")
+        self.cluster.wipe(node)
 
     def resign(self, node: int) -> None:
-        self._cluster.hosts[node].command(self.node(node).resign)
+        self.cluster.hosts[node].command(self.node(node).resign)
 
-    def produce(self, value: str, *, to: int, producer: tuple[int, int] = (-1, -1)) -> None:
-        assert self._key is not None
-        self._client.produce(TOPIC, self._key, value, to=to, producer=producer)
-        self._send()
+    def hold_reads(self, node: int) -> None:
+        """What the broker reads of the partition takes until `release_reads`."""
+        self.note(f"the disk of {self.names.of(node)} is slow to read")
+        self._disk(node).held_reads[PARTITION] = []
 
-    def read(self, *, of: int) -> None:
-        assert self._key is not None
-        self._client.read(TOPIC, self._key, of=of)
-        self._send()
+    def has_held_reads(self, node: int) -> bool:
+        """Its disk has been asked, and has not read."""
+        return any(self._disk(node).held_reads.values())
+
+    def release_reads(self, node: int) -> None:
+        """Its disk has read what it was asked for."""
+        self.note(f"the disk of {self.names.of(node)} has read")
+        self._disk(node).let_reads_go(PARTITION)
+
+    def _disk(self, node: int) -> Disk:
+        disk = self.cluster.hosts[node].disk
+        assert isinstance(disk, Disk), disk
+        return disk
+
+    # --- clients ------------------------------------------------------------------------
+
+    def produce(self, value: str, to: int, producer: tuple[int, int] = (-1, -1)) -> Produced:
+        """With acks=all; the answer is not awaited."""
+        self.note(f"a client sends {value} ({number_of(value)} in the history) to {self._of(to)}")
+        self.sent[value] = self.clients.produce(self.key, value, to, producer)
+        self.send()
+        return self.sent[value]
+
+    def read(self, of: int) -> None:
+        self.note(f"a reader begins at the beginning, at {self._of(of)}")
+        self.clients.read(self.key, of)
+        self.send()
+
+    def read_to_the_end(self, of: int, within_ms: int = WAIT_MS) -> bool:
+        self.note(f"a reader begins at the beginning, at {self._of(of)}")
+        reader = self.clients.read(self.key, of)
+        self.send()
+        return self.machines.reach(lambda: reader.is_done, within_ms)
+
+    def _of(self, node: int) -> str:
+        return self.names.of(node)
+
+    def ask(self, node: int, body: object) -> object:
+        """Anything, by a client whose history is not judged, and wait for the answer."""
+        self.note(f"a client sends {type(body).__name__} to {self._of(node)}")
+        answers: list[object] = []
+        self.clients.ask(node, body, lambda answer, _now_ms: answers.append(answer))
+        self.send()
+        self.until(lambda: bool(answers), "it is answered")
+        return answers[0]
+
+    def write_register(self, value: int, to: int) -> None:
+        """A client sets a topic's config, and is waited for."""
+        self.note(f"a client asks {self._of(to)} to write {value}")
+        process = self.clients.write_register(value, to)
+        self.send()
+        self.until(lambda: not self._production.is_open(process), f"{value} is written")
+
+    def begin_register(self, value: int, to: int) -> None:
+        """A client sets a topic's config, and is not waited for."""
+        self.note(f"a client asks {self._of(to)} to write {value}")
+        self.clients.write_register(value, to)
+        self.send()
+
+    def read_register(self, of: int) -> None:
+        """A client asks a controller for what is committed."""
+        process = self.clients.read_register(of)
+        self.send()
+        self.until(lambda: not self._production.is_open(process), "a client has looked it up")
+
+    def reassign(self, replicas: list[int]) -> None:
+        """An administrator wants these replicas, and no others. Not waited for."""
+        self.note(f"an administrator wants the replicas to be {', '.join(map(self._of, replicas))}")
+        self.clients.ask(self.controller, _reassignment(replicas), _ignore)
+        self.send()
 
     def prefer(self, node: int, controller: int) -> None:
         """Make it the first of the replicas, and have the first one elected."""
-        assert self.partition is not None
-        rest = tuple(replica for replica in self.partition.replicas if replica != node)
-        wanted = ReassignablePartition(partition_index=0, replicas=(node, *rest))
-        topics = (ReassignableTopic(name=TOPIC, partitions=(wanted,)),)
-        elect = partial(self._client.ask, controller, ElectLeadersRequest(), _nothing)
-        self._client.ask(
-            controller,
-            AlterPartitionReassignmentsRequest(topics=topics),
-            lambda _answer, _now_ms: elect(),
+        elect = partial(self.clients.ask, controller, ElectLeadersRequest(), _ignore)
+        self.clients.ask(
+            controller, _reassignment(self._first(node)), lambda _answer, _now_ms: elect()
         )
-        self._send()
+        self.send()
 
-    def _send(self) -> None:
-        """Have the client's core send what it wants."""
+    def _first(self, node: int) -> list[int]:
+        return [node, *(replica for replica in self.state.replicas if replica != node)]
+
+    def elect(self, node: int) -> None:
+        """Let `node`, which is in sync, lead. Brokers learn of it when they do."""
+        self.note(f"an administrator has {self._of(node)} elected")
+        is_elected = self._elects(node)
+        assert is_elected, f"{node} is not elected: {self.state}"
+
+    def _elects(self, node: int) -> bool:
+        self.clients.ask(self.controller, _reassignment(self._first(node)), _ignore)
+        self.send()
+        if not self.machines.reach(lambda: self.state.replicas[0] == node, WAIT_MS):
+            return False
+        self.clients.ask(self.controller, ElectLeadersRequest(), _ignore)
+        self.send()
+        return self.machines.reach(lambda: self.leader == node, WAIT_MS)
+
+    def send(self) -> None:
+        """Have the clients' core send what it wants."""
         self._client_host.command(lambda _now_ms: None)
 
+    # --- the end ------------------------------------------------------------------------
 
-def _nothing(_answer: object, _now_ms: int) -> None:
+    def finish(self) -> None:
+        """Everything is let go and everybody started: the cluster must come to rest.
+
+        Then a last record is written, and every replica leads once and is read from the beginning,
+        so that clients can see what became of each of the logs.
+        """
+        self.note("everything is let go, and everybody is started")
+        self.machines.heal()
+        self.machines.messages.release()
+        for host in self.cluster.hosts.values():
+            host.resume()
+            if not host.is_up:
+                host.start()
+        excused = () if self._production.is_judged else (Stuck, Violation, EventsSpent)
+        with suppress(*excused):
+            Convergence(self.cluster, events_max=self.machines.events_max, patience=2).run()
+            check_end(self.cluster)
+        with suppress(*excused):
+            self._write_behind()
+            self._read_everything()
+        self._production.end()
+
+    def _write_behind(self) -> None:
+        """A record that is read shows that what lies before it is not only late."""
+        if self.leader in self.isr:
+            last = self.produce(_LAST, to=self.leader)
+            self.machines.reach(lambda: last.is_answered, _LEADING_MS)
+
+    def _read_everything(self) -> None:
+        first = self.leader
+        if first in self.isr:
+            self._read_of(first)
+        for node in self.state.replicas:
+            if node != first and node in self.isr and self._elects(node):
+                self._read_of(node)
+
+    def _read_of(self, node: int) -> None:
+        """A leader that was elected just now may not know it yet, nor what is committed."""
+        if not self.machines.reach(lambda: self.is_leading(node), _LEADING_MS):
+            return
+        self.machines.reach(lambda: self._knows_all(node), _LEADING_MS)
+        self.read_to_the_end(node, _LEADING_MS)
+
+    def _knows_all(self, node: int) -> bool:
+        replica = self.replica(node)
+        return replica is not None and (
+            replica.open_log.high_watermark == replica.open_log.end_offset
+        )
+
+
+def _reassignment(replicas: list[int]) -> AlterPartitionReassignmentsRequest:
+    partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))
+    topic = ReassignableTopic(name=TOPIC, partitions=(partition,))
+    return AlterPartitionReassignmentsRequest(topics=(topic,))
+
+
+def _ignore(_answer: object, _now_ms: int) -> None:
     pass

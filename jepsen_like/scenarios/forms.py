@@ -2,32 +2,39 @@
 
 A form is a line with words in capitals for what a scenario fills in: `cut SOURCES from TARGETS`.
 The kind of a word in capitals says what may stand there: a number, several nodes, a name, or the
-rest of the line.
+rest of the line. A node, an offset or an epoch may also be a name that the scenario has given
+before (`first = the leader`); several nodes may be `all`, or `all but` some.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import attrgetter
 from typing import Any, TypeVar
 
-__all__ = ["Form", "Forms", "Misused"]
+__all__ = ["Form", "Forms", "Misused", "Names"]
 
 Act = TypeVar("Act", bound=Callable[..., Any])
 
-_LISTED_MAX = 20
+_LISTED_MAX = 8
 _NUMBER = r"\d{1,6}"
-_NUMBERS = rf"{_NUMBER}(?:, {_NUMBER})*"
+_WORD = r"[a-z]\w*"
+_VALUE = rf"(?:{_NUMBER}|{_WORD})"
+_LISTED = rf"{_VALUE}(?:, {_VALUE})*"
+_NODES = rf"(?:all but {_LISTED}|{_LISTED})"
 _PATTERNS = {
-    "NODE": _NUMBER,
-    "OTHER": _NUMBER,
+    "NODE": _VALUE,
+    "OTHER": _VALUE,
+    "OFFSET": _VALUE,
+    "EPOCH": _VALUE,
     "COUNT": _NUMBER,
-    "OFFSET": _NUMBER,
-    "EPOCH": _NUMBER,
     "MS": _NUMBER,
-    "NODES": _NUMBERS,
-    "SOURCES": _NUMBERS,
-    "TARGETS": _NUMBERS,
+    "NODES": _NODES,
+    "SOURCES": _NODES,
+    "TARGETS": _NODES,
+    "NAME": _WORD,
+    "NAMES": rf"{_WORD}(?:, {_WORD})*",
     "PARTITION": r"[a-z]+-\d+",
     "API": r"[a-z_]+",
     "ROLE": r"(?:prospective|candidate|leader|resigned|unattached|follower)",
@@ -40,19 +47,67 @@ class Misused(Exception):
     """A command that cannot be read, or not carried out as things are."""
 
 
+class Names:
+    """What a scenario has named: nodes, and offsets and epochs. `nodes` tells all nodes."""
+
+    def __init__(self, nodes: Callable[[], Iterable[int]] = tuple) -> None:
+        self.nodes = nodes
+        self.numbers: dict[str, int] = {}
+        self.changing: dict[str, Callable[[], int | None]] = {}  # nodes, looked up whenever named
+        self._named: dict[str, int] = {}
+
+    def name(self, names: Iterable[str], nodes: Iterable[int]) -> None:
+        self._named.update(zip(names, nodes, strict=False))
+
+    def of(self, node: int) -> str:
+        """The name of the node, or its number if it has none."""
+        for name, named in self._named.items():
+            if named == node:
+                return name
+        changing = (name for name, lookup in self.changing.items() if lookup() == node)
+        return next(changing, str(node))
+
+    @property
+    def unnamed(self) -> list[int]:
+        """The nodes that have no name yet."""
+        return [node for node in self.nodes() if node not in self._named.values()]
+
+    def value(self, said: str) -> int:
+        """Raises KeyError."""
+        if said.isdecimal():
+            return int(said)
+        value = self.changing[said]() if said in self.changing else self._named.get(said)
+        return self.numbers[said] if value is None else value
+
+    def all_of(self, said: str) -> list[int]:
+        """Raises KeyError."""
+        if said == "all":
+            return [*self.nodes()]
+        listed = [self.value(each) for each in said.removeprefix("all but ").split(", ")]
+        if not said.startswith("all but "):
+            return listed
+        return [node for node in self.nodes() if node not in listed]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     usage: str
     meaning: str  # one line, for `--commands`
     act: Callable[..., Any]
     pattern: re.Pattern[str]
+    bound: str = ""  # of a condition: the bound that is exceeded if it does not come to hold
 
-    def arguments(self, text: str) -> dict[str, Any] | None:
+    def arguments(self, text: str, names: Names) -> dict[str, Any] | None:
         """By the function's parameter; None if the text is not of this form."""
         match = self.pattern.fullmatch(text)
         if match is None:
             return None
-        return {name.lower(): _read(name, said) for name, said in match.groupdict().items()}
+        try:
+            return {
+                name.lower(): _read(name, said, names) for name, said in match.groupdict().items()
+            }
+        except KeyError:
+            return None
 
 
 class Forms:
@@ -62,20 +117,48 @@ class Forms:
         self.all: list[Form] = [form for other in others for form in other.all]
         self.around = tuple(around)
 
-    def form(self, usage: str, meaning: str) -> Callable[[Act], Act]:
-        """Enter the decorated function: it is given the stage, and what stands in capitals."""
+    def form(self, usage: str, meaning: str, *, bound: str = "") -> Callable[[Act], Act]:
+        """Enter the decorated function: it is given what is directed, and what stands in capitals,
+        in that order."""
 
         def enter(act: Act) -> Act:
-            pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
-            self.all.append(Form(usage=usage, meaning=meaning, act=act, pattern=pattern))
+            self._enter(usage, meaning, act, bound)
             return act
 
         return enter
 
-    def find(self, text: str) -> tuple[Form, dict[str, Any]]:
+    def add(self, usage: str, method: Callable[..., Any], *, of: str = "", bound: str = "") -> None:
+        """Enter a method of what is directed, or `of` a part of it, simulated or not. The method
+        says itself what it means."""
+        call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
+        meaning = _meaning_of(method)
+        self._enter(usage, meaning, lambda directed, *said: call(directed)(*said), bound)
+
+    def add_number(self, usage: str, method: Callable[..., int]) -> None:
+        """Enter the naming of a number that the method tells."""
+
+        def act(directed: Any, name: str, *said: object) -> None:
+            directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
+
+        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
+
+    def add_node(self, usage: str, method: Callable[..., int]) -> None:
+        """Enter the naming of a node that the method tells."""
+
+        def act(directed: Any, name: str, *said: object) -> None:
+            directed.names.name([name], [getattr(directed, method.__name__)(*said)])
+
+        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
+
+    def _enter(self, usage: str, meaning: str, act: Callable[..., Any], bound: str) -> None:
+        pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
+        self.all.append(Form(usage=usage, meaning=meaning, act=act, pattern=pattern, bound=bound))
+
+    def find(self, text: str, names: Names | None = None) -> tuple[Form, dict[str, Any]]:
         """Raises Misused."""
+        known = names or Names()
         for form in self.all:
-            arguments = form.arguments(text)
+            arguments = form.arguments(text, known)
             if arguments is not None:
                 return form, arguments
         raise Misused(self._why_not(text))
@@ -89,23 +172,29 @@ class Forms:
         near = get_close_matches(first, [usage.split()[0] for usage in usages], n=1)
         if near:
             return f"there is no `{first}`: did you mean `{near[0]}`?"
-        if len(usages) > _LISTED_MAX:
-            return f"there is no `{first}`: `quorumlab chaos scenario --commands` lists them"
-        return f"there is no `{first}`: write {' or '.join(map(_quoted, usages))}"
+        listed = " or ".join(map(_quoted, usages[:_LISTED_MAX]))
+        rest = "" if len(usages) <= _LISTED_MAX else " …: see `quorumlab chaos scenario --commands`"
+        return f"there is no `{first}`: write {listed}{rest}"
 
     def usages(self) -> Iterator[str]:
         return (form.usage for form in self.all)
+
+
+def _meaning_of(method: Callable[..., Any]) -> str:
+    return (method.__doc__ or "").partition("\n")[0].strip()
 
 
 def _pattern_of(part: str) -> str:
     return f"(?P<{part}>{_PATTERNS[part]})" if part in _PATTERNS else re.escape(part)
 
 
-def _read(name: str, said: str) -> object:
-    pattern = _PATTERNS[name]
-    if pattern == _NUMBER:
-        return int(said)
-    return [int(each) for each in said.split(", ")] if pattern == _NUMBERS else said
+def _read(kind: str, said: str, names: Names) -> object:
+    pattern = _PATTERNS[kind]
+    if pattern in (_NUMBER, _VALUE):
+        return names.value(said)
+    if pattern == _NODES:
+        return names.all_of(said)
+    return said.split(", ") if kind == "NAMES" else said
 
 
 def _quoted(usage: str) -> str:

@@ -1,34 +1,63 @@
-"""What a scenario does to nodes, disks, links and time, whatever runs on the nodes."""
+"""What is done to simulated nodes, disks, links and time, whatever runs on the nodes.
 
-from collections.abc import Callable, Iterable
+Each fault is noted in the account of the run, with the names that the nodes have there.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.sim.interception import Interception, Rule
+from jepsen_like.scenarios.forms import Misused, Names
+from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
+from jepsen_like.sim.interception import Interception
 from jepsen_like.sim.network import LinkCut, LinkFaults, Message
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.world import World
+from wire.api_table import APIS, CONTROL_RPCS, api_of
+from wire.messages.fetching import FetchRequest, FetchResponse
 
-__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "Machines"]
+__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines", "carries"]
 
 LINKS = LinkFaults(delay_us_min=1_000, delay_us_mean=1)
 DISKS = DiskFaults(sync_us_min=200, sync_us_mean=1, keeps_unsynced=False)
 EVENTS_MAX = 100_000  # of a scenario; the longest has a tenth of that
-_POLL_US = 250  # shorter than a message takes: a script acts between two of them
+POLL_US = 250  # shorter than a message takes: a script acts between two of them
+_APIS_OF = ("wire.messages.", "wire.zk.")  # where the bodies of Kafka's requests are
 
 
-class Machines:
-    """Those of `world`, whose streams are `streams`."""
+class SimulatedMachines:
+    """Those of `world`.
 
-    def __init__(self, world: World, streams: SteadyStreams) -> None:
-        self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
+    `names`     of the nodes
+    `note`      takes what is done, for the account of the run
+    `looked`    is called after each step of time
+    `forget`    is called with a node whose process has ended
+    """
+
+    def __init__(
+        self,
+        world: World,
+        names: Names,
+        *,
+        note: Callable[[str], None],
+        looked: Callable[[], None] | None = None,
+        forget: Callable[[int], None] = lambda _node: None,
+        poll_us: int = POLL_US,
+        events_max: int | None = None,
+    ) -> None:
+        self.slow: set[int] = set()  # nodes whose disks have been slowed down
         self._world = world
-        self._shares = streams.shares
+        self._names = names
+        self._note = note
+        self._looked = looked
+        self.forget = forget
+        self._poll_us = poll_us
+        self._events_max = events_max
         self._network = world.network
         self._hosts = world.nodes
-        self._messages = Interception(world.network, world.deliver)
-        self._rules: list[Rule] = []
+        self.messages = HeldMessages("the network", note=note)
+        self._interception = Interception(world.network, world.deliver)
+        self._targets: dict[str, set[int]] = {}  # by rule: of what it has taken
         self._cuts: list[LinkCut] = []
 
     @property
@@ -39,81 +68,153 @@ class Machines:
     def up(self) -> list[int]:
         return [node for node in self.nodes if self._hosts[node].is_up]
 
+    @property
+    def events_max(self) -> int:
+        """Of a run; more is an endless loop."""
+        return EVENTS_MAX if self._events_max is None else self._events_max
+
+    def _named(self, nodes: Iterable[int]) -> str:
+        return ", ".join(map(self._names.of, nodes))
+
     # --- time ---------------------------------------------------------------------------
 
     def run(self, ms: int) -> None:
-        self._run_us(ms * 1000)
+        if self._looked is None:
+            self._run_us(ms * 1000)
+        else:
+            self.reach(lambda: False, ms)
 
     def reach(self, condition: Callable[[], bool], within_ms: int) -> bool:
         end_us = self._world.now_us + within_ms * 1000
         while not condition():
             if self._world.now_us >= end_us:
                 return False
-            self._run_us(_POLL_US)
+            self._run_us(min(self._poll_us, end_us - self._world.now_us))
         return True
 
     def _run_us(self, us: int) -> None:
-        self._world.run_until(self._world.now_us + us, events_max=EVENTS_MAX)
-
-    def order_timers(self, nodes: Iterable[int]) -> None:
-        """The random parts of time-outs grow in this order of the nodes."""
-        ordered = list(nodes)
-        for place, node in enumerate(ordered):
-            self._shares[node] = place / len(ordered)
-
-    def level_timers(self) -> None:
-        """No random part: whoever begins to wait at the same time stops at the same time."""
-        self._shares.clear()
+        self._world.run_until(self._world.now_us + us, events_max=self.events_max)
+        if self._looked is not None:
+            self._looked()
 
     # --- processes and disks ------------------------------------------------------------
 
-    def crash(self, node: int, *, power_loss: bool) -> None:
-        self._hosts[node].crash(power_loss=power_loss)
+    def crash(self, node: int, *, power_loss: bool = False) -> None:
+        """With the power goes all that the disk has not synced."""
+        self._note(f"{self._names.of(node)} {'loses power' if power_loss else 'is killed'}")
+        host = self._hosts[node]
+        faults = host.disk.faults
+        if power_loss:
+            host.disk.faults = replace(faults, keeps_unsynced=False)
+        host.crash(power_loss=power_loss)
+        host.disk.faults = faults
 
     def restart(self, node: int) -> None:
+        self._note(f"{self._names.of(node)} is started")
         self._hosts[node].start()
 
     def pause(self, node: int) -> None:
+        self._note(f"{self._names.of(node)} is paused")
         self._hosts[node].pause()
 
     def resume(self, node: int) -> None:
+        self._note(f"{self._names.of(node)} goes on")
         self._hosts[node].resume()
 
     def sync_in(self, node: int, ms: int) -> None:
         """How long a sync takes from now on."""
-        self._hosts[node].disk.faults = replace(DISKS, sync_us_min=ms * 1000)
+        self._note(f"each sync of {self._names.of(node)} takes {ms} ms")
+        self.change_disk(node, sync_us_min=ms * 1000)
         self.slow.add(node)
+
+    def change_disk(self, node: int, **faults: float) -> None:
+        disk = self._hosts[node].disk
+        disk.faults = replace(disk.faults, **faults)  # type: ignore[arg-type]
 
     # --- links --------------------------------------------------------------------------
 
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
-        self._cuts.append(self._network.cut(both_ways(side, list(others)), kind="partition"))
+        one, other = sorted(side), sorted(others)
+        self._note(f"{self._named(one)} are cut off from {self._named(other)}")
+        self._cuts.append(self._network.cut(both_ways(one, other), kind="partition"))
 
     def are_cut(self, one: int, other: int) -> bool:
         return self._network.is_cut(one, other)
 
     def heal(self) -> None:
+        if self._cuts:
+            self._note("the links are whole again")
         for cut in self._cuts:
             self._network.heal(cut)
         self._cuts.clear()
 
-    def hold(self, matches: Callable[[Message], bool]) -> None:
-        self._rules.append(self._messages.hold(matches))
+    # --- messages -----------------------------------------------------------------------
 
-    @property
-    def held(self) -> int:
-        """How many messages are kept."""
-        return sum(len(rule.kept) for rule in self._rules)
+    def hold(
+        self, matches: Callable[[Message], bool], name: str = "", *, times: int | None = None
+    ) -> None:
+        """Keep what matches on its way, until the rule of that name is ended."""
+        targets = self._targets[name] = set()
 
-    def release(self) -> None:
-        """What is kept arrives now; nothing is kept any more."""
-        self._end_rules(Rule.release)
+        def takes(message: Message) -> bool:
+            is_taken = matches(message)
+            if is_taken:
+                targets.add(message.target)
+            return is_taken
 
-    def lose(self) -> None:
-        """What is kept never arrives; nothing is kept any more."""
-        self._end_rules(Rule.drop)
+        self.messages.add(name, self._interception.hold(takes, times=times))
 
-    def _end_rules(self, end: Callable[[Rule], None]) -> None:
-        rules, self._rules = self._rules, []
-        for rule in rules:
-            end(rule)
+    def hold_api(
+        self,
+        api: str,
+        sources: Sequence[int],
+        targets: Sequence[int],
+        *,
+        is_request: bool,
+        name: str = "",
+        times: int | None = None,
+    ) -> None:
+        """Requests of an API, or the answers to them."""
+        what = f"{api} {'request' if is_request else 'answer'}"
+        self.messages.note(what, self._named(sources), self._named(targets), times)
+        matches = carries(api, sources, targets, is_request=is_request)
+        self.hold(matches, name, times=times)
+
+    def hold_fetches(self, follower: int, leader: int) -> None:
+        """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
+        self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
+        name = fetches_of(follower, leader)
+        ways = ((follower, leader, FetchRequest), (leader, follower, FetchResponse))
+        for source, target, body in ways:
+            self.hold(_is(body, source=source, target=target), name)
+
+    def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
+        """Has the rule of that name taken a message to each of these nodes?"""
+        return set(nodes) <= self._targets.get(name, set())
+
+
+def carries(
+    api: str, sources: Sequence[int], targets: Sequence[int], *, is_request: bool
+) -> Callable[[Message], bool]:
+    """Raises Misused if there is no such API."""
+    if api not in {each.name for each in (*APIS, *CONTROL_RPCS)}:
+        raise Misused(f"there is no request `{api}`; fetch, vote, alter_partition, … are some")
+
+    def matches(message: Message) -> bool:
+        return (
+            message.source in sources
+            and message.target in targets
+            and message.is_request == is_request
+            and type(message.body).__module__.startswith(_APIS_OF)
+            and api_of(type(message.body)).name == api
+        )
+
+    return matches
+
+
+def _is(body: type, *, source: int, target: int) -> Callable[[Message], bool]:
+    def matches(message: Message) -> bool:
+        is_between = (message.source, message.target) == (source, target)
+        return is_between and isinstance(message.body, body)
+
+    return matches

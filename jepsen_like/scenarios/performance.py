@@ -9,14 +9,25 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from jepsen_like.scenarios import cluster_forms, quorum_forms
-from jepsen_like.scenarios.directed_cluster import ClusterSettings, DirectedCluster
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum, QuorumSettings
+from jepsen_like.scenarios import (
+    cluster_conditions,
+    cluster_forms,
+    quorum_conditions,
+    quorum_forms,
+)
+from jepsen_like.scenarios.cluster_story import ClusterStory
+from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.directed_forms import Directed
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.machines import POLL_US
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.quorum_story import QuorumStory
 from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
-from jepsen_like.scenarios.stage_forms import Directed
-from jepsen_like.scenarios.starts import STARTS
+from jepsen_like.scenarios.starts import STARTS, QuorumSettings
+from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.virtual_time import EventsSpent
 
@@ -58,7 +69,7 @@ class _Performance:
         self._script = script
         self._is_judged = is_judged
         self._story = Story()
-        self._stage: Directed | None = None
+        self._directed: Directed | None = None
 
     def play(self) -> Played:
         outputs = []
@@ -94,52 +105,74 @@ class _Performance:
             self._story.take()
             for failure in self._story.failures[before:]:
                 self._story.tell(failure)
-        elif self._stage is None:
+        elif self._directed is None:
             form, arguments = STARTS.find(text)
-            self._stage = self._started(form.act(**arguments))
+            self._directed = self._started(form.act(*arguments.values()))
         elif text.startswith(("deliver until ", "expect ")):
-            self._judge(self._stage, text)
+            self._judge(self._directed, text)
         else:
-            forms, _ = _forms_of(self._stage)
-            form, arguments = forms.find(text)
-            _check_nodes(self._stage, arguments)
-            form.act(self._stage, **arguments)
+            forms, _ = _forms_of(self._directed)
+            form, arguments = forms.find(text, self._directed.names)
+            _check_nodes(self._directed, arguments)
+            form.act(self._directed, *arguments.values())
 
-    def _started(self, settings: QuorumSettings | ClusterSettings) -> Directed:
+    def _started(self, settings: QuorumSettings | ClusterOptions) -> Directed:
+        production = Production(is_judged=self._is_judged)
         match settings:
             case QuorumSettings():
-                return DirectedQuorum(self._story, settings, is_judged=self._is_judged)
-            case ClusterSettings():
-                return DirectedCluster(self._story, settings, is_judged=self._is_judged)
+                return _quorum(production, settings, self._story)
+            case ClusterOptions():
+                return _cluster(production, settings, self._story)
 
-    def _judge(self, stage: Directed, text: str) -> None:
+    def _judge(self, directed: Directed, text: str) -> None:
         is_awaited = text.startswith("deliver")
         what = text.removeprefix("deliver until ").removeprefix("expect ")
-        holds = _condition(stage, what)
-        if is_awaited and not stage.machines.reach(holds, _WAIT_MS):
+        holds = _condition(directed, what)
+        if is_awaited and not directed.machines.reach(holds, _WAIT_MS):
             self._story.fail(f"not within {_WAIT_MS} ms: {what}")
         elif not is_awaited and not holds():
             self._story.fail(f"not so: {what}")
 
 
-def _forms_of(stage: Directed) -> tuple[Forms, Forms]:
+def _forms_of(directed: Directed) -> tuple[Forms, Forms]:
     """The commands and the conditions of what has been started."""
-    if isinstance(stage, DirectedCluster):
-        return cluster_forms.FORMS, cluster_forms.CONDITIONS
-    return quorum_forms.FORMS, quorum_forms.CONDITIONS
+    if isinstance(directed, DirectedCluster):
+        return cluster_forms.FORMS, cluster_conditions.CONDITIONS
+    return quorum_forms.FORMS, quorum_conditions.CONDITIONS
 
 
-def _condition(stage: Directed, text: str) -> Callable[[], bool]:
-    _, conditions = _forms_of(stage)
-    form, arguments = conditions.find(text)
-    _check_nodes(stage, arguments)
-    return lambda: bool(form.act(stage, **arguments))
+def _quorum(production: Production, settings: QuorumSettings, story: Story) -> DirectedQuorum:
+    streams = SteadyStreams()
+    if not settings.are_timers_equal:
+        streams.order_timers(range(1, settings.voters + settings.observers + 1))
+    return DirectedQuorum(
+        production, settings.options(), streams=streams, tracer=QuorumStory(story)
+    )
 
 
-def _check_nodes(stage: Directed, arguments: dict[str, Any]) -> None:
+def _cluster(production: Production, options: ClusterOptions, story: Story) -> DirectedCluster:
+    streams = SteadyStreams()
+    streams.order_timers([*options.controllers, *options.brokers])
+    return DirectedCluster(
+        production,
+        options,
+        streams=streams,
+        tracer=ClusterStory(story, PARTITION),
+        poll_us=POLL_US,
+    )
+
+
+def _condition(directed: Directed, text: str) -> Callable[[], bool]:
+    _, conditions = _forms_of(directed)
+    form, arguments = conditions.find(text, directed.names)
+    _check_nodes(directed, arguments)
+    return lambda: bool(form.act(directed, *arguments.values()))
+
+
+def _check_nodes(directed: Directed, arguments: dict[str, Any]) -> None:
     for name in ("node", "other", "nodes", "sources", "targets"):
         said = arguments.get(name, [])
         for node in said if isinstance(said, list) else [said]:
-            if node not in stage.machines.nodes:
-                known = ", ".join(map(str, stage.machines.nodes))
+            if node not in directed.machines.nodes:
+                known = ", ".join(map(str, directed.machines.nodes))
                 raise Misused(f"there is no node {node}: the nodes are {known}")

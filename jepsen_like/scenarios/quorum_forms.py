@@ -1,13 +1,38 @@
-"""Commands and conditions of a quorum."""
+"""Commands of a quorum."""
 
-from jepsen_like.scenarios import quorum_pictures, stage_forms
+from collections.abc import Callable
+
+from jepsen_like.scenarios import directed_forms, quorum_pictures
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.sim.network import Message
+from quorum.raft.responses import partition_of
+from wire.messages.fetching import FetchResponse
+from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
-__all__ = ["CONDITIONS", "FORMS"]
+__all__ = ["FORMS"]
 
-FORMS = Forms(stage_forms.FORMS, around=stage_forms.AROUND)
-CONDITIONS = Forms(stage_forms.CONDITIONS)
+FORMS = Forms(directed_forms.FORMS, around=directed_forms.AROUND)
+_ELECTION = "all but that election"  # what holds everything else
+
+FORMS.add_node("the leader", DirectedQuorum.leader)
+FORMS.add_node("the leader among NODES", DirectedQuorum.leader)
+FORMS.add_node("the first leader among NODES", DirectedQuorum.first_leader)
+FORMS.add_number("the end of NODE", DirectedQuorum.end_offset)
+FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch)
+FORMS.add_number("the committed offset", DirectedQuorum.committed_offset)
+FORMS.add("wake NODE", DirectedQuorum.wake)
+FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
+FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
+FORMS.add("rest", DirectedQuorum.rest)
+FORMS.add("commit COUNT", DirectedQuorum.commits)
+FORMS.add("commit COUNT within MS ms", DirectedQuorum.commits)
+FORMS.add("commit COUNT batches of NODE on NODES unheard", DirectedQuorum.commit_unheard)
+FORMS.add("converge", DirectedQuorum.converges)
+FORMS.add("add voter NODE at OTHER", DirectedQuorum.add_voter)
+FORMS.add("NODE must lead on in epoch EPOCH", DirectedQuorum.must_lead_on)
+FORMS.add("restart NODE until its log is as long as that of OTHER", DirectedQuorum.restart_until)
+FORMS.add("write COUNT at NODE and OTHER, or more", DirectedQuorum.write_to_one_end)
 
 
 # --- records --------------------------------------------------------------------------------
@@ -31,6 +56,126 @@ def propose_at(quorum: DirectedQuorum, node: int) -> None:
     quorum.propose(node)
 
 
+@FORMS.form("propose COUNT at NODES if they lead", "to each that takes itself for the leader")
+def propose_if_leading(quorum: DirectedQuorum, count: int, nodes: list[int]) -> None:
+    for node in nodes:
+        if node in quorum.machines.up:
+            for _ in range(count):
+                quorum.propose(node)
+
+
+@FORMS.form("write COUNT at NODE", "this leader is given so many records at once, a batch each")
+def write(quorum: DirectedQuorum, count: int, node: int) -> None:
+    quorum.write(node, count)
+
+
+# --- messages that only a quorum has --------------------------------------------------------
+
+
+@FORMS.form("hold records to NODES", "answers to fetches that have records; no others")
+@FORMS.form("hold records to NODES as NAME", "under a name")
+def hold_records(quorum: DirectedQuorum, nodes: list[int], name: str = "") -> None:
+    quorum.note(f"no records arrive at {', '.join(map(quorum.names.of, nodes))}")
+    quorum.machines.hold(lambda message: message.target in nodes and _has_records(message), name)
+
+
+@FORMS.form("hold answers without records from NODE", "answers to fetches that have none")
+def hold_empty_answers(quorum: DirectedQuorum, node: int) -> None:
+    def is_empty(message: Message) -> bool:
+        is_answer = isinstance(message.body, FetchResponse)
+        return is_answer and message.source == node and not _has_records(message)
+
+    quorum.machines.hold(is_empty)
+
+
+@FORMS.form("hold what NODE sends to OTHER as NAME", "requests and answers")
+def hold_what(quorum: DirectedQuorum, node: int, other: int, name: str) -> None:
+    quorum.note(f"nothing of {quorum.names.of(node)} arrives at {quorum.names.of(other)}")
+    quorum.machines.hold(lambda message: (message.source, message.target) == (node, other), name)
+
+
+@FORMS.form("hold votes of NODE for OTHER as NAME", "requests of OTHER for the vote, no pre-votes")
+def hold_votes(quorum: DirectedQuorum, node: int, other: int, name: str) -> None:
+    def is_it(message: Message) -> bool:
+        is_between = (message.source, message.target) == (other, node)
+        return is_between and _asks_for_vote(message)
+
+    quorum.machines.hold(is_it, name)
+
+
+@FORMS.form("let only NODE be elected, by OTHER", "beside pre-votes, nothing else arrives")
+def let_only(quorum: DirectedQuorum, node: int, other: int) -> None:
+    quorum.note(f"only {quorum.names.of(node)} can be elected, by {quorum.names.of(other)}")
+    quorum.machines.hold(_all_but_votes_for(node, by=other), _ELECTION)
+
+
+@FORMS.form("let everybody be elected", "what `let only` holds is lost")
+def let_everybody(quorum: DirectedQuorum) -> None:
+    quorum.machines.messages.lose(_ELECTION)
+
+
+@FORMS.form("let NODE fetch up to OFFSET", "it gets nothing behind it, and asks for no votes")
+def let_fetch_up_to(quorum: DirectedQuorum, node: int, offset: int) -> None:
+    replica = quorum.replica(node)
+
+    def is_taken(message: Message) -> bool:
+        is_answer = message.target == node and isinstance(message.body, FetchResponse)
+        stands = message.source == node and isinstance(message.body, VoteRequest)
+        return stands or (is_answer and replica.end_offset >= offset)
+
+    quorum.note(f"{quorum.names.of(node)} gets nothing behind offset {offset}, and does not stand")
+    quorum.machines.hold(is_taken)
+
+
+def _has_records(message: Message) -> bool:
+    if not isinstance(message.body, FetchResponse):
+        return False
+    partition = partition_of(message.body)
+    return partition is not None and bool(partition.records)
+
+
+def _asks_for_vote(message: Message) -> bool:
+    """A request for a vote, and not for a pre-vote."""
+    body = message.body
+    return isinstance(body, VoteRequest) and not body.topics[0].partitions[0].pre_vote
+
+
+def _all_but_votes_for(candidate: int, *, by: int) -> Callable[[Message], bool]:
+    """Takes all other messages: the candidate may ask everybody first, but only `by` to vote."""
+
+    def takes(message: Message) -> bool:
+        if isinstance(message.body, VoteResponse):
+            return message.target != candidate
+        is_its_request = isinstance(message.body, VoteRequest) and message.source == candidate
+        return not is_its_request or (_asks_for_vote(message) and message.target != by)
+
+    return takes
+
+
+# --- processes and disks of a quorum --------------------------------------------------------
+
+
+@FORMS.form("read NODE in MS ms", "how long each read of the node's disk takes from now on")
+def read_in(quorum: DirectedQuorum, node: int, ms: int) -> None:
+    quorum.machines.change_disk(node, read_us=ms * 1000)
+
+
+@FORMS.form("heal the disk of NODE", "it is as fast as the others again")
+def heal_disk(quorum: DirectedQuorum, node: int) -> None:
+    quorum.host(node).disk.faults = quorum.quorum.options.disks
+
+
+@FORMS.form("fail the disk of NODE", "no sync ends well any more")
+def fail_disk(quorum: DirectedQuorum, node: int) -> None:
+    quorum.note(f"the disk of {quorum.names.of(node)} fails")
+    quorum.machines.change_disk(node, fsync_failure=1.0)
+
+
+@FORMS.form("run until MS ms", "of virtual time since the beginning")
+def run_until(quorum: DirectedQuorum, ms: int) -> None:
+    quorum.run(max(0, ms - quorum.quorum.world.now_us // 1000))
+
+
 # --- leadership and voters ------------------------------------------------------------------
 
 
@@ -46,13 +191,19 @@ def add_voter(quorum: DirectedQuorum, node: int) -> None:
 
 @FORMS.form("remove voter NODE", "ask the leader that this node votes no more (KIP-853)")
 def remove_voter(quorum: DirectedQuorum, node: int) -> None:
+    remove_voter_at(quorum, node, _leader(quorum))
+
+
+@FORMS.form("remove voter NODE at OTHER", "ask this node, which takes itself for the leader")
+def remove_voter_at(quorum: DirectedQuorum, node: int, other: int) -> None:
     if node not in quorum.voters:
         raise Misused(f"{node} is no voter: {', '.join(map(str, quorum.voters))}")
-    quorum.remove_voter(node, _leader(quorum))
+    voters = quorum.quorum.invariants.view.committed_voters
+    quorum.remove_voter(next(voter for voter in voters if voter.id == node), other)
 
 
 def _leader(quorum: DirectedQuorum) -> int:
-    leader = quorum.leader
+    leader = quorum.newest_leader
     if leader is None:
         raise Misused("nobody leads: `deliver until a leader` waits for one")
     return leader
@@ -77,71 +228,3 @@ def logs(quorum: DirectedQuorum) -> None:
 def acks(quorum: DirectedQuorum) -> None:
     for line in quorum_pictures.acks(quorum, _leader(quorum)):
         quorum.story.tell(line)
-
-
-# --- conditions -----------------------------------------------------------------------------
-
-
-@CONDITIONS.form("a leader", "somebody leads and takes records, and all that it reaches know it")
-def a_leader(quorum: DirectedQuorum) -> bool:
-    leader = quorum.leader
-    return leader is not None and quorum.takes_records(leader) and quorum.is_followed(leader)
-
-
-@CONDITIONS.form("no leader", "nobody takes itself for the leader")
-def no_leader(quorum: DirectedQuorum) -> bool:
-    return quorum.leader is None
-
-
-@CONDITIONS.form("NODE leads", "this node takes itself for the leader")
-def leads(quorum: DirectedQuorum, node: int) -> bool:
-    return node in quorum.machines.up and quorum.replica(node).leads
-
-
-@CONDITIONS.form("NODE follows OTHER", "this node takes the other for the leader")
-def follows(quorum: DirectedQuorum, node: int, other: int) -> bool:
-    return node in quorum.machines.up and quorum.replica(node).leader.leader_id == other != node
-
-
-@CONDITIONS.form("NODE is ROLE", "as `state` shows it")
-def is_a(quorum: DirectedQuorum, node: int, role: str) -> bool:
-    return node in quorum.machines.up and quorum.replica(node).role_name == role
-
-
-@CONDITIONS.form("committed", "the leader knows that all of its log is committed")
-def committed(quorum: DirectedQuorum) -> bool:
-    leader = quorum.leader
-    if leader is None:
-        return False
-    replica = quorum.replica(leader)
-    return replica.high_watermark == replica.end_offset
-
-
-@CONDITIONS.form("the same everywhere", "all nodes that are up have one log, and know it committed")
-def same(quorum: DirectedQuorum) -> bool:
-    ends = {
-        (quorum.replica(node).high_watermark, quorum.durable(node).last)
-        for node in quorum.machines.up
-    }
-    return len(ends) == 1 and committed(quorum)
-
-
-@CONDITIONS.form("the voters are NODES", "by what is committed")
-def voters_are(quorum: DirectedQuorum, nodes: list[int]) -> bool:
-    return quorum.voters == nodes
-
-
-@CONDITIONS.form("NODE has stored all before OFFSET", "synced to its disk")
-def has_stored(quorum: DirectedQuorum, node: int, offset: int) -> bool:
-    return quorum.durable(node).end_offset >= offset
-
-
-@CONDITIONS.form("NODE knows that all before OFFSET is committed", "its high watermark")
-def knows_committed(quorum: DirectedQuorum, node: int, offset: int) -> bool:
-    high_watermark = quorum.replica(node).high_watermark
-    return node in quorum.machines.up and high_watermark is not None and high_watermark >= offset
-
-
-@CONDITIONS.form("all before OFFSET is committed", "a majority of the voters has it")
-def is_committed(quorum: DirectedQuorum, offset: int) -> bool:
-    return quorum.committed >= offset

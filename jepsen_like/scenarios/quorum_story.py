@@ -7,8 +7,7 @@ disk that a scenario has slowed down it is also told when it is written.
 
 from itertools import groupby
 
-from jepsen_like.scenarios.appended import appended_after
-from jepsen_like.scenarios.story import Story, offsets
+from jepsen_like.scenarios.story import Story, appended_after, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.logtree import Entry
@@ -48,7 +47,7 @@ class QuorumStory(Observer):
 
     def __init__(self, story: Story) -> None:
         self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
-        self._story = story
+        self.story = story
         self._votes = VoteStory(story)
         self._roles: dict[int, str] = {}
         self._high_watermarks: dict[int, int | None] = {}
@@ -75,21 +74,21 @@ class QuorumStory(Observer):
         self._votes.performing(node, effect)
         match effect:
             case Truncate(end_offset=end_offset):
-                self._story.tell(f"{node} truncates its log to offset {end_offset}")
+                self.story.tell(f"{node} truncates its log to offset {end_offset}")
             case ResetLog(start=start):
-                self._story.tell(f"{node} begins its log anew at offset {start.offset}")
+                self.story.tell(f"{node} begins its log anew at offset {start.offset}")
             case SaveSnapshot(id=id):
-                self._story.tell(f"{node} takes a snapshot of all before offset {id.offset}")
+                self.story.tell(f"{node} takes a snapshot of all before offset {id.offset}")
             case Trim(start_offset=start_offset):
-                self._story.tell(f"{node} drops its log before offset {start_offset}")
+                self.story.tell(f"{node} drops its log before offset {start_offset}")
             case Send(body=FetchSnapshotRequest() as request, to=to):
                 self._tell_download(node, request, to.node_id)
             case Reply(body=AddRaftVoterResponse() | RemoveRaftVoterResponse() as answer):
                 done = answer.error_code is ErrorCode.NONE
                 told = "has changed the voters" if done else f"refuses: {answer.error_code.name}"
-                self._story.tell(f"administrator: {node} {told}")
+                self.story.tell(f"administrator: {node} {told}")
             case Stop(reason=reason):
-                self._story.tell(f"{node} stops: {reason}")
+                self.story.tell(f"{node} stops: {reason}")
                 self.forget(node)
             case _:
                 pass
@@ -107,7 +106,7 @@ class QuorumStory(Observer):
         told = _ROLES[replica.role_name].format(epoch=leader.epoch, leader=leader.leader_id)
         if self._roles.get(node) != told:
             self._roles[node] = told
-            self._story.tell(f"{node} {told}")
+            self.story.tell(f"{node} {told}")
 
     def _tell_log(self, host: Host) -> None:
         node, log = host.node_id, host.disk.log(METADATA_LOG)
@@ -124,20 +123,20 @@ class QuorumStory(Observer):
         for (epoch, kind), group in groupby(added, lambda entry: (entry.epoch, _kind_of(entry))):
             run = list(group)
             place = offsets(run[0].base_offset, run[-1].next_offset)
-            self._story.tell(f"{node} {verb} {place} of epoch {epoch}{kind}")
+            self.story.tell(f"{node} {verb} {place} of epoch {epoch}{kind}")
 
     def _tell_high_watermark(self, node: int, replica: RunningReplica) -> None:
         high_watermark = replica.high_watermark
         if self._high_watermarks.get(node) != high_watermark:
             self._high_watermarks[node] = high_watermark
             if high_watermark is not None:
-                self._story.tell(f"{node} knows that all before {high_watermark} is committed")
+                self.story.tell(f"{node} knows that all before {high_watermark} is committed")
 
     def _tell_download(self, node: int, request: FetchSnapshotRequest, source: int) -> None:
         snapshot = request.topics[0].partitions[0].snapshot_id
         if self._downloads.get(node) != snapshot:
             self._downloads[node] = snapshot
-            self._story.tell(
+            self.story.tell(
                 f"{node} fetches the snapshot of all before {snapshot.end_offset} from {source}"
             )
 

@@ -1,17 +1,56 @@
 """How a scenario begins: what is started, and with which settings."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from jepsen_like.scenarios.directed_cluster import ClusterSettings
-from jepsen_like.scenarios.directed_quorum import QuorumSettings
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.machines import DISKS, LINKS
+from jepsen_like.sim.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.pace import AT_ONCE
+from jepsen_like.sim.quorum.quorum_options import Options
+from quorum.raft.config import SnapshotSettings
 
-__all__ = ["STARTS"]
+__all__ = ["STARTS", "QuorumSettings"]
 
 STARTS = Forms()
 _NODES_MAX = 9
+_CLIENT_MS = 3_000  # until the client of a cluster gives up
 _MS_MIN, _MS_MAX = 100, 60_000
+_QUORUM = Options(
+    kraft_version=1,
+    election_timeout_ms=100,
+    fetch_timeout_ms=300,
+    fetch_max_wait_ms=10,  # so short that timers, not the moment of a fetch, say who is first
+    election_backoff_max_ms=100,
+    request_timeout_ms=100,
+    shutdown_timeout_ms=100,
+    propose_interval_ms=0,
+    turns_us=AT_ONCE,
+    links=LINKS,
+    disks=DISKS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    voters: int
+    observers: int = 0
+    snapshot_bytes: int = 0  # after how many a snapshot is taken; 0: none is
+    fetch_bytes: int = _QUORUM.bytes_max  # of one fetch, which gives one batch at least
+    are_timers_equal: bool = False
+
+    def options(self) -> Options:
+        """The log before a snapshot is dropped as soon as it may be."""
+        often = SnapshotSettings(
+            bytes_between=self.snapshot_bytes, interval_ms=0, retention_bytes=0
+        )
+        return replace(
+            _QUORUM,
+            voters=self.voters,
+            observers=self.observers,
+            bytes_max=self.fetch_bytes,
+            snapshots=often if self.snapshot_bytes else SnapshotSettings(),
+        )
 
 
 @STARTS.form("start COUNT", "a quorum of so many voters")
@@ -40,12 +79,12 @@ def start_equal_timers(count: int) -> QuorumSettings:
 
 
 @STARTS.form("start COUNT controllers, OTHER brokers", "a cluster with the partition orders-0")
-def start_cluster(count: int, other: int) -> ClusterSettings:
+def start_cluster(count: int, other: int) -> ClusterOptions:
     return _cluster(count, other)
 
 
 @STARTS.form("start COUNT controllers, OTHER brokers with WHAT", "NAME=VALUE, …; Kafka's names")
-def start_cluster_with(count: int, other: int, what: str) -> ClusterSettings:
+def start_cluster_with(count: int, other: int, what: str) -> ClusterOptions:
     settings = _cluster(count, other)
     for pair in what.split(", "):
         name, _, value = pair.partition("=")
@@ -72,7 +111,7 @@ def _ms(text: str) -> int:
 
 
 _SWITCH = {"true": True, "false": False, "1": True, "0": False}
-_SETTINGS: Mapping[str, Callable[[ClusterSettings, str], ClusterSettings]] = {
+_SETTINGS: Mapping[str, Callable[[ClusterOptions, str], ClusterOptions]] = {
     "min.insync.replicas": lambda cluster, value: replace(
         cluster, min_insync_replicas=_number(value)
     ),
@@ -80,15 +119,34 @@ _SETTINGS: Mapping[str, Callable[[ClusterSettings, str], ClusterSettings]] = {
         cluster, unclean=_SWITCH[value]
     ),
     "eligible.leader.replicas.version": lambda cluster, value: replace(cluster, elr=_SWITCH[value]),
-    "broker.session.timeout.ms": lambda cluster, value: replace(cluster, session_ms=_ms(value)),
-    "replica.lag.time.max.ms": lambda cluster, value: replace(cluster, lag_ms=_ms(value)),
+    "broker.session.timeout.ms": lambda cluster, value: replace(
+        cluster, session_timeout_ms=_ms(value), heartbeat_interval_ms=_ms(value) // 5
+    ),
+    "replica.lag.time.max.ms": lambda cluster, value: replace(cluster, lag_time_max_ms=_ms(value)),
 }
 
 
-def _cluster(controllers: int, brokers: int) -> ClusterSettings:
+def _cluster(controllers: int, brokers: int) -> ClusterOptions:
     if not 1 <= controllers <= _NODES_MAX or not 1 <= brokers <= _NODES_MAX:
         raise Misused(f"a cluster here has 1 to {_NODES_MAX} controllers, and as many brokers")
-    return ClusterSettings(controllers=controllers, brokers=brokers)
+    return ClusterOptions(
+        quorum=replace(
+            _QUORUM,
+            kraft_version=0,
+            voters=controllers,
+            observers=brokers,
+            fetch_max_wait_ms=50,
+            request_timeout_ms=300,
+        ),
+        replication_factor=brokers,
+        min_insync_replicas=1,
+        heartbeat_interval_ms=200,
+        session_timeout_ms=1_000,
+        lag_time_max_ms=1_000,
+        fetch_wait_ms=100,
+        produce_interval_ms=0,
+        client_timeout_ms=_CLIENT_MS,
+    )
 
 
 def _checked(settings: QuorumSettings) -> QuorumSettings:

@@ -6,7 +6,7 @@ protocol (Raft thesis 9.3), so a scenario says it: `shares` has for each node ho
 part it waits, from 0 (nothing) up to, but not including, 1 (all of it).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 __all__ = ["SteadyStreams"]
@@ -20,6 +20,11 @@ _IN_ORDER = 0.99  # the draw with which replicas are placed in the order of the 
 class SteadyStreams:
     def __init__(self) -> None:
         self.shares: dict[int, float] = {}
+
+    def order_timers(self, nodes: Sequence[int]) -> None:
+        """The random parts of time-outs grow in this order of the nodes."""
+        for place, node in enumerate(nodes):
+            self.shares[node] = place / len(nodes)
 
     def __call__(self, name: str) -> Random:
         component, *place = name.split("/")

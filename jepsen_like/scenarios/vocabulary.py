@@ -2,29 +2,41 @@
 
 from collections.abc import Iterator
 
-from jepsen_like.scenarios import cluster_forms, quorum_forms, stage_forms
+from jepsen_like.scenarios import (
+    cluster_conditions,
+    cluster_forms,
+    directed_forms,
+    quorum_conditions,
+    quorum_forms,
+    zk_forms,
+)
+from jepsen_like.scenarios.directed_forms import AROUND
 from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.stage_forms import AROUND
 from jepsen_like.scenarios.starts import STARTS
 
 __all__ = ["vocabulary"]
 
 
 def vocabulary() -> Iterator[dict[str, str]]:
-    """What a quorum and a cluster share is there once."""
+    """What several kinds share is there once. Only schedules begin one with ZooKeeper."""
     yield from _of("start", STARTS)
     for usage, meaning in AROUND.items():
-        yield {"for": "both", "write": usage, "meaning": meaning}
-    yield from _of("both", stage_forms.FORMS)
-    yield from _of("quorum", quorum_forms.FORMS, stage_forms.FORMS)
-    yield from _of("cluster", cluster_forms.FORMS, stage_forms.FORMS)
-    yield from _of("condition, both", stage_forms.CONDITIONS)
-    yield from _of("condition, quorum", quorum_forms.CONDITIONS, stage_forms.CONDITIONS)
-    yield from _of("condition, cluster", cluster_forms.CONDITIONS, stage_forms.CONDITIONS)
+        yield {"for": "all", "write": usage, "meaning": meaning}
+    shared, conditions = directed_forms.FORMS, directed_forms.CONDITIONS
+    yield from _of("all", shared)
+    yield from _of("quorum", quorum_forms.FORMS, shared)
+    yield from _of("cluster", cluster_forms.FORMS, shared)
+    yield from _of("ZooKeeper", zk_forms.FORMS, shared, cluster_forms.FORMS)
+    yield from _of("condition, all", conditions)
+    yield from _of("condition, quorum", quorum_conditions.CONDITIONS, conditions)
+    yield from _of("condition, cluster", cluster_conditions.CONDITIONS, conditions)
+    yield from _of(
+        "condition, ZooKeeper", zk_forms.CONDITIONS, conditions, cluster_conditions.CONDITIONS
+    )
 
 
-def _of(what: str, forms: Forms, shared: Forms | None = None) -> Iterator[dict[str, str]]:
-    known = [] if shared is None else shared.all
+def _of(what: str, forms: Forms, *shared: Forms) -> Iterator[dict[str, str]]:
+    known = [form for others in shared for form in others.all]
     for form in forms.all:
         if form not in known:
             yield {"for": what, "write": form.usage, "meaning": form.meaning}

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from broker.partition import LeaderOf, Partition
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.observer import Observer
-from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.zk_state import partition_state
 from quorum.core.effects import Effect
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

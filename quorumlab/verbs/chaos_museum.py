@@ -17,11 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.comparison import Comparison, Counted, compare_item, count_seeds
 from jepsen_like.museum.item import Item
-from jepsen_like.museum.showing import Counted, Shown, count_seeds, show_item
+from jepsen_like.museum.item_page import item_page, summary
 from jepsen_like.museum.table import document, figure_of, key_of
-from jepsen_like.museum.telling import summary, told
-from jepsen_like.real.museum.playing_on_processes import ReallyShown, show_really, told_really
+from jepsen_like.real.museum.playing_on_processes import (
+    ProcessComparison,
+    compare_on_processes,
+    process_page,
+)
 from jepsen_like.sim.ending import ANY_ERROR, described
 from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, complain, print_json, print_rows, say
@@ -97,7 +101,7 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     for item in items:
         progress(f"{item.id} {item.title}")
         try:
-            shown.append((item, show_item(item)))
+            shown.append((item, compare_item(item)))
         except ANY_ERROR as error:
             failed.append(f"{type(error).__name__}: {described(error)}")
             _complain_of(item, failed[-1:])
@@ -106,7 +110,7 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
         print_json([_as_json(item, each) for item, of_item in shown for each in of_item])
     elif is_told:
         for item, of_item in shown:
-            for line in told(item, of_item):
+            for line in item_page(item, of_item):
                 say(line)
     else:
         print_rows((_row(item, each) for item, of_item in shown for each in of_item), _COLUMNS)
@@ -123,7 +127,7 @@ def _complain_of(item: Item, errors: Sequence[str], options: str = "") -> None:
         complain(f"repro: quorumlab chaos museum {item.id}{options}")
 
 
-def _row(item: Item, shown: Shown) -> dict[str, object]:
+def _row(item: Item, shown: Comparison) -> dict[str, object]:
     return {
         "item": item.id,
         "title": item.title,
@@ -135,7 +139,7 @@ def _row(item: Item, shown: Shown) -> dict[str, object]:
     }
 
 
-def _as_json(item: Item, shown: Shown) -> dict[str, object]:
+def _as_json(item: Item, shown: Comparison) -> dict[str, object]:
     findings = () if shown.seen is None else shown.seen.findings
     return {
         "item": item.id,
@@ -171,10 +175,10 @@ def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     directory = Path(tempfile.mkdtemp(prefix="museum-"))
     for number, (item, exhibit) in enumerate(exhibits):
         progress(f"{item.id} {item.title}: two runs of half a minute")
-        shown = show_really(exhibit, directory / f"{item.id}-{number}")
+        shown = compare_on_processes(exhibit, directory / f"{item.id}-{number}")
         progress.done()
         if is_told and form == "table":
-            for line in told_really(item, shown):
+            for line in process_page(item, shown):
                 say(line)
         rows.append(_really_row(item, shown))
     if form == "json":
@@ -188,7 +192,7 @@ def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
     return EXIT_WRONG
 
 
-def _really_row(item: Item, shown: ReallyShown) -> dict[str, object]:
+def _really_row(item: Item, shown: ProcessComparison) -> dict[str, object]:
     return {
         "item": item.id,
         "title": item.title,

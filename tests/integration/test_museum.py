@@ -9,7 +9,7 @@ import pytest
 
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.real.museum.playing_on_processes import show_really, told_really
+from jepsen_like.real.museum.playing_on_processes import compare_on_processes, process_page
 from jepsen_like.real.zookeeper import missing_reason
 
 pytestmark = pytest.mark.extra  # simulated, every exhibit is in the fast suite
@@ -38,9 +38,9 @@ EXHIBITS = [
 def test_exhibit_is_red_on_planted_nodes_and_green_on_shipped_ones(
     exhibit: Exhibit, tmp_path: Path
 ) -> None:
-    shown = show_really(exhibit, tmp_path)
+    shown = compare_on_processes(exhibit, tmp_path)
     item = next(each for each in ITEMS.values() if exhibit in each.exhibits)
-    assert shown.is_right, "\n".join(told_really(item, shown))
+    assert shown.is_right, "\n".join(process_page(item, shown))
 
 
 def test_there_are_at_least_six_and_four_with_zookeeper() -> None:

@@ -15,7 +15,7 @@ def nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     def played(item: Item) -> None:
         raise AssertionError(f"{item.id} was played")
 
-    monkeypatch.setattr("quorumlab.verbs.chaos_museum.show_item", played)
+    monkeypatch.setattr("quorumlab.verbs.chaos_museum.compare_item", played)
 
 
 @pytest.mark.usefixtures("nothing_is_played")
@@ -38,7 +38,7 @@ def test_all_of_them_are_played_by_that_word(monkeypatch: pytest.MonkeyPatch) ->
         played.append(item.id)
         return ()
 
-    monkeypatch.setattr("quorumlab.verbs.chaos_museum.show_item", play)
+    monkeypatch.setattr("quorumlab.verbs.chaos_museum.compare_item", play)
     assert main(["chaos", "museum", "all"]) == 0
     assert played == list(ITEMS)
 

@@ -15,10 +15,10 @@ import pytest
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
+from jepsen_like.scenarios.schedules import HARM
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import ddmin, rules_of, shrink
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.schedules.harm.every_harm import HARM
 
 PAGE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
 LOG = Plan(seed=0, workload="log", faults=("kill", "partition", "pause"), seconds=12)

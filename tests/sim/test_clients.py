@@ -5,14 +5,12 @@ from argparse import ArgumentParser
 import pytest
 
 from jepsen_like.histories.history import Kind
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.command import add_sim_arguments, run_sim
 from jepsen_like.sim.quorum.appending_clients import Clients
 from jepsen_like.sim.quorum.client_run import run_with_clients
 from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.sim.schedules.harm.harm_steps import comes_to_rest, gets_to_work, others, write
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.scenario import Scenario
-from jepsen_like.sim.schedules.simulated import simulated
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -38,45 +36,45 @@ def test_quorum_that_answers_nobody_in_the_end_is_not_well(
 
 def test_what_was_lost_in_an_earlier_epoch_holds_up_no_answer() -> None:
     """The same process leads again, and writes where its lost records were."""
-    production = simulated(seed=0)
-    scenario = Scenario(production, voters=3)
-    first = scenario.leader()
-    gets_to_work(scenario, first)
-    comes_to_rest(scenario)
-    scenario.cut([first])
-    write(scenario, first, 200)
-    scenario.leader(others(scenario, first))
-    scenario.heal()
-    while (leader := scenario.leader()) != first:
-        scenario.host(leader).command(scenario.quorum.replicas[leader].resign)
-        scenario.run(200)
-    gets_to_work(scenario, first)
+    production = Production(seed=0)
+    quorum = DirectedQuorum(production, voters=3)
+    first = quorum.leader()
+    quorum.until(lambda: quorum.takes_records(first), "it is at work")
+    quorum.rest()
+    quorum.cut([first])
+    quorum.write(first, 200)
+    quorum.leader(quorum.others(first))
+    quorum.heal()
+    while (leader := quorum.leader()) != first:
+        quorum.host(leader).command(quorum.quorum.replicas[leader].resign)
+        quorum.run(200)
+    quorum.until(lambda: quorum.takes_records(first), "it is at work")
     before = acknowledged(production)
-    write(scenario, first, 20)
-    scenario.run(100)
+    quorum.write(first, 20)
+    quorum.run(100)
     assert acknowledged(production) == before + 20
 
 
 def test_who_follows_acknowledges_nothing() -> None:
     """It took records before it was at work, and lost its office with them."""
-    production = simulated(seed=0)
-    scenario = Scenario(production, voters=3)
-    first = scenario.leader()
-    gets_to_work(scenario, first)
-    comes_to_rest(scenario)
-    scenario.cut([first])
-    second = scenario.first_leader(others(scenario, first))
-    assert scenario.quorum.replicas[second].application.leads_epoch is None
+    production = Production(seed=0)
+    quorum = DirectedQuorum(production, voters=3)
+    first = quorum.leader()
+    quorum.until(lambda: quorum.takes_records(first), "it is at work")
+    quorum.rest()
+    quorum.cut([first])
+    second = quorum.first_leader(quorum.others(first))
+    assert quorum.quorum.replicas[second].application.leads_epoch is None
     before = acknowledged(production)
-    write(scenario, second, 3)
-    scenario.heal()
-    scenario.cut([second])
-    third = scenario.leader(others(scenario, second))
-    gets_to_work(scenario, third)
-    write(scenario, third, 10)
-    scenario.run(100)
-    scenario.heal()
-    scenario.run(500)
+    quorum.write(second, 3)
+    quorum.heal()
+    quorum.cut([second])
+    third = quorum.leader(quorum.others(second))
+    quorum.until(lambda: quorum.takes_records(third), "it is at work")
+    quorum.write(third, 10)
+    quorum.run(100)
+    quorum.heal()
+    quorum.run(500)
     assert acknowledged(production) == before + 10
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
-from jepsen_like.sim.schedules.data_plane import SCHEDULES
-from jepsen_like.sim.schedules.simulated import simulated
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import SCHEDULES
 from jepsen_like.sim.violation import Stuck, Violation
 
 SHOWN = {exhibit.schedule: exhibit.plants for item in ITEMS.values() for exhibit in item.exhibits}
@@ -14,7 +14,7 @@ FINDS = [(name, plants) for name, entry in SCHEDULES.items() for plants in entry
 
 @pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in SHOWN])
 def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
-    SCHEDULES[name].run(simulated())
+    SCHEDULES[name].run(Production())
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
 def test_what_the_museum_does_not_show_is_found(name: str, rule: str) -> None:
     for plant in SCHEDULES[name].finds:
         with planted(plant), pytest.raises(Violation, match=rule):
-            SCHEDULES[name].run(simulated())
+            SCHEDULES[name].run(Production())
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_the_museum_does_not_show_is_found(name: str, rule: str) -> None:
 def test_a_follower_that_rested_is_not_judged_rightly_under_the_bug(name: str, bound: str) -> None:
     for plant in SCHEDULES[name].finds:
         with planted(plant), pytest.raises(Stuck, match=bound):
-            SCHEDULES[name].run(simulated())
+            SCHEDULES[name].run(Production())
 
 
 def test_every_schedule_shows_a_bug_that_can_be_planted_or_a_setting() -> None:

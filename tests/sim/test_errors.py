@@ -15,8 +15,8 @@ import pytest
 from broker.replicas import Replicas
 from jepsen_like.museum import playing
 from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.comparison import count_seeds
 from jepsen_like.museum.playing import End, play
-from jepsen_like.museum.showing import count_seeds
 from jepsen_like.sim import command
 from jepsen_like.sim.chaos import workload_run as chaos_run
 from jepsen_like.sim.chaos.plan import Plan

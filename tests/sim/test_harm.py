@@ -10,9 +10,8 @@ from jepsen_like.checkers.judges import judge
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import Header, History, Kind
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.schedules.harm.every_harm import HARM
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.simulated import simulated
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import HARM
 
 CASES = [(name, plant) for name, entry in HARM.items() for plant in entry.finds]
 OTHER_SEEDS = range(1, 6)  # messages take other times
@@ -32,7 +31,7 @@ def test_clients_see_it_at_other_times(name: str, plant: str, seed: int) -> None
 
 
 def see_the_harm(name: str, plant: str, seed: int) -> None:
-    production = simulated(seed=seed, is_judged=False)
+    production = Production(seed=seed, is_judged=False)
     with planted(plant):
         HARM[name].run(production)
     assert Outcome.VIOLATED in [verdict.outcome for verdict in _verdicts(production)], (
@@ -47,7 +46,7 @@ def see_the_harm(name: str, plant: str, seed: int) -> None:
     [True, pytest.param(False, marks=pytest.mark.long)],
 )
 def test_clients_see_nothing_under_the_shipped_rules(name: str, is_judged: bool) -> None:
-    production = simulated(seed=int(is_judged), is_judged=is_judged)
+    production = Production(seed=int(is_judged), is_judged=is_judged)
     HARM[name].run(production)
     verdicts = _verdicts(production)
     assert verdicts

@@ -3,13 +3,13 @@
 import pytest
 
 from jepsen_like.planted.quorum_bugs import PLANTS
-from jepsen_like.sim.schedules.metadata_quorum import QUORUM_SCHEDULES
-from jepsen_like.sim.schedules.simulated import simulated
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES
 
 
 @pytest.mark.parametrize("name", QUORUM_SCHEDULES)
 def test_shipped_rules_hold_in_every_schedule(name: str) -> None:
-    QUORUM_SCHEDULES[name].run(simulated(seed=1))
+    QUORUM_SCHEDULES[name].run(Production(seed=1))
 
 
 def test_every_schedule_says_what_happens_and_finds_known_bugs() -> None:

@@ -13,9 +13,8 @@ from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History
 from jepsen_like.planted.quorum_bugs import planted
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.scenario import Scenario
-from jepsen_like.sim.schedules.simulated import simulated
+from jepsen_like.scenarios.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.violation import Violation
 from tests.sim.watching import looking
 
@@ -24,7 +23,7 @@ each_seed = pytest.mark.parametrize("seed", range(3))
 
 def asks_a_leader_that_was_replaced_in_its_sleep(production: Production) -> int:
     """How many reads were answered: one before its sleep."""
-    scenario = Scenario(production, voters=3)
+    scenario = DirectedQuorum(production, voters=3)
     leader = scenario.leader()
     scenario.commits()
     reader = scenario.quorum.replicas[leader].application.reader
@@ -56,7 +55,7 @@ def asks_a_leader_that_was_replaced_in_its_sleep(production: Production) -> int:
 
 @each_seed
 def test_who_was_replaced_answers_nothing(seed: int) -> None:
-    production = simulated(seed=seed)
+    production = Production(seed=seed)
     assert asks_a_leader_that_was_replaced_in_its_sleep(production) == 1
     assert not _seen_by_clients(production)
 
@@ -65,13 +64,13 @@ def test_who_was_replaced_answers_nothing(seed: int) -> None:
 @each_seed
 def test_planted_bug_is_found(name: str, seed: int) -> None:
     with planted(name), pytest.raises(Violation, match="R-RI"):
-        asks_a_leader_that_was_replaced_in_its_sleep(simulated(seed=seed))
+        asks_a_leader_that_was_replaced_in_its_sleep(Production(seed=seed))
 
 
 @pytest.mark.parametrize("name", READ_SCHEDULED)
 @each_seed
 def test_clients_see_it(name: str, seed: int) -> None:
-    production = simulated(seed=seed, is_judged=False)
+    production = Production(seed=seed, is_judged=False)
     with planted(name):
         asks_a_leader_that_was_replaced_in_its_sleep(production)
     assert "not-linearizable" in _seen_by_clients(production)

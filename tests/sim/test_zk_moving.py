@@ -1,21 +1,21 @@
 """Reassignments of zk-redesign that lose their connection to ZooKeeper on the way."""
 
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.cluster.client import TOPIC
-from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.schedules.zk_stage import ZkStage
 from wire.zk import paths
 from wire.zk.session import Create, GetData, Operation, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment
 
 
-def replicas_of(stage: ZkStage) -> tuple[int, ...]:
+def replicas_of(stage: DirectedZooKeeper) -> tuple[int, ...]:
     found = stage.cluster.ensemble.tree.read(GetData(path=paths.topic(TOPIC)))
     return TopicAssignment.decode(getattr(found, "data", b"")).partitions[0]
 
 
 def test_expansion_that_begins_anew_goes_on() -> None:
     """The connection breaks when the new assignment is written: the event is taken up again."""
-    stage = ZkStage(simulated(), design="zk-redesign", brokers=4)
+    stage = DirectedZooKeeper(Production(), design="zk-redesign", brokers=4)
     controller = stage.controller
     a, b, c = stage.others(controller)
     stage.create(a, b)
@@ -27,7 +27,7 @@ def test_expansion_that_begins_anew_goes_on() -> None:
             broken.append(operation)
             stage.cluster.ensemble.hang_up(stage.cluster.clients[node].session_id)
 
-    stage.cluster.asked = look
+    stage.asked = look
     wanted = Reassignments(replicas={(TOPIC, 0): (a, c)})
     stage.ask_zookeeper(Create(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
     stage.until(lambda: replicas_of(stage) == (a, c), "c has taken the place of b", bound="L-ISR")

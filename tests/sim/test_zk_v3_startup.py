@@ -1,7 +1,7 @@
 """zk-v3: what is decided between the reading of a broker that starts and its registration."""
 
-from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.schedules.zk_stage import ZkStage
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.production import Production
 from wire.zk.session import GetData, Operation
 
 
@@ -15,16 +15,16 @@ def test_broker_reads_again_once_it_is_registered() -> None:
 
     The controller tells only those who live, and b is not one of them yet.
     """
-    stage = ZkStage(simulated(), design="zk-v3", brokers=4)
+    stage = DirectedZooKeeper(Production(), design="zk-v3", brokers=4)
     a, b, c = stage.create(*stage.others(stage.controller))
-    stage.pause(b)
+    stage.machines.pause(b)
     stage.until(lambda: b not in stage.isr, "b has left the ISR")
-    stage.kill(c)
-    stage.wait(600)
-    stage.resume(b)
+    stage.machines.crash(c)
+    stage.machines.run(600)
+    stage.machines.resume(b)
     stage.pause_at(b, _reads_settings, "b has read what it holds")
     stage.until(lambda: c not in stage.isr, "c has left the ISR")
-    stage.resume(b)
+    stage.machines.resume(b)
     stage.until(lambda: b in stage.isr, "b is in sync again")
     epochs = [found.leader_epoch for each in (a, b) if (found := stage.partition(each))]
     assert epochs == [2, 2]

@@ -1,31 +1,31 @@
 """One play of a schedule on real processes, with a bug or without: what the museum shows of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, History
 from jepsen_like.museum.item import Exhibit, Item
-from jepsen_like.museum.playing import End, Played, end_of
-from jepsen_like.museum.telling import told_play
-from jepsen_like.real.museum.cluster_stage import RealClusterStage
-from jepsen_like.real.museum.quorum_stage import QUORUM_SETTINGS, RealQuorumStage
+from jepsen_like.museum.item_page import run_page
+from jepsen_like.museum.playing import End, Played, end_of, played
+from jepsen_like.real.museum.process_cluster import ProcessCluster
+from jepsen_like.real.museum.process_quorum import QUORUM_SETTINGS, ProcessQuorum
 from jepsen_like.real.museum.rig import Rig
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.stage_settings import StageSettings, ZkStageSettings
+from jepsen_like.scenarios.cluster_settings import ClusterSettings, ZkSettings
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import Beginning
 from wire.zk.designs import DESIGNS
 
-__all__ = ["ReallyShown", "play_really", "show_really", "told_really"]
+__all__ = ["ProcessComparison", "play_on_processes", "compare_on_processes", "process_page"]
 
 if TYPE_CHECKING:
-    from jepsen_like.real.museum.zk_process_stage import RealZkStage
+    from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper
 
 
 class _Processes:
-    """Builds the stage that a schedule asks for, and ends it."""
+    """Begins what a schedule is played on, and ends it."""
 
     def __init__(self, directory: Path, plants: str) -> None:
         self._directory = directory
@@ -33,8 +33,12 @@ class _Processes:
         self._open = ExitStack()
         self.workload = "log"
 
-    def cluster(self, production: Production, **settings: Any) -> RealClusterStage:
-        wanted = StageSettings(**settings)
+    @property
+    def beginnings(self) -> Mapping[str, Beginning]:
+        return {"cluster": self.cluster, "quorum": self.quorum, "zookeeper": self.zookeeper}
+
+    def cluster(self, production: Production, **settings: Any) -> ProcessCluster:
+        wanted = ClusterSettings(**settings)
         rig = Rig(
             self._directory,
             controllers=wanted.controllers,
@@ -49,7 +53,7 @@ class _Processes:
             },
         )
         self._open.enter_context(rig)
-        return RealClusterStage(
+        return ProcessCluster(
             production,
             rig,
             replicas=wanted.replicas,
@@ -57,7 +61,7 @@ class _Processes:
             unclean=wanted.unclean,
         )
 
-    def quorum(self, production: Production, **settings: Any) -> RealQuorumStage:
+    def quorum(self, production: Production, **settings: Any) -> ProcessQuorum:
         """Takes the settings of a simulated quorum that matter to processes."""
         self.workload = "set"
         voters = settings["voters"]
@@ -71,12 +75,12 @@ class _Processes:
             settings=QUORUM_SETTINGS,
         )
         self._open.enter_context(rig)
-        return RealQuorumStage(production, rig, observers=observers)
+        return ProcessQuorum(production, rig, observers=observers)
 
-    def zookeeper(self, production: Production, **settings: Any) -> "RealZkStage":
-        from jepsen_like.real.museum.zk_process_stage import RealZkStage, paced  # needs kazoo
+    def zookeeper(self, production: Production, **settings: Any) -> "ProcessZooKeeper":
+        from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper, paced  # needs kazoo
 
-        wanted = ZkStageSettings(**settings)
+        wanted = ZkSettings(**settings)
         rig = Rig(
             self._directory,
             brokers=wanted.brokers,
@@ -89,44 +93,37 @@ class _Processes:
             },
         )
         self._open.enter_context(rig)
-        stage = RealZkStage(production, rig, design=DESIGNS[wanted.design])
-        return self._open.enter_context(stage)
+        directed = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
+        return self._open.enter_context(directed)
 
     def end(self) -> None:
         self._open.close()
 
 
-def play_really(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
+def play_on_processes(exhibit: Exhibit, directory: Path, *, is_red: bool) -> Played:
     """In a directory that does not exist yet, and is left for whoever wants to look."""
     plants = exhibit.plants if is_red else ""
     processes = _Processes(directory, plants)
     production = Production(
-        stages=processes,
         settings=exhibit.settings if is_red else exhibit.mended,
         is_judged=not exhibit.seen or not is_red,
     )
     try:
-        end, rule, detail = end_of(exhibit.schedule, production)
+        ended = end_of(exhibit.schedule, production, processes.beginnings)
         production.end()
     finally:
         processes.end()
-    header = Header(
+    return played(
+        production,
+        ended,
+        schedule=exhibit.schedule,
+        bug=exhibit.bug,
         workload=processes.workload,
-        seed=0,
-        options={"schedule": exhibit.schedule, "bug": exhibit.bug, "idempotent": False},
-    )
-    return Played(
-        end=end,
-        rule=rule,
-        detail=detail,
-        at_ms=production.now_us() // 1000,
-        steps=tuple(production.steps),
-        history=History(header=header, ops=production.ops),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReallyShown:
+class ProcessComparison:
     exhibit: Exhibit
     red: Played
     green: Played
@@ -152,24 +149,24 @@ class ReallyShown:
         return not [*self.not_red(), *self.not_green()]
 
 
-def show_really(exhibit: Exhibit, directory: Path) -> ReallyShown:
+def compare_on_processes(exhibit: Exhibit, directory: Path) -> ProcessComparison:
     """Red in DIR/red, green in DIR/green: the logs of the nodes are there afterwards."""
     assert exhibit.really, exhibit.schedule
-    return ReallyShown(
+    return ProcessComparison(
         exhibit=exhibit,
-        red=play_really(exhibit, directory / "red", is_red=True),
-        green=play_really(exhibit, directory / "green", is_red=False),
+        red=play_on_processes(exhibit, directory / "red", is_red=True),
+        green=play_on_processes(exhibit, directory / "green", is_red=False),
     )
 
 
-def told_really(item: Item, shown: ReallyShown) -> Iterator[str]:
+def process_page(item: Item, shown: ProcessComparison) -> Iterator[str]:
     """Lines."""
     yield f"{item.id}  {item.title}  ({item.issue}), on real processes"
     yield ""
     yield f"RED, with {shown.exhibit.bug}"
-    yield from told_play(shown.red, shown.exhibit.really)
+    yield from run_page(shown.red, shown.exhibit.really)
     yield ""
     yield "GREEN, as shipped" if not shown.exhibit.mended else f"GREEN, {shown.exhibit.mended}"
-    yield from told_play(shown.green, "")
+    yield from run_page(shown.green, "")
     wrong = [*shown.not_red(), *shown.not_green()]
     yield from (f"NOT AS IT SHOULD BE: {problem}" for problem in wrong)

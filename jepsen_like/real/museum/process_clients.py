@@ -1,18 +1,17 @@
-"""The clients of a stage of processes: one request each, and the history of it.
+"""The clients of a directed cluster of processes: one request each, and the history of it.
 
 A record is sent in a thread of its own, since its answer may never come while the schedule goes on.
 """
 
 import threading
-from collections.abc import Iterator
 from uuid import UUID
 
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.sim.schedules.production import Production
-from jepsen_like.sim.schedules.stage_clients import Produced, number_of
-from wire.batch import data_batch, headers, records_of
+from jepsen_like.scenarios.directed_clients import Produced, number_of, values_in
+from jepsen_like.scenarios.production import Production
+from wire.batch import data_batch
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
     FetchedPartition,
@@ -48,7 +47,7 @@ class RealClients:
         self._key = f"{topic}-0"
         self._lock = lock  # around the production
 
-    def produce(self, value: bytes, to: Address) -> Produced:
+    def produce(self, value: str, to: Address) -> Produced:
         produced = Produced(value)
         with self._lock:
             wish = [["send", self._key, number_of(value)]]
@@ -58,7 +57,8 @@ class RealClients:
         return produced
 
     def _send(self, produced: Produced, to: Address, process: int) -> None:
-        data = PartitionProduceData(index=0, records=data_batch([produced.value], timestamp_ms=0))
+        records = data_batch([produced.value.encode()], timestamp_ms=0)
+        data = PartitionProduceData(index=0, records=records)
         topic = TopicProduceData(name=self._topic, topic_id=self._topic_id, partition_data=(data,))
         body = ProduceRequest(acks=-1, timeout_ms=int(_TIMEOUT_SECONDS * 1000), topic_data=(topic,))
         try:
@@ -91,7 +91,7 @@ class RealClients:
                 return  # the play is over
             self._production.complete(process, kind, value, error=error)
             said = f"acknowledged at offset {value[0][2][0]}" if value else f"not: {error}"
-            self._production.note(f"{produced.value.decode()} is {said}")
+            self._production.note(f"{produced.value} is {said}")
         produced.error = ErrorCode.NONE if kind is Kind.OK else ErrorCode.UNKNOWN_SERVER_ERROR
 
     # --- reading ------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class RealClients:
         with self._lock:
             self._production.go_on(process, "poll", [["poll"]])
         told = self._fetch(client, position)
-        records = list(_records(told.records or b""))
+        records = list(values_in(told.records or b""))
         if told.error_code is not ErrorCode.NONE:
             raise ClusterError(told.error_code.name)
         pairs: list[Value] = [[offset, number_of(value)] for offset, value in records]
@@ -144,12 +144,6 @@ class RealClients:
             done = [["poll", {self._key: pairs} if pairs else {}]]
             extra: dict[str, Value] = {"caught_up": True} if is_done else {}
             self._production.complete(process, Kind.OK, done, extra=extra)
-            text = " ".join(f"{offset}:{value.decode()}" for offset, value in records)
+            text = " ".join(f"{offset}:{value}" for offset, value in records)
             self._production.note(f"a reader gets {text or 'nothing'}")
         return position, is_done
-
-
-def _records(batches: bytes) -> Iterator[tuple[int, bytes]]:
-    for position, header in headers(batches):
-        for record in records_of(batches[position : position + header.size_bytes]):
-            yield record.offset, record.value or b""

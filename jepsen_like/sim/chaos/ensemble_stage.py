@@ -11,10 +11,10 @@ from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_zookeeper import ZooKeepers
 from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.schedules.zk_state import partition_state
 from jepsen_like.sim.world import Digest
 from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.zk_invariants import ZkInvariants
+from jepsen_like.sim.zk_state import partition_state
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

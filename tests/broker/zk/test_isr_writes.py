@@ -8,8 +8,8 @@ from broker.isr import Committed, PendingExpand, PendingShrink, maximal_isr
 from broker.outbox import Outbox
 from broker.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
-from jepsen_like.sim.schedules.simulated import simulated
-from jepsen_like.sim.schedules.zk_stage import ZkStage
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.production import Production
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
@@ -32,7 +32,7 @@ class Leader:
     """Broker 1, which leads a partition, with its own way to ZooKeeper."""
 
     def __init__(self, design: Design) -> None:
-        stage = ZkStage(simulated(), design=design.name)
+        stage = DirectedZooKeeper(Production(), design=design.name)
         a, self.follower, _ = stage.create(*stage.brokers)
         partition = stage.partition(a)
         assert partition is not None

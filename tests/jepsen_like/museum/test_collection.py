@@ -3,10 +3,10 @@
 import pytest
 
 from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.comparison import compare, count_seeds
 from jepsen_like.museum.item import Exhibit
-from jepsen_like.museum.planted_node import ALL_PLANTS
-from jepsen_like.museum.playing import ALL_SCHEDULES
-from jepsen_like.museum.showing import count_seeds, show
+from jepsen_like.planted.every_bug import EVERY_PLANT
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
 EXHIBITS = [
     pytest.param(exhibit, id=f"{item.id}-{exhibit.bug}")
@@ -21,8 +21,8 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("exhibit", EXHIBITS)
-def test_exhibit_is_red_with_its_hole_and_green_without(exhibit: Exhibit) -> None:
-    assert list(show(exhibit).problems()) == []
+def test_exhibit_is_red_with_its_bug_and_green_without(exhibit: Exhibit) -> None:
+    assert list(compare(exhibit).problems()) == []
 
 
 def test_the_failures_that_cost_records_are_here() -> None:
@@ -33,7 +33,7 @@ def test_every_exhibit_names_a_schedule_and_plants_that_there_are() -> None:
     for item in ITEMS.values():
         for exhibit in item.exhibits:
             assert exhibit.schedule in ALL_SCHEDULES, item.id
-            assert set(exhibit.plants.split(",")) - {""} <= set(ALL_PLANTS), item.id
+            assert set(exhibit.plants.split(",")) - {""} <= set(EVERY_PLANT), item.id
 
 
 def test_every_mechanism_is_told_in_two_sentences() -> None:

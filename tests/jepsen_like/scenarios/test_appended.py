@@ -1,6 +1,6 @@
 """What is news in a log that was looked at before."""
 
-from jepsen_like.scenarios.appended import appended_after
+from jepsen_like.scenarios.story import appended_after
 from jepsen_like.sim.logtree import Entry
 
 

@@ -1,0 +1,91 @@
+"""What every cluster of processes with a topic has: its account, its brokers, its machines.
+
+Decides nothing of what a scenario may ask; `ProcessCluster` and `ProcessZooKeeper` do.
+"""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from jepsen_like.real.kafka_client import Client
+from jepsen_like.real.museum.process_clients import Address, RealClients
+from jepsen_like.real.museum.process_machines import ProcessMachines
+from jepsen_like.real.museum.rig import Rig
+from jepsen_like.scenarios.directed_clients import Produced, number_of
+from jepsen_like.scenarios.forms import Names
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.story import Story
+from jepsen_like.sim.violation import Stuck
+from wire.batch import headers
+from wire.varint import Malformed
+
+__all__ = ["SETTLED_MS", "TIMEOUT_MS", "TOPIC", "WAIT_MS", "ProcessPartition"]
+
+TOPIC = "orders"
+WAIT_MS = 15_000
+SETTLED_MS = 10_000  # after healing: until all are in sync
+TIMEOUT_MS = 10_000
+
+
+class ProcessPartition(ABC):
+    streams = None
+    _clients: RealClients
+
+    def __init__(self, production: Production, rig: Rig) -> None:
+        self._production = production
+        self._rig = rig
+        self.story = Story()
+        self.brokers = tuple(node.id for node in rig.cluster.layout.brokers)
+        self.names = Names(lambda: self.brokers)
+        self.sent: dict[str, Produced] = {}
+        self.lock = threading.Lock()  # around the production, which clients' threads write to
+        self.machines = ProcessMachines(rig, self.names, note=self.note, looked=self._look)
+        began = time.monotonic()
+        production.now_us = lambda: int((time.monotonic() - began) * 1e6)
+
+    @abstractmethod
+    def _look(self) -> None:
+        """Note what has become of the partition, and judge it."""
+
+    def note(self, what: str) -> None:
+        with self.lock:
+            self._production.note(what)
+
+    def end_offset(self, node: int) -> int:
+        """By its file."""
+        data = self._rig.cluster.layout.node(node).data
+        try:
+            content = (data / f"{TOPIC}-0" / "00000000000000000000.log").read_bytes()
+            ends = [header.next_offset for _, header in headers(content)]
+        except (OSError, Malformed):
+            return 0  # not there yet, or in the midst of a write
+        return ends[-1] if ends else 0
+
+    def _address(self, node: int) -> Address:
+        layout = self._rig.cluster.layout.node(node)
+        return layout.host, layout.port
+
+    def _any_broker(self) -> Client:
+        up = [node for node in self._rig.cluster.layout.brokers if self._rig.is_up(node.id)]
+        return Client([(node.host, node.port) for node in up], TIMEOUT_MS / 1000)
+
+    def until(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *,
+        bound: str = "",
+        within_ms: int = WAIT_MS,
+    ) -> None:
+        if self.machines.reach(condition, within_ms):
+            self.note(what)
+            return
+        assert bound, f"the schedule never came to this: {what}"
+        raise Stuck(bound, f"not within {within_ms} ms: {what}")
+
+    def produce(self, value: str, to: int) -> Produced:
+        named = f"{value} ({number_of(value)} in the history)"
+        self.note(f"a client sends {named} to {self.names.of(to)}")
+        self.sent[value] = self._clients.produce(value, self._address(to))
+        return self.sent[value]

@@ -1,0 +1,231 @@
+"""The clients of a directed cluster: they ask what they are told to, and keep their history.
+
+Each operation is a process of its own on a connection of its own, since any of them may be left
+waiting. A reader begins at zero and is done when it has reached the high watermark that it was
+told. A register is a topic's config, as in the workload of that name.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
+from jepsen_like.clients.admin_client import register_write
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.scenarios.production import Production
+from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Judge, Key
+from jepsen_like.sim.quorum.asking import AskingCore
+from jepsen_like.workloads.metadata_workloads import CONFIG
+from wire.batch import Record, build_batch, headers, records_of
+from wire.errors import ErrorCode
+from wire.messages.configs import IncrementalAlterConfigsResponse
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.producing import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+__all__ = ["DirectedClients", "Produced", "Reader", "number_of", "values_in"]
+
+_FETCH_BYTES = 1 << 20
+# Refused before anything was appended; after any other error the record may be there.
+_SURELY_NOT = (ErrorCode.NOT_ENOUGH_REPLICAS,)
+
+
+def number_of(value: str) -> int:
+    """A value of the script as the number that stands for it in the history."""
+    return int.from_bytes(value.encode(), "big")
+
+
+def values_in(batches: bytes) -> Iterator[tuple[int, str]]:
+    """Offset and value of each record."""
+    for position, header in headers(batches):
+        for record in records_of(batches[position : position + header.size_bytes]):
+            yield record.offset, (record.value or b"").decode()
+
+
+@dataclass(slots=True)
+class Produced:
+    """A record that was sent; `error` is None until it is answered."""
+
+    value: str
+    error: ErrorCode | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.error is not None
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self.error is ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class Reader:
+    process: int
+    position: int = 0
+    is_done: bool = False  # has caught up, or was refused
+
+
+class DirectedClients(AskingCore):
+    """A core that asks what it is told to. `timeout_ms`: when it gives up.
+
+    `told` takes what is answered, `name` gives a node's name.
+    """
+
+    def __init__(
+        self,
+        production: Production,
+        judge: Judge,
+        *,
+        told: Callable[[str], None],
+        name: Callable[[int], str],
+        timeout_ms: int,
+    ) -> None:
+        super().__init__(timeout_ms=timeout_ms)
+        self._production = production
+        self._judge = judge
+        self._told = told
+        self._name = name
+
+    @property
+    def is_quiet(self) -> bool:
+        """Is nothing under way?"""
+        return self._asking.is_quiet
+
+    # --- producing ----------------------------------------------------------------------
+
+    def produce(
+        self, key: Key, value: str, to: int, producer: tuple[int, int] = (-1, -1)
+    ) -> Produced:
+        """With acks=all. `producer`: its id, and the sequence of the record."""
+        produced = Produced(value)
+        process = self._production.invoke("send", [["send", _name(key), number_of(value)]])
+        records = build_batch(
+            [Record(value=value.encode())],
+            timestamp_ms=0,
+            producer_id=producer[0],
+            producer_epoch=0 if producer[0] >= 0 else -1,
+            base_sequence=producer[1],
+        )
+        data = PartitionProduceData(index=key[1], records=records)
+        topic = TopicProduceData(name=TOPIC, topic_id=key[0], partition_data=(data,))
+        body = ProduceRequest(acks=-1, timeout_ms=self._timeout_ms, topic_data=(topic,))
+
+        def answered(answer: object, _now_ms: int) -> None:
+            told = _produced_in(answer)
+            produced.error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
+            self._has_produced(key, produced, told, process)
+            self._told(f"{value} {_outcome(told, self._name(to))}")
+
+        self.ask(to, body, answered)
+        return produced
+
+    def _has_produced(
+        self, key: Key, produced: Produced, told: PartitionProduceResponse | None, process: int
+    ) -> None:
+        assert produced.error is not None
+        if told is None or not produced.is_acknowledged:
+            kind = Kind.FAIL if produced.error in _SURELY_NOT else Kind.INFO
+            self._production.complete(process, kind, error=produced.error.name)
+            return
+        done = [["send", _name(key), [told.base_offset, number_of(produced.value)]]]
+        self._production.complete(process, Kind.OK, done)
+        batch = Acknowledged(base_offset=told.base_offset, values=(produced.value.encode(),))
+        self._judge.acknowledged(key, batch)
+
+    # --- reading ------------------------------------------------------------------------
+
+    def read(self, key: Key, of: int) -> Reader:
+        """Everything from zero on, of one leader."""
+        process = self._production.invoke("assign", [_name(key)], seek="beginning")
+        self._production.complete(process, Kind.OK)
+        reader = Reader(process)
+        self._poll(key, of, reader)
+        return reader
+
+    def _poll(self, key: Key, of: int, reader: Reader) -> None:
+        self._production.go_on(reader.process, "poll", [["poll"]])
+        place = FetchPartition(
+            partition=key[1], fetch_offset=reader.position, partition_max_bytes=_FETCH_BYTES
+        )
+        topic = FetchTopic(topic=TOPIC, topic_id=key[0], partitions=(place,))
+        body = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+        self.ask(of, body, lambda answer, _now_ms: self._has_read(key, of, reader, answer))
+
+    def _has_read(self, key: Key, of: int, reader: Reader, answer: object) -> None:
+        is_answer = isinstance(answer, FetchResponse) and bool(answer.responses)
+        told = answer.responses[0].partitions[0] if is_answer else None  # type: ignore[attr-defined]
+        if told is None or told.error_code is not ErrorCode.NONE:
+            error = "no answer" if told is None else told.error_code.name
+            node = self._name(of)
+            why = f"gets no answer of {node}" if told is None else f"is refused by {node}: {error}"
+            self._production.complete(reader.process, Kind.FAIL, error=error)
+            self._told(f"a read {why}")
+            reader.is_done = True
+            return
+        records = [*values_in(told.records or b"")]
+        before = reader.position
+        for offset, value in records:
+            self._judge.has_read(key, offset, value.encode())
+            reader.position = offset + 1
+        pairs = [[offset, number_of(value)] for offset, value in records]
+        done = [["poll", {_name(key): pairs} if pairs else {}]]
+        reader.is_done = reader.position >= told.high_watermark or reader.position == before
+        extra: dict[str, Value] = {"caught_up": True} if reader.is_done else {}
+        self._production.complete(reader.process, Kind.OK, done, extra=extra)
+        text = ", ".join(f"{value} at {offset}" for offset, value in records)
+        self._told(f"reads of {self._name(of)}: {text or 'nothing'}")
+        if not reader.is_done:
+            self._poll(key, of, reader)
+
+    # --- a register ---------------------------------------------------------------------
+
+    def write_register(self, value: int, to: int) -> int:
+        """Returns the process that does it, which may be left waiting."""
+        process = self._production.invoke("write", [TOPIC, value])
+
+        def answered(answer: object, _now_ms: int) -> None:
+            is_done = (
+                isinstance(answer, IncrementalAlterConfigsResponse)
+                and answer.responses[0].error_code is ErrorCode.NONE
+            )
+            self._production.complete(process, Kind.OK if is_done else Kind.INFO)
+
+        self.ask(to, register_write(TOPIC, value), answered)
+        return process
+
+    def read_register(self, of: int) -> int:
+        """What a controller says is committed, which must first be sure that it leads."""
+        process = self._production.invoke("read", [TOPIC, None])
+
+        def answered(answer: object, _now_ms: int) -> None:
+            if isinstance(answer, ReadCommittedResponse) and answer.error is ErrorCode.NONE:
+                value = None if answer.value is None else int(answer.value)
+                self._told(f"{self._name(of)} says that it is {value}")
+                self._production.complete(process, Kind.OK, [TOPIC, value])
+            else:
+                self._production.complete(process, Kind.FAIL, error="no answer")
+
+        self.ask(of, ReadCommittedRequest(topic=TOPIC, config=CONFIG), answered)
+        return process
+
+
+def _name(key: Key) -> str:
+    return f"{TOPIC}-{key[1]}"
+
+
+def _produced_in(answer: object) -> PartitionProduceResponse | None:
+    if not isinstance(answer, ProduceResponse):
+        return None
+    return answer.responses[0].partition_responses[0]
+
+
+def _outcome(told: PartitionProduceResponse | None, node: str) -> str:
+    if told is None:
+        return f"gets no answer of {node}"
+    if told.error_code is not ErrorCode.NONE:
+        return f"is refused by {node}: {told.error_code.name}"
+    return f"is acknowledged by {node} at offset {told.base_offset}"

@@ -1,0 +1,280 @@
+"""Commands and conditions that a quorum and a cluster share: time, processes, links, messages."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from jepsen_like.scenarios.forms import Forms, Misused, Names
+from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.steady_streams import SteadyStreams
+from jepsen_like.scenarios.story import Story
+
+__all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines", "check_up"]
+
+# What stands around a condition or a command, whatever is played.
+AROUND = {
+    "deliver until CONDITION": "let time pass until it holds; an error after 5 s",
+    "expect CONDITION": "an error if it does not hold",
+    "quietly COMMAND": "carry it out, and tell nothing of it",
+}
+_STOPPING_MS = 2_000
+FORMS = Forms()
+CONDITIONS = Forms()
+
+
+class Machines(Protocol):
+    """Nodes, links and messages, simulated or of processes. What is not there raises Misused."""
+
+    @property
+    def nodes(self) -> list[int]: ...
+    @property
+    def up(self) -> list[int]: ...
+    @property
+    def messages(self) -> HeldMessages: ...
+    def run(self, ms: int) -> None:
+        """Let so much time pass."""
+
+    def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
+    def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
+    def restart(self, node: int) -> None: ...
+    def forget(self, node: int) -> None:
+        """Its process has ended: what it says next is news."""
+
+    def pause(self, node: int) -> None: ...
+    def resume(self, node: int) -> None: ...
+    def sync_in(self, node: int, ms: int) -> None: ...
+    def cut(self, side: Iterable[int], others: Iterable[int]) -> None: ...
+    def heal(self) -> None:
+        """All links are whole again."""
+
+    def hold_api(
+        self,
+        api: str,
+        sources: Sequence[int],
+        targets: Sequence[int],
+        *,
+        is_request: bool,
+        name: str = ...,
+        times: int | None = ...,
+    ) -> None: ...
+    def hold_fetches(self, follower: int, leader: int) -> None:
+        """Requests and answers: it gets nothing of that log."""
+
+    def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
+        """To each of these nodes, something is held under this name."""
+
+
+class Directed(Protocol):
+    """What a scenario acts on."""
+
+    @property
+    def story(self) -> Story: ...
+    @property
+    def names(self) -> Names: ...
+    @property
+    def machines(self) -> Machines: ...
+    @property
+    def streams(self) -> SteadyStreams | None: ...
+    def until(
+        self, condition: Callable[[], bool], what: str, *, bound: str = ..., within_ms: int = ...
+    ) -> None:
+        """Raises Stuck under the name of `bound`."""
+
+    def stop(self, node: int) -> None:
+        """Tell the process to end in good order."""
+
+    def wipe(self, node: int) -> None: ...
+    def finish(self) -> None:
+        """Heal everything and start everybody: what was promised must be there, and go on."""
+
+
+FORMS.add("run MS ms", Machines.run, of="machines")
+FORMS.add("heal", Machines.heal, of="machines")
+FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
+FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
+FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
+
+
+def check_up(directed: Directed, node: int) -> None:
+    if node not in directed.machines.up:
+        raise Misused(f"{node} is down")
+
+
+def _check_down(directed: Directed, node: int) -> None:
+    if node in directed.machines.up:
+        raise Misused(f"{node} is up")
+
+
+# --- time -----------------------------------------------------------------------------------
+
+
+@FORMS.form("timers NODES", "the random parts of the nodes' time-outs grow in this order")
+def timers(directed: Directed, nodes: list[int]) -> None:
+    if sorted(nodes) != sorted(directed.machines.nodes):
+        raise Misused(f"name each node once: {', '.join(map(str, directed.machines.nodes))}")
+    _streams(directed).order_timers(nodes)
+
+
+@FORMS.form("timers equal", "time-outs have no random part")
+def timers_equal(directed: Directed) -> None:
+    _streams(directed).shares.clear()
+
+
+def _streams(directed: Directed) -> SteadyStreams:
+    if directed.streams is None:
+        raise Misused("the random parts of time-outs are drawn here")
+    return directed.streams
+
+
+# --- processes and disks --------------------------------------------------------------------
+
+
+@FORMS.form("crash NODE", "the process dies; what it has written stays")
+def crash(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.crash(node)
+    directed.machines.forget(node)
+
+
+@FORMS.form("crash NODE losing unsynced", "the machine loses power, and the disk what is unsynced")
+def crash_losing_unsynced(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.crash(node, power_loss=True)
+    directed.machines.forget(node)
+
+
+@FORMS.form("restart NODE", "start a process on what the disk holds")
+def restart(directed: Directed, node: int) -> None:
+    _check_down(directed, node)
+    directed.machines.restart(node)
+
+
+@FORMS.form("stop NODE", "end the process in good order")
+def stop(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.stop(node)
+    directed.machines.reach(lambda: node not in directed.machines.up, _STOPPING_MS)
+    directed.machines.forget(node)
+
+
+@FORMS.form("wipe NODE", "empty the disk of a node that is down")
+def wipe(directed: Directed, node: int) -> None:
+    _check_down(directed, node)
+    directed.wipe(node)
+
+
+@FORMS.form("pause NODE", "the process does nothing, as in a long garbage collection")
+def pause(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.pause(node)
+
+
+@FORMS.form("resume NODE", "the process goes on, and finds what has come in meanwhile")
+def resume(directed: Directed, node: int) -> None:
+    check_up(directed, node)
+    directed.machines.resume(node)
+
+
+@FORMS.form("sync NODE in MS ms", "how long each sync of the node's disk takes from now on")
+def sync(directed: Directed, node: int, ms: int) -> None:
+    directed.machines.sync_in(node, ms)
+
+
+# --- links and messages ---------------------------------------------------------------------
+
+
+@FORMS.form("isolate NODES", "cut the links between these nodes and all others")
+def isolate(directed: Directed, nodes: list[int]) -> None:
+    directed.machines.cut(nodes, [node for node in directed.machines.nodes if node not in nodes])
+
+
+@FORMS.form("cut SOURCES from TARGETS", "cut the links between the ones and the others")
+def cut(directed: Directed, sources: list[int], targets: list[int]) -> None:
+    directed.machines.cut(sources, targets)
+
+
+@FORMS.form("hold API from SOURCES to TARGETS", "keep requests on their way, until `release`")
+@FORMS.form("hold API from SOURCES to TARGETS as NAME", "until `release NAME`")
+def hold(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=True, name=name)
+
+
+@FORMS.form("hold API answers from SOURCES to TARGETS", "keep answers on their way")
+@FORMS.form("hold API answers from SOURCES to TARGETS as NAME", "until `release NAME`")
+def hold_answers(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=False, name=name)
+
+
+@FORMS.form("hold one API from SOURCES to TARGETS as NAME", "keep the next request on its way")
+def hold_one(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=True, name=name, times=1)
+
+
+@FORMS.form("hold one API answer from SOURCES to TARGETS as NAME", "keep the next answer")
+def hold_one_answer(
+    directed: Directed, api: str, sources: list[int], targets: list[int], name: str
+) -> None:
+    directed.machines.hold_api(api, sources, targets, is_request=False, name=name, times=1)
+
+
+@FORMS.form("release fetches of NODE from OTHER", "what was held arrives now")
+def release_fetches(directed: Directed, node: int, other: int) -> None:
+    directed.machines.messages.release(fetches_of(node, other))
+
+
+@FORMS.form("lose fetches of NODE from OTHER", "what was held never arrives")
+def lose_fetches(directed: Directed, node: int, other: int) -> None:
+    directed.machines.messages.lose(fetches_of(node, other))
+
+
+@FORMS.form("release", "what was held arrives now, and nothing is held any more")
+def release(directed: Directed) -> None:
+    directed.story.tell(f"{_held(directed)} on the way again")
+    directed.machines.messages.release()
+
+
+@FORMS.form("lose", "what was held never arrives, and nothing is held any more")
+def lose(directed: Directed) -> None:
+    directed.story.tell(f"{_held(directed)} lost")
+    directed.machines.messages.lose()
+
+
+def _held(directed: Directed) -> str:
+    count = directed.machines.messages.count
+    return "1 held message is" if count == 1 else f"{count} held messages are"
+
+
+# --- names, and the end ---------------------------------------------------------------------
+
+
+@FORMS.form("NAMES = the others", "the nodes that have no name yet")
+def the_others(directed: Directed, names: list[str]) -> None:
+    directed.names.name(names, directed.names.unnamed)
+
+
+@FORMS.form("NAMES = NODES", "the nodes in this order")
+def named(directed: Directed, names: list[str], nodes: list[int]) -> None:
+    directed.names.name(names, nodes)
+
+
+@FORMS.form("finish", "heal and start everything: it must come to rest with all that was promised")
+def finish(directed: Directed) -> None:
+    directed.finish()
+
+
+# --- conditions -----------------------------------------------------------------------------
+
+
+@CONDITIONS.form("NODE is down", "the process of the node has ended")
+def is_down(directed: Directed, node: int) -> bool:
+    return node not in directed.machines.up
+
+
+CONDITIONS.add("NAME has a message", HeldMessages.has, of="machines.messages")
+CONDITIONS.add("NAME has no message", HeldMessages.has_none, of="machines.messages")
+CONDITIONS.add("NAME has messages to NODES", Machines.has_held_for, of="machines")

@@ -1,0 +1,72 @@
+"""Messages that are held back, by the names that a scenario gives to the rules that hold them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jepsen_like.faults.message_rules import Armed
+
+__all__ = ["HeldMessages", "fetches_of"]
+
+Rule = Armed[Any]
+
+
+class HeldMessages:
+    """`keeper` is who holds them, for the account: the network, or the proxies."""
+
+    def __init__(
+        self,
+        keeper: str,
+        *,
+        note: Callable[[str], None],
+        release: Callable[[Rule], None] = Armed.release,
+        lose: Callable[[Rule], None] = Armed.drop,
+    ) -> None:
+        self._keeper = keeper
+        self._note = note
+        self._release = release
+        self._lose = lose
+        self._rules: dict[str, list[Rule]] = {}  # by name
+
+    def add(self, name: str, rule: Rule) -> None:
+        self._rules.setdefault(name, []).append(rule)
+
+    def note(self, what: str, sources: str, targets: str, times: int | None = None) -> None:
+        count = "every" if times is None else "one"
+        self._note(f"{self._keeper} holds {count} {what} from {sources} to {targets}")
+
+    def note_fetches(self, follower: str, leader: str) -> None:
+        self._note(f"{self._keeper} holds every fetch of {follower} from {leader}")
+
+    def has(self, name: str) -> bool:
+        """Something is held under this name."""
+        return any(rule.kept for rule in self._rules.get(name, ()))
+
+    def has_none(self, name: str) -> bool:
+        """Nothing is held under this name."""
+        return not self.has(name)
+
+    @property
+    def count(self) -> int:
+        return sum(len(rule.kept) for rules in self._rules.values() for rule in rules)
+
+    def release(self, name: str | None = None) -> None:
+        """What is kept arrives now, by the rules of that name or by all, which end."""
+        self._end("lets go of", name, self._release)
+
+    def lose(self, name: str | None = None) -> None:
+        """What is kept never arrives, by the rules of that name or by all, which end."""
+        self._end("loses", name, self._lose)
+
+    def _end(self, verb: str, name: str | None, end: Callable[[Rule], None]) -> None:
+        names = [*self._rules] if name is None else [name]
+        rules = [rule for each in names for rule in self._rules.pop(each, [])]
+        if rules:
+            count = sum(len(rule.kept) for rule in rules)
+            self._note(f"{self._keeper} {verb} what it held ({count} messages)")
+        for rule in rules:
+            end(rule)
+
+
+def fetches_of(follower: int, leader: int) -> str:
+    """The name of the rules that hold what a follower fetches."""
+    return f"fetches of {follower} from {leader}"

@@ -1,0 +1,127 @@
+"""Commands and conditions of a cluster in ZooKeeper mode.
+
+What has no topic named is of the topic that counts, orders.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from jepsen_like.scenarios import directed_forms
+from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS, WithMetadata
+from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.forms import Forms
+from wire.zk import paths
+from wire.zk.session import Delete, GetData, Operation
+
+__all__ = ["CONDITIONS", "FORMS"]
+
+FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUND)
+CONDITIONS = Forms(PARTITION_CONDITIONS)
+
+
+class Design(WithMetadata, Protocol):
+    """One of the designs, simulated or of processes."""
+
+    @property
+    def controller(self) -> int | None: ...
+    def note(self, what: str) -> None: ...
+    def leads(self, node: int, topic: str = ...) -> bool:
+        """It takes itself for the leader of the topic."""
+
+    def leader_among(self, nodes: Iterable[int]) -> int:
+        """The first of them that takes itself for the leader."""
+
+    def not_the_controller(self) -> int:
+        """The last of them."""
+
+    def told_isrs(self) -> set[tuple[int, ...]]: ...
+    def has_topic(self, topic: str) -> bool: ...
+    def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
+    def delete(self, topic: str) -> None:
+        """A client wants this topic deleted, and is not waited for."""
+
+    def cut_session(self, node: int) -> None:
+        """It finds no way to ZooKeeper any more."""
+
+    def heal_session(self, node: int) -> None:
+        """It finds its way again."""
+
+
+FORMS.add_node("the leader among NODES", Design.leader_among)
+FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
+FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
+FORMS.add("delete VALUE", Design.delete)
+FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
+FORMS.add("heal NODE to ZooKeeper", Design.heal_session)
+FORMS.add("begin to stop NODE", DirectedZooKeeper.stop)
+CONDITIONS.add("NODE leads", Design.leads)
+CONDITIONS.add("NODE leads VALUE", Design.leads)
+CONDITIONS.add("NODE is registered", DirectedZooKeeper.is_registered)
+
+
+# --- topics ---------------------------------------------------------------------------------
+
+
+@FORMS.form(
+    "create VALUE on NODES", "a topic of one partition; where there is a controller the first leads"
+)
+def create(design: Design, value: str, nodes: list[int]) -> None:
+    design.create(*nodes, topic=value)
+
+
+@FORMS.form("NAMES = the replicas of VALUE on NODES", "create it there, and name its leader first")
+def the_replicas(design: Design, names: list[str], value: str, nodes: list[int]) -> None:
+    design.names.name(names, design.create(*nodes, topic=value))
+
+
+# --- ZooKeeper ------------------------------------------------------------------------------
+
+
+@FORMS.form("delete the node of the controller", "an administrator ends its epoch")
+def depose(zookeeper: DirectedZooKeeper) -> None:
+    zookeeper.ask_zookeeper(Delete(path=paths.CONTROLLER))
+
+
+@FORMS.form("pause NODE when it looks who lives", "it has asked what each broker has registered")
+def pause_at(zookeeper: DirectedZooKeeper, node: int) -> None:
+    what = "the controller knows who is gone, and asks for what the others have registered"
+    zookeeper.pause_at(node, _looks_who_lives, what)
+
+
+def _looks_who_lives(operation: Operation) -> bool:
+    return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
+
+
+# --- elections by the replicas themselves -----------------------------------------------------
+
+
+@FORMS.form("fewer than all of NODES must have stood since OFFSET", "candidacies (Z-HERD)")
+def must_not_all_stand(zookeeper: DirectedZooKeeper, nodes: list[int], offset: int) -> None:
+    candidates = zookeeper.candidacies(nodes) - offset
+    zookeeper.note(f"{candidates} have stood")
+    told = f"{candidates} of {len(nodes)} replicas stood for one partition"
+    zookeeper.must(candidates < len(nodes), "Z-HERD", told)
+
+
+# --- conditions -----------------------------------------------------------------------------
+
+
+@CONDITIONS.form("one of NODES leads", "takes itself for the leader")
+def one_leads(design: Design, nodes: list[int]) -> bool:
+    return any(design.leads(node) for node in nodes)
+
+
+@CONDITIONS.form("another controller than NODE is active", "by the node of the controller")
+def is_another_active(design: Design, node: int) -> bool:
+    return design.controller not in (None, node)
+
+
+@CONDITIONS.form("NAMES are gone", "these topics")
+def are_gone(design: Design, names: list[str]) -> bool:
+    return not any(map(design.has_topic, names))
+
+
+@CONDITIONS.form("no broker tells clients that NODE is in sync", "in what it tells of the ISR")
+def is_told_by_none(design: Design, node: int) -> bool:
+    return all(node not in isr for isr in design.told_isrs())

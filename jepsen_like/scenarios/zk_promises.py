@@ -1,0 +1,146 @@
+"""What is promised of a partition in ZooKeeper mode, and whether it comes to rest.
+
+Z-CE    what a controller writes of it names the controller epoch of its day
+D-ONE   two values are not acknowledged at one offset
+D-ACK   what was acknowledged is in the log of the leader at the end
+L-PL    the leader knows that it leads; L-WR: a write is acknowledged; L-ISR: all are in sync
+
+Source: the reliability facts, sections 3.2 and 3.3.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from jepsen_like.scenarios.directed_clients import Produced
+from jepsen_like.scenarios.forms import Names
+from jepsen_like.sim.cluster.client import Acknowledged, Key
+from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.zk_state import ZkPartition
+from wire.zk.znodes import PartitionState
+
+__all__ = ["ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]
+
+_LAST = "!"
+_TRIES = 3
+_AGAIN_MS = 500
+_ANSWER_MS = 20_000
+
+
+class ZkNews:
+    """Notes what becomes of a partition in ZooKeeper, if that is news."""
+
+    def __init__(self, partition: ZkPartition, names: Names, note: Callable[[str], None]) -> None:
+        self._partition = partition
+        self._names = names
+        self._note = note
+        self._shown = ""
+
+    def look(self) -> PartitionState | None:
+        """The state of now."""
+        state = self._partition.state
+        if state is not None and (shown := self._described(state)) != self._shown:
+            self._shown = shown
+            self._note(f"ZooKeeper: {shown}")
+        return state
+
+    def _described(self, state: PartitionState) -> str:
+        isr = ", ".join(sorted(map(self._names.of, state.isr)))
+        leader = "nobody" if state.leader < 0 else self._names.of(state.leader)
+        return f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
+
+
+class ZkJudge:
+    """Looks on while a schedule is played, and hears what clients are told."""
+
+    def __init__(self, *, is_judging: bool) -> None:
+        self._is_judging = is_judging
+        self._leader_epoch: int | None = None  # as last seen
+        self._controller_epoch = 0
+        self._acknowledged: dict[int, bytes] = {}
+
+    def look(self, state: PartitionState, controller_epoch: int) -> None:
+        """Leaders write ISRs in the epoch that they have heard of; elections are the controller's.
+
+        Only an epoch that had begun before the last look counts as begun.
+        """
+        before, self._leader_epoch = self._leader_epoch, state.leader_epoch
+        begun, self._controller_epoch = self._controller_epoch, controller_epoch
+        is_elected = before not in (None, state.leader_epoch)
+        if self._is_judging and is_elected and state.controller_epoch < begun:
+            raise Violation(
+                "Z-CE",
+                f"the controller of epoch {state.controller_epoch} has elected {state.leader} in "
+                f"leader epoch {state.leader_epoch}: epoch {begun} had begun",
+            )
+
+    def check_log(self, leader: int, end_offset: int) -> None:
+        lost = [each for each in self._acknowledged if each >= end_offset]
+        if lost:
+            value = self._acknowledged[lost[0]].decode()
+            raise Violation(
+                "D-ACK",
+                f"{value} was acknowledged at offset {lost[0]}, and the log of broker {leader}, "
+                f"which leads, ends at {end_offset}",
+            )
+
+    # --- Judge, of what clients are told --------------------------------------------------------
+
+    def acknowledged(self, key: Key, batch: Acknowledged) -> None:
+        for place, value in enumerate(batch.values):
+            offset = batch.base_offset + place
+            other = self._acknowledged.setdefault(offset, value)
+            if self._is_judging and other != value:
+                told = f"{other.decode()} and {value.decode()}"
+                raise Violation("D-ONE", f"{told} were both acknowledged at offset {offset}")
+
+    def has_read(self, key: Key, offset: int, value: bytes) -> None:
+        """The history tells."""
+
+    def refused_position(self, key: Key, offset: int) -> None:
+        """The history tells."""
+
+
+# --- at rest, asked alike of the simulator and of processes ---------------------------------
+
+
+class Time(Protocol):
+    def run(self, ms: int) -> None: ...
+    def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
+
+
+class Resting(Protocol):
+    """What has to be asked."""
+
+    @property
+    def machines(self) -> Time: ...
+    @property
+    def watched(self) -> ZkPartition: ...
+    def leads(self, node: int) -> bool: ...
+    def produce(self, value: str, to: int) -> Produced: ...
+    def until(self, condition: Callable[[], bool], what: str, *, bound: str) -> None: ...
+
+
+def is_led(directed: Resting) -> bool:
+    leader = directed.watched.leader
+    return leader >= 0 and directed.leads(leader)
+
+
+def must_rest(directed: Resting, *, led: Callable[[], None] = lambda: None) -> None:
+    """Raises Stuck. `led`: what else must hold as soon as somebody leads."""
+    directed.until(lambda: is_led(directed), "the leader leads", bound="L-PL")
+    led()
+    if not writes(directed):
+        raise Stuck("L-WR", f"nothing is acknowledged any more; {directed.watched.state}")
+    directed.until(lambda: directed.watched.is_whole, "all replicas are in sync", bound="L-ISR")
+
+
+def writes(directed: Resting) -> bool:
+    """Is a last record acknowledged? Sent again where the leader changes, as a client would."""
+    for _ in range(_TRIES):
+        directed.machines.reach(lambda: is_led(directed), _ANSWER_MS)
+        last = directed.produce(_LAST, to=directed.watched.leader)
+        directed.machines.reach(lambda sent=last: sent.is_answered, _ANSWER_MS)  # type: ignore[misc]
+        if last.is_acknowledged:
+            return True
+        directed.machines.run(_AGAIN_MS)
+    return False

@@ -1,1 +1,0 @@
-"""Scripted schedules: known failures, step by step, on the shipped cores."""

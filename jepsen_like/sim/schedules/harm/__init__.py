@@ -1,1 +1,0 @@
-"""Schedules that bring a broken rule before the eyes of clients."""
