@@ -208,7 +208,7 @@ def report(
 def section(
     design: str, told: Sequence[Mapping[str, Any]], *, commits: Sequence[str], command: str
 ) -> str:
-    """What is told of a design with ZooKeeper, behind the quorum's runs."""
+    """The section on a design with ZooKeeper, which follows the quorum's runs."""
     admitted: dict[str, dict[str, None]] = {}  # rules by reason
     for each in told:
         for rule, why in each["admitted"].items():
@@ -245,7 +245,7 @@ def with_sections(page: str, *sources: str, order: Sequence[str]) -> str:
 
 
 def _split(page: str) -> tuple[str, dict[str, str]]:
-    """What stands before the sections of designs, and these by name."""
+    """The text before the sections of designs, and the sections by name."""
     first, *rest = f"\n{page}".split(f"\n{_SECTION}")
     named = {text.partition("\n")[0]: f"{_SECTION}{text.rstrip()}\n" for text in rest}
     return first.removeprefix("\n").rstrip() + "\n" if first.strip() else "", named
