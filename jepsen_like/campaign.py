@@ -9,9 +9,9 @@ A void run stays in the table and is counted: none is repeated until it pleases.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import combinations, cycle, groupby
 from random import Random
 from typing import Any
 
@@ -96,46 +96,50 @@ _ZK_OTHERS = (
 def plan_campaign(*, runs: int, kinds: Sequence[str], seed: int) -> tuple[Planned, ...]:
     random = Random(seed)
     seen: Counter[tuple[str, str]] = Counter()
-    planned = []
-    for number in range(1, runs + 1):
-        workload, arguments = _TURNS[(number - 1) % len(_TURNS)]
+
+    def drawn(workload: str) -> tuple[str, ...]:
         possible = [kind for kind in kinds if kind not in _UNFIT.get(workload, ())]
         chosen = _chosen(random, possible, seen)
         seen.update(combinations(chosen, 2))
-        planned.append(
-            Planned(
-                number=number,
-                seed=seed * 1000 + number,
-                workload=workload,
-                kinds=chosen,
-                arguments=arguments,
-            )
-        )
-    return tuple(planned)
+        return chosen
+
+    return _planned(runs, seed, _TURNS, drawn)
 
 
 def plan_zk_campaign(design: str, *, runs: int, seed: int) -> tuple[Planned, ...]:
     """The same for every design: they are to be compared."""
     random = Random(seed)
-    seen: Counter[tuple[str, str]] = Counter()
-    planned = []
-    for number in range(1, runs + 1):
-        workload, arguments = _ZK_TURNS[(number - 1) % len(_ZK_TURNS)]
+    seen: Counter[str] = Counter()
+
+    def drawn(workload: str) -> tuple[str, ...]:
         others = min(
             combinations(random.sample(_ZK_OTHERS, len(_ZK_OTHERS)), KINDS_A_RUN - len(_ZK_ALWAYS)),
-            key=lambda each: sum(seen[kind, kind] for kind in each),
+            key=lambda each: sum(seen[kind] for kind in each),
         )
-        seen.update((kind, kind) for kind in others)
-        planned.append(
-            Planned(
-                number=number,
-                seed=seed * 1000 + number,
-                workload=workload,
-                kinds=tuple(sorted((*_ZK_ALWAYS, *others))),
-                arguments=("--design", design, *arguments),
-            )
+        seen.update(others)
+        return tuple(sorted((*_ZK_ALWAYS, *others)))
+
+    return _planned(runs, seed, _ZK_TURNS, drawn, ("--design", design))
+
+
+def _planned(
+    runs: int,
+    seed: int,
+    turns: Sequence[tuple[str, tuple[str, ...]]],
+    drawn: Callable[[str], tuple[str, ...]],
+    first: tuple[str, ...] = (),
+) -> tuple[Planned, ...]:
+    """`drawn` has the kinds of faults of the next run, by its workload."""
+    return tuple(
+        Planned(
+            number=number,
+            seed=seed * 1000 + number,
+            workload=workload,
+            kinds=drawn(workload),
+            arguments=(*first, *arguments),
         )
-    return tuple(planned)
+        for number, (workload, arguments) in zip(range(1, runs + 1), cycle(turns), strict=False)
+    )
 
 
 def _chosen(
@@ -208,7 +212,7 @@ def report(
 def section(
     design: str, told: Sequence[Mapping[str, Any]], *, commits: Sequence[str], command: str
 ) -> str:
-    """What is told of a design with ZooKeeper, behind the quorum's runs."""
+    """The section on a design with ZooKeeper, which follows the quorum's runs."""
     admitted: dict[str, dict[str, None]] = {}  # rules by reason
     for each in told:
         for rule, why in each["admitted"].items():
@@ -245,7 +249,7 @@ def with_sections(page: str, *sources: str, order: Sequence[str]) -> str:
 
 
 def _split(page: str) -> tuple[str, dict[str, str]]:
-    """What stands before the sections of designs, and these by name."""
+    """The text before the sections of designs, and the sections by name."""
     first, *rest = f"\n{page}".split(f"\n{_SECTION}")
     named = {text.partition("\n")[0]: f"{_SECTION}{text.rstrip()}\n" for text in rest}
     return first.removeprefix("\n").rstrip() + "\n" if first.strip() else "", named

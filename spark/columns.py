@@ -121,7 +121,7 @@ def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
 
 
 def _access(row: dict[str, Any]) -> tuple[Value, Value]:
-    """What was asked, and answered."""
+    """The argument and the result."""
     value = _unpacked(row["value"]) if row["number"] is None else row["number"]
     asked = value if row["f"] in BRINGING else None
     return [row["object"], asked], [row["object"], value] if row["kind"] == "ok" else None
@@ -144,7 +144,7 @@ def values(rows: pa.Table) -> tuple["Values", Column]:
 
 
 class Values(Sequence[Value]):
-    """What the codes stand for; nearly none of them is ever asked for."""
+    """The values by their codes; nearly none of them is ever asked for."""
 
     def __init__(self, numbers: pa.Array, others: pa.Array) -> None:
         self._numbers, self._others = numbers, others

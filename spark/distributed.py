@@ -93,7 +93,7 @@ def _losses(values: DataFrame, readings: pa.Table, cut: Pieces) -> Iterator[Verd
 
 
 def _sessions(steps: DataFrame, values: DataFrame, cut: Pieces) -> DataFrame:
-    """What each process read, and sent to a known offset, one stretch after the other."""
+    """The reads of each process, and its sends to known offsets, one stretch after the other."""
     reads = steps.filter((F.col("what") == "read") & F.col("session").isNotNull())
     sends = steps.filter((F.col("what") == "send") & F.col("offset").isNotNull())
     located = values.filter(F.col("tag") == "located").select(*COLUMNS)

@@ -46,7 +46,7 @@ __all__ = ["Batches", "Bounds", "Judging", "judged", "limit_memory", "whole_obje
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a worker may take."""
+    """The time and the memory that a worker may take."""
 
     until: float  # on the clock of all machines: then a search is undecided
     mb: int
@@ -142,7 +142,7 @@ _BY_COLUMNS = {
 
 
 def _judged_run(run: str, rows: pa.Table, header: Header, bounds: Bounds) -> Verdict:
-    """What concerns a run as a whole."""
+    """Judge what concerns a run as a whole."""
     verdicts = [check_observations(lines(rows, "line"))]
     check = JUDGED.get(header.workload)
     if check is None:

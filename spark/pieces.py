@@ -230,7 +230,7 @@ _Log = tuple[str, str]
 
 
 def at_borders(ends: Iterable[Ends]) -> list[pa.Table]:
-    """What is found where one piece of sessions ends (`last`) and the next begins (`first`)."""
+    """Judge the borders where one piece of sessions ends (`last`) and the next begins (`first`)."""
     ordered = sorted(ends, key=lambda each: int(each["piece"]))
     return [
         table

@@ -162,7 +162,7 @@ def bounded(
 
 
 def how_it_ended(spark: "SparkSession") -> str | None:
-    """What became of the virtual machine, if it is gone without having been asked to end."""
+    """How the virtual machine ended, if it was not asked to."""
     gateway: Any = spark.sparkContext._gateway
     if gateway.proc is None:
         return None  # it is not ours
@@ -346,7 +346,7 @@ def _stop_context(context: Any) -> None:
 
 
 def _kill(spark: "SparkSession") -> None:
-    """What it works on; and the virtual machine, if it is ours."""
+    """End the virtual machine if it is ours; else cancel its jobs."""
     gateway: Any = spark.sparkContext._gateway
     if gateway.proc is None:
         spark.sparkContext.cancelAllJobs()

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """What is worth sending of a `ChaosOutcome`: not the history, which the seed gives again."""
+    """The parts of a `ChaosOutcome` worth sending: not the history, which the seed gives again."""
 
     plan: Plan
     outcome: Outcome

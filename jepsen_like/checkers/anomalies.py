@@ -19,7 +19,7 @@ class Anomaly:
     is_order: bool = False  # of two operations, the later one would have to come first
 
 
-# What each is a rule for: the rules, and what each says.
+# By the kind of object: its rules, and what each of them says.
 _SAID: Mapping[str, Mapping[str, str]] = {
     "log": {
         "lost-write": "An acknowledged value is read by nobody, though a later offset is.",

@@ -164,7 +164,7 @@ def _stale(name: str, commits: Sequence[_Commit]) -> Iterator[Finding]:
 
 
 def _in_generations(commits: Sequence[_Commit]) -> list[_Commit]:
-    """Acknowledged ones of which it is known."""
+    """The acknowledged commits whose generation is known."""
     return [each for each in commits if each.generation != _UNKNOWN and _ret(each) < NEVER]
 
 
@@ -190,8 +190,8 @@ def _elsewhere(
 
 
 def _able(resumed: _Resumed, commits: Sequence[_Commit]) -> list[_Commit]:
-    """What can have been committed at some moment from the assignment to the first record; if that
-    may be old, at any moment before."""
+    """The commits that can have been in force at some moment from the assignment to the first
+    record; if the answer may be old, at any moment before."""
     before = [each for each in commits if _acknowledged_before(resumed, each)]
     latest_call = max((each.operation.call for each in before), default=-1)
     if resumed.may_be_old:

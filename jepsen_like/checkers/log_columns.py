@@ -90,7 +90,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Codes:
-    """What of sends and reads is the same has the same number; all are less than `size`."""
+    """Equal sends and reads have equal numbers; all are less than `size`."""
 
     sends: Column
     reads: Column
@@ -110,7 +110,7 @@ class Codes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogColumns:
-    """What is derived is derived once, for all rules."""
+    """Derived columns are made once, for all rules."""
 
     keys: Sequence[str]  # name of each key
     values: Sequence[Value]  # what was sent as each value

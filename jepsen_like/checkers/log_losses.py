@@ -64,7 +64,7 @@ def doubts(log: LogColumns) -> dict[str, str]:
 
 
 def vanished(log: LogColumns) -> list[Finding]:
-    """What was there before a reading of the whole log began, and this one did not find."""
+    """Values that were there before a reading of the whole log began, and that it did not find."""
     readings = np.flatnonzero(log.ends.start != UNKNOWN).tolist()
     if not readings:
         return []

@@ -151,7 +151,7 @@ def precommitted_reads(log: LogColumns) -> list[Finding]:
 
 
 def shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
-    """Who saw which value at which offset of which key: acknowledgements and polls."""
+    """Every acknowledgement and polled record, as key, offset, value and the operation."""
     sends, reads = log.sends, log.reads
     told = log.is_told
     return (

@@ -33,7 +33,7 @@ class Model:
     reads: frozenset[str]  # the fs that change no state, ever
 
     def is_read(self, operation: Operation) -> bool:
-        """What failed has changed nothing either; it may yet say what the state was not."""
+        """A failed operation has changed nothing either; it may yet say what the state was not."""
         return operation.f in self.reads or operation.kind is Kind.FAIL
 
 

@@ -109,7 +109,7 @@ def _digit(column: Column, place: int) -> NDArray[np.uint16]:
 
 
 def positions(column: Column, wanted: Column) -> Column:
-    """Where in `column` each of `wanted` first is; -1 where it is not."""
+    """The first place in `column` of each of `wanted`; -1 where it is missing."""
     if not len(column):
         return np.full(len(wanted), -1, dtype=np.int64)
     size = 1 + max(int(column.max()), int(wanted.max(initial=-1)))
@@ -129,7 +129,7 @@ def first_rows(column: Column, size: int) -> Column:
 
 
 def numbered(column: Column, size: int) -> tuple[Column, Column]:
-    """What there is, sorted, and of each row where in that it is; all are below `size`."""
+    """The distinct numbers, sorted, and the place of each row among them; all are below `size`."""
     if not is_close(size, len(column)):
         return np.unique(column, return_inverse=True)
     is_there = np.zeros(size, dtype=bool)

@@ -68,7 +68,7 @@ def _numbers(operation: Operation) -> tuple[int, int, int]:
 
 
 def _broken(log: LogColumns, before: _Record, after: _Record) -> Iterator[Finding]:
-    """What is wrong between two records that follow one another by their numbers."""
+    """Findings on two records that follow one another by their numbers."""
     key, one, other = log.keys[before.key], log.values[before.value], log.values[after.value]
     if (before.value, before.offset) == (after.value, after.offset):
         return  # one record, of whoever sent it again and was told so

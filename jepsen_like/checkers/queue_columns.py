@@ -52,7 +52,7 @@ class QueueEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Taken:
-    """What took each value; rows are NOTHING where nothing did, moments of a dequeue then NEVER."""
+    """The enqueue and the dequeue of each value: NOTHING and NEVER where there is none."""
 
     key: Column
     enqueue: Column  # row of the first that has not failed
@@ -170,7 +170,7 @@ class Spans:
         return cls(value=value[order], begin=begin, end=end, group_end=np.repeat(lasts, sizes))
 
     def cover(self, call: Column, ret: Column) -> Mask:
-        """Which of these intervals have no moment without a value."""
+        """For each interval: is a value there at every moment of it?"""
         if not len(self.begin):
             return np.zeros(len(call), dtype=bool)
         before = np.searchsorted(self.begin, call) - 1

@@ -37,7 +37,7 @@ def check_queues(operations: Sequence[Operation], budget: Budget | None = None) 
 def with_search(
     verdict: Verdict, of: Callable[[Collection[str]], Sequence[Operation]], budget: Budget | None
 ) -> Verdict:
-    """What the columns left open is searched; `of` has the operations of some keys."""
+    """Search the keys that the columns left open; `of` has the operations of some keys."""
     left = {key for key, how in verdict.objects.items() if how is Outcome.UNDECIDED}
     if not left:
         return verdict

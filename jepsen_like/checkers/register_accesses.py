@@ -40,7 +40,7 @@ _VERSION_MAX = 1 << 40  # beyond, columns of numbers would overflow
 
 @dataclass(slots=True)
 class Register:
-    """What happened to one key. `f` is read, write or cas; values are without the key."""
+    """The accesses of one key. `f` is read, write or cas; values are without the key."""
 
     key: str
     accesses: list[Operation] = field(default_factory=list)  # in the order of their calls
@@ -199,7 +199,7 @@ class Chains:
 
 
 def happened(register: Register) -> Register:
-    """What surely happened, or was seen. Of what failed nothing is left, not even what it saw."""
+    """The register with what surely happened, or was seen, and without all that failed."""
     told = [each for each in register.accesses if each.kind is not Kind.FAIL]
     return replace(register, accesses=without_useless(told))
 

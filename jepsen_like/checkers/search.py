@@ -50,7 +50,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a search may take. A core knows no clock: whoever has one says when it is late."""
+    """The bounds of a search. A core knows no clock: its caller says when it is late."""
 
     steps: int = 1_000_000  # configurations looked at, by all searches: half a minute or so
     kept: int = 1_000_000  # configurations remembered by each: some hundred MB

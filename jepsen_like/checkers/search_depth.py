@@ -86,7 +86,7 @@ class _Depth:
         return Answer(outcome=Outcome.VIOLATED, blocked=self._ended[blocked])
 
     def _next(self, ready: _Ready) -> Iterator[_Ready]:
-        """All that may follow, the most urgent first."""
+        """All configurations that may follow, the most urgent first."""
         taken = ready.taken
         step = self._model.step
         for at in sorted(ready.able, key=self._rets.__getitem__):
@@ -104,7 +104,7 @@ class _Depth:
                     yield self._with_reads(_Taken(taken.first, taken.bits, unknown, state))
 
     def _with_reads(self, taken: _Taken) -> _Ready:
-        """And all reads that are right now."""
+        """Take all reads that are right in this state."""
         while True:
             able, first_ret = self._able(taken)
             right = [
@@ -155,5 +155,5 @@ def same_before(unknown: Sequence[Operation]) -> list[int]:
 
 
 def asked(operation: Operation) -> str:
-    """Equal for those that ask for the same."""
+    """A text that is equal for operations that ask for the same."""
     return f"{operation.f} {operation.argument!r}"

@@ -88,7 +88,7 @@ class Frontier:
         return self.model.is_read(operation)
 
     def _with_free(self, state: Hashable, taken: int, used: int) -> _Config:
-        """And all open ones that cost nothing to take now."""
+        """Take all open operations that cost nothing to take now."""
         free = self.free_in.get(state)
         if free is None:
             free = self.free_in[state] = self._free(state)
@@ -129,7 +129,7 @@ class Frontier:
         return Answer(outcome=Outcome.UNDECIDED)  # of this event; nobody asks
 
     def _following(self, config: _Config, owed: "_Owed | None") -> Iterator[_Config]:
-        """With one more of the open ones. After an unknown one: only if that is what it is for."""
+        """Take one more open operation; after an unknown one, only an operation that needs it."""
         state, taken, used = config
         for bit, operation in self.changing.items():
             if not taken & bit:
@@ -142,7 +142,7 @@ class Frontier:
                 yield with_free
 
     def _prepared(self, config: _Config) -> "Iterator[tuple[_Config, _Owed]]":
-        """With one more of the unknown ones."""
+        """Take one more unknown operation."""
         state, taken, used = config
         self.looked += self.called // _UNKNOWN_A_LOOK
         for at in range(self.called):
@@ -266,7 +266,7 @@ class _Refuting(Frontier):
         return after is not ILLEGAL and state in self._reached_from(after)
 
     def _reached_from(self, state: Hashable) -> frozenset[Hashable]:
-        """By unknown operations alone; more than a few are not told apart."""
+        """The states that unknown operations alone lead to; more than a few are not told apart."""
         if state not in self.reached:
             found, waiting = {state}, [state]
             while waiting and len(found) <= _FEW:

@@ -126,7 +126,7 @@ def compose(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def as_json(verdict: Verdict) -> dict[str, Value]:
-    """What `verdict.json` holds, and what scripts are told."""
+    """The verdict as `verdict.json` holds it, and as scripts get it."""
     return {
         "outcome": verdict.outcome.value,
         "reason": verdict.reason,
@@ -137,7 +137,7 @@ def as_json(verdict: Verdict) -> dict[str, Value]:
 
 
 def from_json(told: Mapping[str, Value]) -> Verdict:
-    """What `as_json` made of a verdict."""
+    """The inverse of `as_json`."""
     return Verdict(
         outcome=Outcome(told["outcome"]),
         findings=tuple(Finding(**{**each, "ops": tuple(each["ops"])}) for each in told["findings"]),
@@ -195,7 +195,7 @@ def places(invoked: Column, completed: Column) -> Column:
 
 
 def lines(places: Column) -> tuple[Column, Column]:
-    """What `places` was made of."""
+    """The inverse of `places`."""
     invoked, distance = places >> _BITS, places & _MASK
     return invoked, np.where(distance, invoked + distance, -1)
 

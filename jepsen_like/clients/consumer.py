@@ -34,7 +34,7 @@ _NO_EPOCH = -1
 
 @dataclass(slots=True)
 class _Poll:
-    """What one poll has found so far."""
+    """The findings of one poll so far."""
 
     found: dict[str, list[list[int]]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)

@@ -109,8 +109,8 @@ class Groups:
         return told
 
     def _left(self, group: str, told: object) -> Done:
-        """Whatever we were there, the next time we join as somebody new; but who comes while others
-        join is still a member, and as somebody new would have them wait for who is no more.
+        """Forget the member, so that it joins as a new one; but keep it while others rejoin: it
+        still is a member, and a new one would make them wait for one that never comes.
         """
         code: ErrorCode | None = None
         if isinstance(told, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse):
@@ -144,7 +144,7 @@ class Groups:
         return Done(kind=kind, error=_names(codes), extra=extra)
 
     def _heartbeat(self, group: str, coordinator: int, member: _Member) -> Steps[Done | None]:
-        """Why we may not commit now, if so: nothing was asked for yet."""
+        """The refusal if the member may not commit now; nothing was asked for yet."""
         body = HeartbeatRequest(
             group_id=group, generation_id=member.generation, member_id=member.id
         )

@@ -34,7 +34,7 @@ FIRST_ZOOKEEPER = 201  # ZooKeeper's servers are numbered from here on, apart fr
 
 
 class Role(StrEnum):
-    """Whom a fault strikes, as known at the moment when it strikes."""
+    """The nodes that a fault strikes, found at the moment when it strikes."""
 
     ACTIVE_CONTROLLER = "active-controller"
     LEADER = "leader"  # of a partition of the workload
@@ -81,7 +81,7 @@ def schedule_as_json(schedule: Iterable[Scheduled]) -> list[dict[str, Value]]:
 
 
 def schedule_from_json(told: Iterable[Mapping[str, Value]]) -> tuple[Scheduled, ...]:
-    """What `schedule_as_json` made of a schedule. Raises KeyError, TypeError or ValueError."""
+    """The inverse of `schedule_as_json`. Raises KeyError, TypeError or ValueError."""
     return tuple(
         Scheduled(
             at_ms=each["at_ms"],
@@ -94,14 +94,14 @@ def schedule_from_json(told: Iterable[Mapping[str, Value]]) -> tuple[Scheduled, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What shows that a fault bit: a counter that moved, or something that was seen."""
+    """The evidence that a fault bit: a counter that moved, or something that was seen."""
 
     bit: bool
     evidence: str
 
 
 class InForce:
-    """Whom a fault struck, how it heals, and what shows that it bit.
+    """A fault in force: the nodes that it struck, how it heals, and the proof that it bit.
 
     Healing ends it, and starts again what it killed; the second time it does nothing. `prove` is
     asked after that: for a proof, or for what was seen.

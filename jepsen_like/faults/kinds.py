@@ -25,7 +25,7 @@ _LONG_MS = (2_500, 5_000)  # longer than the time-outs of a local cluster
 
 
 class Medium(StrEnum):
-    """What must be between the processes of a cluster for a kind. It has only one of the two."""
+    """The medium between a cluster's processes that a kind needs; a cluster has one of the two."""
 
     ANY = "any"
     PROXIES = "proxies"
@@ -34,7 +34,7 @@ class Medium(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """Whom a kind may strike, what shows that it bit, and for how long it lasts.
+    """The roles that a kind may strike, the proof that it bit, and how long it lasts.
 
     A parameter is drawn from its choices. `not_on_processes`, `not_simulated`: why that backend
     has no injector; "" if it has one.

@@ -130,7 +130,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule:
-    """What to do to which messages. None stands for any."""
+    """An action on the messages that match. None stands for any."""
 
     action: Action
     source: int | None = None
@@ -195,14 +195,14 @@ class Armed(Generic[Message]):
         return True
 
     def release(self) -> None:
-        """What it has kept goes on now, in order; it takes nothing more."""
+        """Let the messages that it kept go on, in order; it takes no more."""
         self.is_over = True
         kept, self.kept = self.kept, []
         for go_on in kept:
             go_on()
 
     def drop(self) -> None:
-        """What it has kept is lost; it takes nothing more."""
+        """Drop the messages that it kept; it takes no more."""
         self.is_over = True
         self.kept.clear()
 
@@ -223,7 +223,7 @@ class Rules(Generic[Message]):
         return armed
 
     def taking(self, message: Message) -> Armed[Message] | None:
-        """The rule that has this message, if any."""
+        """The rule that takes this message, if any."""
         for armed in self._armed:
             if armed.takes(message, self._random):
                 return armed

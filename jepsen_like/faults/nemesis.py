@@ -41,7 +41,7 @@ class Roles:
     zookeepers: Sequence[int] = ()
 
     def nodes_of(self, role: Role, struck: Collection[int] = ()) -> Sequence[int]:
-        """Empty if nobody has the role now. Who is `struck` already is no longer "any" node."""
+        """Empty if no node has the role now. A node that is `struck` already is not "any" node."""
         voters, brokers = self.controllers, self.brokers or self.controllers
         match role:
             case Role.ACTIVE_CONTROLLER:
@@ -144,7 +144,7 @@ class Nemesis:
 
     @property
     def active(self) -> Sequence[str]:
-        """What is in force: "kill 2". Any thread may ask."""
+        """The faults in force, as "kill 2". Any thread may ask."""
         return [
             f"{self._schedule[number].fault.kind} {','.join(map(str, in_force.nodes))}"
             for number, (in_force, _) in sorted(self._in_force.copy().items())
@@ -201,8 +201,8 @@ class Nemesis:
         return begins_ms
 
     def _nodes(self, number: int) -> Sequence[int]:
-        """Those that nothing else strikes; where there are none, as in a rolling restart, any but
-        those that have the same kind already.
+        """Nodes that no other fault strikes; if there are none, as in a rolling restart, any that
+        do not have the same kind already.
         """
         fault = self._schedule[number].fault
         nodes = self._roles.nodes_of(fault.role, self._struck())
@@ -226,7 +226,7 @@ class Nemesis:
         return KINDS[self._schedule[number].fault.kind].takes_away
 
     def _again(self, number: int) -> None:
-        """If that cannot take away more than the schedule would."""
+        """Try again, if that cannot take away more nodes than the schedule would."""
         spent = self._is_storm or self._takes_away(number) or self._tries[number] == _TRIES
         if not spent:
             self._later(number, "inject", _AGAIN_MS)

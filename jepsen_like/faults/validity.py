@@ -63,7 +63,7 @@ class Strike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a run has to show. Throughputs are of operations that ended as `ok`."""
+    """The figures that decide. Throughputs are of operations that ended as `ok`."""
 
     seconds: int  # with faults
     kinds: Sequence[str]  # that were wanted
@@ -173,7 +173,7 @@ def _described(number: int, fault: Fault, nodes: Sequence[int]) -> Value:
 
 
 def strikes(struck: Sequence[FaultOutcome], ops: Sequence[Op]) -> list[Strike]:
-    """What the rules of validity look at."""
+    """The strikes that the rules of validity look at."""
     during = operations_during(ops, [(each.injected_ms, each.healed_ms) for each in struck])
     return [
         Strike(

@@ -72,7 +72,7 @@ def framed(content: bytes) -> bytes:
 
 
 class Frames:
-    """What is in whole frames, one after the other, with a block or a frame at once in memory.
+    """The contents of whole frames, with a block or a frame at once in memory.
 
     Damage raises `damaged`, with the byte where the frame begins.
     """
@@ -191,7 +191,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What was run: all that is needed to run it again, and to judge it."""
+    """The run: all that is needed to run it again, and to judge it."""
 
     workload: str
     seed: int
@@ -223,7 +223,7 @@ def header_as_value(header: Header) -> dict[str, Value]:
 
 
 def header_of(value: Value) -> Header:
-    """What `header_as_value` made of a header. Raises `MalformedHistory`."""
+    """The inverse of `header_as_value`. Raises `MalformedHistory`."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise MalformedHistory(f"not a history: it does not begin with {FORMAT!r}")
     if value.get("version") not in (_UNFRAMED, VERSION):

@@ -28,7 +28,7 @@ _TEXT_MAX = 140
 
 @dataclass(slots=True)
 class _Lanes:
-    """Who works in which lane; its process, or None while it is free."""
+    """The process that works in each lane, or None while the lane is free."""
 
     lanes: list[int | str | None] = field(default_factory=list)
     open: set[int | str] = field(default_factory=set)
@@ -134,7 +134,7 @@ def _numbers(nodes: Iterable[Value]) -> str:
 
 
 def described(op: Op) -> str:
-    """What it asks for, or how it ended."""
+    """The arguments of an invocation, or the result of a completion."""
     text = ", ".join(op.value) if op.f == "assign" else _value(op.value)
     match op.kind:
         case Kind.INVOKE:

@@ -175,5 +175,5 @@ class Flows:
             flow.changed()
 
     def frames(self) -> dict[Way, int]:
-        """What got through, by way."""
+        """The frames that got through each flow."""
         return {way: flow.frames for way, flow in self._flows.items()}

@@ -131,7 +131,7 @@ class ClusterLayout:
 
     @property
     def proxied(self) -> tuple[Link, ...]:
-        """All that a proxy has to stand on."""
+        """All links that need a proxy."""
         return (*self.links, *self.zookeeper_links)
 
     @property

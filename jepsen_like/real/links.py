@@ -30,7 +30,7 @@ class Link:
 
 
 class _Node(Protocol):
-    """What a link needs to know of a node."""
+    """The attributes of a node that links depend on."""
 
     @property
     def id(self) -> int: ...
@@ -45,7 +45,7 @@ class _Node(Protocol):
 
 
 def plan_links(nodes: Sequence[_Node], ports: Iterator[int]) -> tuple[Link, ...]:
-    """Everybody asks controllers, brokers and clients ask brokers."""
+    """All nodes send requests to controllers; brokers and clients send requests to brokers."""
     return tuple(_links(nodes, ports))
 
 
@@ -98,7 +98,7 @@ def advertised_port(links: Iterable[Link], node: _Node) -> int:
 
 
 def dial_overrides(links: Sequence[Link], nodes: Sequence[_Node], source: _Node) -> str:
-    """What a node dials instead of the addresses that it knows the others by."""
+    """The `quorumlab.dial.overrides` of a node: known addresses, and the links to dial instead."""
     by_id = {node.id: node for node in nodes}
     pairs = []
     for link in links:

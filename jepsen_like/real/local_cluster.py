@@ -54,7 +54,7 @@ class Exited:
 
 
 def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: int) -> ClusterLayout:
-    """What brokers connect to: servers of the cluster's own or others, behind a delay or not."""
+    """Add what brokers connect to: servers of the cluster or others, behind a delay or not."""
     connect = wanted.zookeeper_connect
     if wanted.zookeepers:
         path = wanted.directory / _ZOOKEEPER
@@ -186,7 +186,7 @@ class LocalCluster:
 
     @property
     def delay_line(self) -> DelayLine | None:
-        """What lies before its ZooKeeper, if anything does."""
+        """The delay line before its ZooKeeper, if there is one."""
         return DelayLine.open(self.layout.directory / _DELAY)
 
     def start_all(self) -> None:
@@ -212,7 +212,7 @@ class LocalCluster:
         end(process, how=signal.SIGKILL, timeout_seconds=10.0)
 
     def kill_zookeeper(self) -> None:
-        """And the delay before it: nothing of a design's ZooKeeper runs on."""
+        """Kill all servers, and the delay line before them."""
         zookeeper = self.zookeeper
         for server in () if zookeeper is None else zookeeper.servers:
             process = ProcessId.load(server.pid_file)

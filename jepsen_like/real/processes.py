@@ -209,7 +209,7 @@ _SECONDS = 20
 
 
 def run(arguments: Sequence[str], *, told: str = "") -> str:
-    """What it prints, `told` so much on its standard input. Raises ClusterError with its words."""
+    """Run a command with `told` on its standard input; its output. Raises ClusterError."""
     done = subprocess.run(
         arguments, input=told, capture_output=True, text=True, check=False, timeout=_SECONDS
     )

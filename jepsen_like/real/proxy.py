@@ -123,7 +123,7 @@ class KafkaRelay(Relay):
             self._judge_answer(frame, slot)
 
     def _slot_of(self, correlation_id: int) -> _Slot | None:
-        """Whose answer it is. Requests before it that were not put aside want none (acks=0)."""
+        """The request that is answered. Earlier ones that no rule has expect no answer (acks=0)."""
         found = next(
             (
                 slot
@@ -209,7 +209,7 @@ class ProxyMesh:
         return self._servers.do(partial(self._impose, impairment, ways))
 
     def lift(self, imposed: Imposed) -> None:
-        """What had waited goes on."""
+        """Let the frames that waited go on."""
         self._servers.do(lambda: self._flows.lift(imposed))
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
@@ -222,11 +222,11 @@ class ProxyMesh:
         return self._servers.do(lambda: self._rules.arm(armed))
 
     def release(self, armed: Armed[Frame]) -> None:
-        """What it kept goes on; it takes nothing more."""
+        """Let the frames that it kept go on; it takes no more."""
         self._servers.do(armed.release)
 
     def drop(self, armed: Armed[Frame]) -> None:
-        """What it kept is lost; it takes nothing more."""
+        """Drop the frames that it kept; it takes no more."""
         self._servers.do(armed.drop)
 
     def reset(self, ways: Collection[Way]) -> int:

@@ -189,7 +189,7 @@ class FrameQueue:
 
 
 class NoFrame(Exception):
-    """What came begins with no length of a frame."""
+    """The bytes do not begin with the length of a frame."""
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:

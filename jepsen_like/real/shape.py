@@ -52,7 +52,7 @@ class Shape:
         return self.design not in (None, _QUORUM)
 
     def continuing(self, existing: ClusterLayout) -> "Shape":
-        """What is not said is as it is there; what is said may differ, and be refused."""
+        """Take what is left open from the existing cluster; the rest may differ, and be refused."""
         return replace(
             self,
             controllers=self.controllers or len(existing.controllers),

@@ -148,7 +148,7 @@ class ZooKeeper:
 
     @property
     def connect(self) -> str:
-        """What `zookeeper.connect` takes."""
+        """The value of `zookeeper.connect`."""
         return ",".join(f"{server.host}:{server.port}" for server in self.servers)
 
     def server(self, server_id: int) -> ZooKeeperServer:
@@ -235,7 +235,7 @@ class ZooKeeper:
         return process
 
     def _end(self, servers: list[ZooKeeperServer]) -> list[int]:
-        """Together: who is left alone in an ensemble has nobody to say goodbye to."""
+        """All at once: a server that is left alone in an ensemble has no leader to close with."""
         found = [(server, self.process(server)) for server in servers]
         running = [(server, process) for server, process in found if process is not None]
         for _, process in running:

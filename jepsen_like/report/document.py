@@ -99,7 +99,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a page says of a history beside the history."""
+    """The verdict on a history, and what else its page says."""
 
     verdict: Verdict
     void: Sequence[str] = ()
@@ -163,7 +163,7 @@ def _header(history: History) -> Document:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold, of what others may have put there."""
+    """The value with everything that JSON cannot hold as text."""
     match value:
         case float() if not isfinite(value):
             return repr(value)

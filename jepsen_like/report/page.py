@@ -35,7 +35,7 @@ def is_page(html: str) -> bool:
 
 
 def data_in(html: str) -> Document:
-    """What a page shows, read back from it."""
+    """The document, read back from a page."""
     found = _DATA.search(html)
     assert found is not None, "no page of ours"
     data: Document = json.loads(found[1])

@@ -1,1 +1,1 @@
-"""What clients do while a cluster is broken: one file a workload, and a registry of them."""
+"""What clients do while a cluster is broken: workloads on logs, on metadata, and their registry."""

@@ -211,7 +211,7 @@ class Kafka:
                 return self._log.send(random, {"epoch": "next"})
 
     def _progress(self, process: int) -> Mapping[str, int]:
-        """What it has read beyond all that anybody was to commit, of the keys that are its own."""
+        """How far it has read its own keys, beyond all that anybody was to commit."""
         group = self._group(process)
         offsets = {
             key: self._read[process, key]

@@ -262,7 +262,7 @@ def completion(process: int, wish: Wish, done: Done) -> Entry:
 
 
 def observation(node: int, states: Mapping[str, Value], *, incarnation: int) -> Entry:
-    """What a node believes of its partitions; it has no invocation. See `checkers.observations`."""
+    """A sample of a node's view of partitions; see `checkers.observations`."""
     return Entry(
         kind=Kind.OK,
         process=f"node-{node}",

@@ -94,7 +94,7 @@ class AiokafkaClient:
     # --- polling ---
 
     def _reading(self, work: Coroutine[Any, Any, Done]) -> Done:
-        """What only reads can always be said to have failed."""
+        """Run a read. A read that has no answer has failed: it changes nothing."""
         try:
             return self._runner.run(work)
         except (KafkaError, TimeoutError) as error:

@@ -35,7 +35,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:
-    """What a cluster must be told of a controller that shall vote."""
+    """What AddRaftVoter names a controller by."""
 
     host: str
     port: int
@@ -107,7 +107,7 @@ _DEFINITE = (
 
 
 def kind_of(code: ErrorCode) -> Kind:
-    """How a change has ended that was answered so."""
+    """How a change ended that was answered with this code."""
     if code is ErrorCode.NONE:
         return Kind.OK
     return Kind.FAIL if code in _DEFINITE else Kind.INFO

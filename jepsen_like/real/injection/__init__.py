@@ -1,1 +1,1 @@
-"""What breaks a local cluster: a file for each family of faults."""
+"""Injectors of faults on a local cluster: a file for each family of faults."""

@@ -86,7 +86,7 @@ class DiskImage:
         raise problem
 
     def remove(self) -> None:
-        """What is on it stays, as plain files in the node's data directory."""
+        """Keep the files on it, as plain files in the node's data directory."""
         self.remount()  # it may have been broken
         kept = self._node.path / "data.kept"
         shutil.copytree(self._node.data, kept, dirs_exist_ok=True)
@@ -104,7 +104,7 @@ class DiskImage:
         self._shut_down(_FLUSH_ALL)
 
     def lose_power(self) -> None:
-        """What no sync has covered is lost; writes and syncs fail until it is mounted again."""
+        """Lose what no sync has covered; writes and syncs fail until it is mounted again."""
         self._shut_down(_FLUSH_NOTHING)
 
     def fill(self) -> int:
@@ -148,7 +148,7 @@ class DiskImage:
 
 @dataclass(slots=True)
 class Waits:
-    """What was seen, look by look."""
+    """How long threads were seen to wait."""
 
     total_seconds: float = 0.0  # of all threads
     longest_seconds: float = 0.0  # of one thread, at a stretch

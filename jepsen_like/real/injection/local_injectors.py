@@ -46,7 +46,7 @@ __all__ = ["Gear", "injectors", "prepared"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gear:
-    """What the nodes were given before they started."""
+    """The disks and the network that the nodes were given before they started."""
 
     disks: Mapping[int, DiskImage]
     switch: Switch | None  # None: they have no namespaces
@@ -54,7 +54,7 @@ class Gear:
 
 @contextmanager
 def prepared(cluster: LocalCluster, kinds: Collection[str]) -> Iterator[Gear]:
-    """What the nodes must have before they start for some kinds, where this machine allows it.
+    """Prepare what the nodes must have before they start, where this machine allows it.
 
     Disks are for nodes without data; what stands on them in the end stays in the data directories.
     Namespaces are for nodes that the layout gives addresses in a network.

@@ -95,7 +95,7 @@ class Switch:
         self._droppings = 0
 
     def make(self) -> None:
-        # What another cluster has in the meantime is let be: this one fails before it begins.
+        # If another cluster has taken the name meanwhile, this one fails before it begins.
         run(["ip", "netns", "add", self._name])
         try:
             self._build()
@@ -134,7 +134,7 @@ class Switch:
         _forget(self._name)
 
     def entrance(self, node_id: int) -> Sequence[str]:
-        """What runs a command inside. Of the node's surroundings only the network is another."""
+        """The prefix of a command that runs inside. Only the network differs there."""
         return ("nsenter", f"--net={_NAMESPACES / self._inside(node_id)}", "--")
 
     def drop(self, ways: Sequence[Way], *, percent: int = _ALL_PERCENT) -> "Dropping":

@@ -61,7 +61,7 @@ def _restart(cluster: LocalCluster, node_ids: Sequence[int]) -> None:
 
 
 def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]:
-    """What the nodes say of it, as soon as one does."""
+    """The complaints of the nodes, as soon as one complains."""
 
     def said() -> list[str]:
         return [
@@ -133,7 +133,7 @@ def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequen
 
 
 def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
-    """What was lost, in words; empty if nothing was."""
+    """A sentence on what was lost; empty if nothing was."""
     disk = disks[node_id]
     cluster.pause(node_id)  # so that nothing is written while we look
     before = disk.fingerprint()

@@ -25,6 +25,10 @@ from jepsen_like.sim.sweep import commit_of_code
 
 __all__ = ["RunDirectory"]
 
+_DESCRIBED = (  # options of a run
+    *("design", "workload", "faults", "seconds", "seed", "controllers", "brokers"),
+    *("client", "idempotent"),
+)
 _PACKAGES = ("quorumlab", "confluent-kafka", "aiokafka", "msgpack", "numpy")
 
 
@@ -50,26 +54,16 @@ class RunDirectory:
             raise ClusterError(f"cannot make {self.path}: {error.strerror}") from error
 
     def describe(self, options: RunOptions, schedule: Sequence[Scheduled]) -> None:
-        self._write(
-            self.path / "run.json",
-            {
-                "design": options.design,
-                "workload": options.workload,
-                "faults": list(options.faults),
-                "seconds": options.seconds,
-                "seed": options.seed,
-                "controllers": options.controllers,
-                "brokers": options.brokers,
-                "client": options.client,
-                "idempotent": options.idempotent,
-                "bootstrap_servers": [f"{host}:{port}" for host, port in options.servers],
-                "command": options.command,
-                "began": datetime.now(UTC).isoformat(timespec="seconds"),
-                "commit": commit_of_code(),
-                "versions": _versions(),
-                "schedule": schedule_as_json(schedule),
-            },
-        )
+        described = {name: getattr(options, name) for name in _DESCRIBED}
+        described |= {
+            "bootstrap_servers": [f"{host}:{port}" for host, port in options.servers],
+            "command": options.command,
+            "began": datetime.now(UTC).isoformat(timespec="seconds"),
+            "commit": commit_of_code(),
+            "versions": _versions(),
+            "schedule": schedule_as_json(schedule),
+        }
+        self._write(self.path / "run.json", described)
 
     def write_verdict(self, told: Value) -> None:
         self._write(self.verdict, told)

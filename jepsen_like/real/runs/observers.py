@@ -125,7 +125,7 @@ class Observers:
         return seen
 
     def _ask(self, node: int, path: str) -> Answered:
-        """A process that is gone refuses connections for longer than two samples are apart."""
+        """A process that is gone refuses connections for longer than one interval of samples."""
         answered = ask(self._http[node], path, timeout_seconds=_ANSWER_SECONDS)
         if not answered.is_sent:
             self._starts[node] += 1  # if it comes back, it may know less than it did
@@ -189,7 +189,7 @@ def _keys(value: Value) -> Sequence[str]:
 
 
 def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
-    """What keeps our own nodes from being whole: who is not ready, what is not in sync."""
+    """The nodes that are not ready, and the partitions that are not in sync."""
     missing = []
     for node, address in target.http.items():
         if ask(address, "/readyz", timeout_seconds=_ANSWER_SECONDS).status != 200:

@@ -97,7 +97,7 @@ class Watcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What clients did in one phase, or in all of them."""
+    """The operations of clients in one phase, or in all of them."""
 
     seconds: float
     ok: int

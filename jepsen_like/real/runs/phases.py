@@ -144,7 +144,7 @@ class Phases:
         return [finding], None
 
     def _final(self) -> list[Finding]:
-        """When what clients have done last has come to all who are asked now."""
+        """Read everything back, once the last changes have come to all nodes."""
         self._wait(_NEWS_SECONDS)
         begun = self._begin("final")
         self._show("reading back")
@@ -190,7 +190,7 @@ class Phases:
 
 
 def _keys(workload: Workload) -> Sequence[str]:
-    """What must be written and read again: all that the workload reads at the end."""
+    """The keys that must be written and read again: all that the workload reads at the end."""
     keys: dict[str, None] = {}
     for process in range(workload.processes):
         for wish in workload.final(process):

@@ -49,7 +49,7 @@ class RunOptions:
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Of faults, without the roles that may be wanted: `kill` of `kill:majority`."""
+        """The kinds of faults without their roles: `kill` of `kill:majority`."""
         return list(dict.fromkeys(kind_and_role(wanted)[0] for wanted in self.faults))
 
     def schedule(self) -> Sequence[Scheduled]:
@@ -66,7 +66,7 @@ class RunOptions:
 
 
 def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:
-    """All that can be done to a cluster that somebody else runs."""
+    """The same fault on the way of clients: nothing else of somebody's cluster can be struck."""
     fault = scheduled.fault
     ours = replace(fault, role=Role.ONE_BROKER, parameters={**fault.parameters, "clients": True})
     return replace(scheduled, fault=ours)

@@ -41,7 +41,7 @@ _LOOK_SECONDS = 0.05
 
 
 class Recording:
-    """Any thread may write; who listens is told of every op in the order of the history."""
+    """Any thread may write; listeners get every op in the order of the history."""
 
     def __init__(self, path: Path, header: Header) -> None:
         self._file = path.open("wb")
@@ -140,7 +140,7 @@ class Workers:
             process = self._fresh(process)
 
     def _until_in_doubt(self, client: Client, process: int) -> None:
-        """Whose operation may have happened or not is succeeded by another process."""
+        """Work until an operation ends as `info`: then another process takes over."""
         while not self._stop.is_set():
             with self._lock:
                 wish = self._workload.next(process, self._recording.now_ms())
