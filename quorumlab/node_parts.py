@@ -84,6 +84,9 @@ _KEPT_MAX = 50_000  # a leader tells four of every ISR that it shrinks
 _ROLE = "role"  # of the quorum's engine
 
 
+# --- milestones ------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reached:
     at_ns: int

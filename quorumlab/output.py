@@ -168,6 +168,9 @@ _HEAD_CHARACTERS = 64 << 10
 _OF_A_FILE_SYSTEM = "lost+found"
 
 
+# --- what may be overwritten -----------------------------------------------------------------
+
+
 def refuse_other_directory(
     directory: Path,
     *,

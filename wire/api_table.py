@@ -218,6 +218,9 @@ SOFTWARE_NAME_SINCE = 3  # the version of ApiVersions from which a client names 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
+# --- answers to ApiVersions ------------------------------------------------------------------
+
+
 def api_versions_for(listener: ListenerKind) -> tuple[ApiVersion, ...]:
     """The ranges that a listener tells its clients, by API key."""
     return tuple(

@@ -167,6 +167,9 @@ _REPLICATED = ("log.records",)  # what every node of a role has once: not summed
 _BYTES = ("rpc.bytes_", "zk.bytes_")  # of everything, what goes on included
 
 
+# --- the ledger ------------------------------------------------------------------------------
+
+
 def difference(
     before: Mapping[int, Counts],
     after: Mapping[int, Counts],

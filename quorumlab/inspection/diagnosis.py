@@ -280,6 +280,9 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
             )
 
 
+# --- can a node be removed? ------------------------------------------------------------------
+
+
 def removable(live: LiveFacts, held: Holdings) -> list[Finding]:
     """Judges the node's vote, and what it stores."""
     is_voter = any(voter.id == held.broker_id for voter in live.voters)
@@ -347,6 +350,9 @@ Status = Mapping[str, Any]
 _ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
 _WELL = ("running", "leader", "follower", "observer", "standalone")
 _DOWN = ("stopped", "dead")
+
+
+# --- does every node run? --------------------------------------------------------------------
 
 
 def findings_of(status: Status) -> Iterator[Finding]:

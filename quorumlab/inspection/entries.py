@@ -149,6 +149,9 @@ def _control(record: Record) -> tuple[int, Content]:
     return content.version, content
 
 
+# --- as text and as JSON ---------------------------------------------------------------------
+
+
 class TopicNames:
     """The names of topics by id, learned from the records that go by."""
 

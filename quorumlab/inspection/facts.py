@@ -112,6 +112,9 @@ _CONNECT_SECONDS = 2.0
 _PROBES_AT_ONCE = 16
 
 
+# --- reading and asking ----------------------------------------------------------------------
+
+
 def read(name: str, target: Target) -> ReplicaFacts:
     known = identify(target)
     summary = summarize(target, known)

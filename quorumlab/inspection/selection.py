@@ -162,6 +162,9 @@ EVERYWHERE = range(-1, 1 << 62)
 Flags = npt.NDArray[np.bool_]
 
 
+# --- selections ------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """A criterion that is None, empty or unbounded selects everything."""
@@ -237,6 +240,9 @@ def _rows_with(block: PartitionBlock, broker: int) -> Flags:
         is_set = np.arange(matrix.shape[1]) < counts[:, None]
         found |= ((matrix == broker) & is_set).any(axis=1)
     return found
+
+
+# --- words of the command line ---------------------------------------------------------------
 
 
 def parse_type(text: str) -> str:

@@ -17,7 +17,7 @@ Source: Kafka's AbstractApiMessageSerde (frame version 1; 0 in 2.8), KIP-595 (co
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -114,7 +114,8 @@ def _begins_batch(path: Path) -> bool:
 def why_foreign(path: Path) -> str | None:
     """Returns what the file is instead; None for a metadata log, and where nothing could tell."""
     is_quorums = False
-    for batch in islice(_batches(path), _BATCHES_MAX):
+    batches = (found for found in read_batches(path) if isinstance(found, Batch))
+    for batch in islice(batches, _BATCHES_MAX):
         if batch.header.producer_id >= 0:
             return _ANOTHER
         for key, value in _records(batch):
@@ -130,10 +131,6 @@ def why_foreign(path: Path) -> str | None:
                 is_preview = is_quorums and value[0] == _PREVIEW_FRAME_VERSION
                 return PREVIEW if is_preview else _ANOTHER
     return None
-
-
-def _batches(path: Path) -> Iterator[Batch]:
-    return (found for found in read_batches(path) if isinstance(found, Batch))
 
 
 def _records(batch: Batch) -> list[tuple[bytes | None, bytes | None]]:

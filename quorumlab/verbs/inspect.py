@@ -179,6 +179,9 @@ _LINES_AT_ONCE = 1000
 _MEBIBYTE = 1 << 20
 
 
+# --- what the verbs share --------------------------------------------------------------------
+
+
 def say_lines(lines: Iterable[str]) -> None:
     """Many lines: a reader waits for none of them alone."""
     rest = iter(lines)
