@@ -37,6 +37,7 @@ BROKERS = 3
 DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes
 CONTROLLERS = 3  # of a quorum; on ZooKeeper, brokers are that, too
 _FAILOVER = ("detected", "decided", "persisted", "told", "applied", "first write")
+PER_TOPIC = 9000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +174,6 @@ def placement(experiment: Experiment, partitions: int) -> list[tuple[int, ...]]:
     leaders = [each for each in holders if each not in experiment.spared]
     starts = (holders.index(leaders[number % len(leaders)]) for number in range(partitions))
     return [(*holders[at:], *holders[:at]) for at in starts]
-
-
-PER_TOPIC = 9000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,9 @@ __all__ = ["diagnose", "findings_of", "removable"]
 
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
+_ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
+_WELL = ("running", "leader", "follower", "observer", "standalone")
+_DOWN = ("stopped", "dead")
 
 
 def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> list[Finding]:
@@ -347,9 +350,6 @@ def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
 
 
 Status = Mapping[str, Any]
-_ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
-_WELL = ("running", "leader", "follower", "observer", "standalone")
-_DOWN = ("stopped", "dead")
 
 
 # --- does every node run? --------------------------------------------------------------------

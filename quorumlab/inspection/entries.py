@@ -35,6 +35,8 @@ __all__ = [
     "time_text",
 ]
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
@@ -215,9 +217,6 @@ def json_head(entry: Entry) -> str:
 
 def json_text(value: object) -> str:
     return _ENCODER.encode(value)
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def as_text(entry: Entry, names: TopicNames) -> str:

@@ -58,6 +58,16 @@ _ABSENT = object()
 _OF_ALL = frozenset(("offset", "epoch", "timestamp", "type", "topic", "partition", "broker"))
 _OF_UNKNOWN = frozenset(("key", "reason", "value"))
 _DEPTH_MAX = 100
+_BROKER_FIELDS = ("brokerId", "leader", "leaderId", "id")
+_BROKER_LISTS = (
+    "replicas",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+EVERYWHERE = range(-1, 1 << 62)
 
 
 class WhereError(ValueError):
@@ -149,16 +159,6 @@ def _comparison(ops: Sequence[ast.cmpop], operands: Sequence[_Value]) -> _Value:
     return judge
 
 
-_BROKER_FIELDS = ("brokerId", "leader", "leaderId", "id")
-_BROKER_LISTS = (
-    "replicas",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
-EVERYWHERE = range(-1, 1 << 62)
 Flags = npt.NDArray[np.bool_]
 
 

@@ -68,6 +68,11 @@ _BATCH_LENGTHS = range(HEADER_BYTES - 12, BATCH_BYTES_MAX + 1)  # offset and len
 _BATCHES_MAX = 16  # the first of them tell
 _FRAME_VERSION, _PREVIEW_FRAME_VERSION = 1, 0
 _MARKERS = (0, 1)  # control types of transactions: abort and commit
+_SEGMENT = re.compile(r"\d{20}\.log")
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_ADDRESS = re.compile(r"(.+):(\d{1,5})")
+_PORT_MAX = 65_535
+_PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 
 def is_blank(path: Path) -> bool:
@@ -140,12 +145,6 @@ def _records(batch: Batch) -> list[tuple[bytes | None, bytes | None]]:
     except (CorruptBatch, Malformed):
         return []
 
-
-_SEGMENT = re.compile(r"\d{20}\.log")
-_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_ADDRESS = re.compile(r"(.+):(\d{1,5})")
-_PORT_MAX = 65_535
-_PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 Progress = Callable[[Path, int], None]  # a file, and how far it has been read
 

@@ -57,6 +57,7 @@ EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
 SET, DELETE = 0, 1
 DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_MS = 30_000
+_FEATURE = "eligible.leader.replicas.version"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -368,7 +369,6 @@ _VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], Sequence[_O
         ),
     ),
 }
-_FEATURE = "eligible.leader.replicas.version"
 
 
 # --- eligible leader replicas ----------------------------------------------------------------
