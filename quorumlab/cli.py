@@ -82,6 +82,10 @@ EXTRAS = {
     "pyarrow": "spark",
     "pyspark": "spark",
 }
+# Our names are common words at the top level: a file of the user's on PYTHONPATH, or another
+# distribution, may have one of them. None of these is imported here, for it might not be ours.
+_NAMES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark")
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -189,11 +193,6 @@ def _parser() -> Parser:
 
 
 # --- foreign packages with the names of ours ------------------------------------------------
-
-# Our names are common words at the top level: a file of the user's on PYTHONPATH, or another
-# distribution, may have one of them. None of these is imported here, for it might not be ours.
-_NAMES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark")
-_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def foreign(names: Sequence[str] = _NAMES) -> str:

@@ -42,8 +42,6 @@ __all__ = [
 
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
-
-
 TABLE = ".parquet"
 _HOME = ".quorumlab"  # the directory that we make beside a history
 

@@ -72,6 +72,9 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the key and what to do."""
 
 
+# --- ZooKeeper -------------------------------------------------------------------------------
+
+
 def design_of(given: Mapping[str, str]) -> Design | None:
     """Returns None for a node of a quorum. Raises ConfigError."""
     name = given.get("quorumlab.design", "quorum")

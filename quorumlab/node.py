@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 from quorum.core.application import Application
 from quorum.core.confirmed_reads import ConfirmingLog
@@ -39,9 +39,6 @@ from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp_connection import ServerLimits
 from wire.varint import Malformed
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Node"]
 
@@ -146,7 +143,7 @@ class Node(NodeParts):
         self.member = member = Member(
             self.raft,
             self._applications(directories, storage),
-            self._control_listeners(),
+            (self.config.controller_listener,),
             snapshots=snapshot_settings(self.config),
         )
         if is_raftos:
@@ -241,9 +238,6 @@ class Node(NodeParts):
     def _confirming_log(self) -> ConfirmingLog:
         """The engine, of which one was made that can be asked."""
         return cast(ConfirmingLog, self.raft)
-
-    def _control_listeners(self) -> tuple[str, ...]:
-        return (self.config.controller_listener,)
 
     async def _serve_http(self) -> None:
         server = HttpServer(routes(self), posts(self))

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Milestones", "NodeParts"]
 
+_KEPT_MAX = 50_000  # a leader tells four of every ISR that it shrinks
+_ROLE = "role"  # of the quorum's engine
+
 
 class NodeParts:
     def __init__(self, config: NodeConfig) -> None:
@@ -80,8 +83,7 @@ class NodeParts:
         return broker_side.why_not_serving(self.broker)
 
 
-_KEPT_MAX = 50_000  # a leader tells four of every ISR that it shrinks
-_ROLE = "role"  # of the quorum's engine
+# --- milestones ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ __all__ = [
 ]
 
 _NOT_ASKED = "N/A"  # what Kafka prints where eligible leader replicas are not known
+_HEAD_CHARACTERS = 64 << 10
+_OF_A_FILE_SYSTEM = "lost+found"
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -164,8 +166,7 @@ def number_of(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 
-_HEAD_CHARACTERS = 64 << 10
-_OF_A_FILE_SYSTEM = "lost+found"
+# --- what may be overwritten -----------------------------------------------------------------
 
 
 def refuse_other_directory(

@@ -38,7 +38,6 @@ from typing import Any
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from quorum.node.driver_counts import DriverCounts
-from quorum.node.member import TakeOver
 from quorumlab import agent
 from quorumlab.node_parts import NodeParts
 from wire.api_table import api_by_key, camel_case
@@ -103,20 +102,17 @@ def describe_node(node: NodeParts) -> dict[str, Any]:
         "driver": node.driver.counts.describe(),
     }
     if node.controller is not None:
-        described["take_over"] = _take_over(node.take_over)
+        last = node.take_over
+        described["take_over"] = {
+            "epoch": None if last is None else last.epoch,
+            "ms": None if last is None else last.took_ms,
+            "replayed_records": None if last is None else last.replayed_records,
+        }
     if node.broker is not None:
         from quorumlab import broker_side
 
         described["broker"] = broker_side.describe(node.broker)
     return described
-
-
-def _take_over(last: TakeOver | None) -> dict[str, int | None]:
-    return {
-        "epoch": None if last is None else last.epoch,
-        "ms": None if last is None else last.took_ms,
-        "replayed_records": None if last is None else last.replayed_records,
-    }
 
 
 def _image(node: NodeParts) -> MetadataImage:
@@ -231,6 +227,9 @@ def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) ->
     from quorumlab import broker_side
 
     return broker_side.replica_marks(node.broker, topic, index, leader_epoch)
+
+
+# --- the ledger ------------------------------------------------------------------------------
 
 
 def ledger(node: NodeParts) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The settings of each core, from the configuration of its node."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -15,6 +15,7 @@ from quorum.node.directories import DataDirectories
 from quorum.node.listening import Listener
 from quorum.raft.config import QuorumConfig, SnapshotSettings
 from quorum.raft.voters import Voter, VoterSet
+from quorumlab.config import Listener as NamedListener
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import DEFAULT_RECORDS, FirstRecords
 from wire.api_table import ListenerKind
@@ -109,6 +110,15 @@ def quorum_config(config: NodeConfig, *, cluster_id: str, directory_id: UUID) ->
     )
 
 
+def _registered(listeners: Iterable[NamedListener]) -> tuple[RegisteredListener, ...]:
+    return tuple(
+        RegisteredListener(
+            name=each.name, host=each.host, port=each.port, security_protocol=PLAINTEXT
+        )
+        for each in listeners
+    )
+
+
 def controller_config(
     config: NodeConfig, *, cluster_id: str, random: Random, first: FirstRecords = DEFAULT_RECORDS
 ) -> ControllerConfig:
@@ -118,15 +128,7 @@ def controller_config(
         bootstrap_features=first.levels,
         bootstrap_records=first.others,
         incarnation_id=random_uuid(random),
-        listeners=tuple(
-            RegisteredListener(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=PLAINTEXT,
-            )
-            for listener in config.advertised_controllers
-        ),
+        listeners=_registered(config.advertised_controllers),
         session_timeout_ms=config.number("broker.session.timeout.ms"),
         heartbeat_interval_ms=config.number("broker.heartbeat.interval.ms"),
         max_idle_interval_ms=config.number("metadata.max.idle.interval.ms"),
@@ -150,15 +152,8 @@ def broker_config(
     return BrokerConfig(
         node_id=config.node_id,
         cluster_id=directories.cluster_id,
-        listeners=tuple(
-            RegisteredListener(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=PLAINTEXT,
-            )
-            for listener in config.advertised
-            if listener.name != config.controller_listener
+        listeners=_registered(
+            each for each in config.advertised if each.name != config.controller_listener
         ),
         inter_broker_listener_name=config.inter_broker_listener,
         log_dirs=tuple(sorted(online)),

@@ -40,6 +40,10 @@ __all__ = [
     "names_its_software",
 ]
 
+API_VERSIONS_KEY = 18
+SOFTWARE_NAME_SINCE = 3  # the version of ApiVersions from which a client names its software
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
 
 def camel_case(name: str) -> str:
     """`create_topics`: `CreateTopics`, as Kafka and the classes of messages are called."""
@@ -196,7 +200,6 @@ CONTROL_RPCS: tuple[Api, ...] = (
     _control_rpc(20_056, "alter_isr"),
 )
 
-API_VERSIONS_KEY = 18
 _BY_KEY = {api.key: api for api in (*APIS, *CONTROL_RPCS)}
 _BY_TITLE = {api.title: api for api in _BY_KEY.values()}
 
@@ -214,8 +217,7 @@ def _api_of(message_class: type) -> Api:
 api_of: Callable[[type], Api] = cache(_api_of)
 
 
-SOFTWARE_NAME_SINCE = 3  # the version of ApiVersions from which a client names its software
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+# --- answers to ApiVersions ------------------------------------------------------------------
 
 
 def api_versions_for(listener: ListenerKind) -> tuple[ApiVersion, ...]:

@@ -196,7 +196,9 @@ def headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 def _headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     position, length = 0, len(buffer)
     while length - position >= HEADER_BYTES:
-        if buffer[position + _MAGIC_AT] == 0 and _is_blank(buffer, position):
+        if buffer[position + _MAGIC_AT] == 0 and not any(
+            buffer[position : position + HEADER_BYTES]
+        ):
             return
         header = read_header(buffer, position)
         end = position + header.batch_length + _LENGTH_EXCLUDES
@@ -204,10 +206,6 @@ def _headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
             return
         yield position, header
         position = end
-
-
-def _is_blank(buffer: Buffer, position: int) -> bool:
-    return not any(buffer[position : position + HEADER_BYTES])
 
 
 def is_intact(buffer: Buffer, position: int, header: BatchHeader) -> bool:

@@ -118,7 +118,8 @@ class _Records:
         else:
             record_type, version, _ = read_frame(value, self.position)
             for name in ("frame version", "record key", "record version"):
-                yield self._uvarint(name)
+                number, stop = read_uvarint(self._batch, self.position)
+                yield self._took(stop, name, number)
         layout = record_layout(record_type, version)
         for start, stop, name, told in walk(layout, value, self.position):
             self.position = stop
@@ -128,10 +129,6 @@ class _Records:
 
     def _varint(self, name: str) -> Range:
         value, end = read_varint(self._batch, self.position)
-        return self._took(end, name, value)
-
-    def _uvarint(self, name: str) -> Range:
-        value, end = read_uvarint(self._batch, self.position)
         return self._took(end, name, value)
 
     def _bytes(self, name: str, length: int) -> Range:
@@ -156,6 +153,9 @@ def hex_lines(batch: bytes, position: int) -> Iterator[str]:
 
 
 _Step = tuple[int, int, str, Any]  # start, end (exclusive), name, value
+
+
+# --- the fields of a struct ------------------------------------------------------------------
 
 
 def walk(layout: EntityLayout, buffer: bytes, position: int) -> Iterator[_Step]:

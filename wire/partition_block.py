@@ -74,6 +74,7 @@ __all__ = [
     "decode",
     "encode",
     "grouped",
+    "record_count",
 ]
 
 Change = MetadataRecord | PartitionBlock
@@ -100,7 +101,7 @@ def grouped(block: _Block) -> _Block:
 # --- encoding -------------------------------------------------------------------------------
 
 
-def _record_count(change: Change) -> int:
+def record_count(change: Change) -> int:
     return len(change) if isinstance(change, PartitionBlock) else 1
 
 
@@ -132,7 +133,7 @@ def encode(
         else:
             value = encode_record(change, metadata_version=metadata_version)
             pieces.append(encode_value(value, count))
-        count += _record_count(change)
+        count += record_count(change)
     assert count, "a batch has at least one record"
     batch = bytearray(HEADER_BYTES + sum(map(len, pieces)))
     _fill(batch, pieces)
@@ -166,7 +167,9 @@ def _fill(batch: bytearray, pieces: list[bytes | _Run]) -> None:
 def _block_pieces(
     block: PartitionBlock, first_delta: int, metadata_version: int
 ) -> Iterator[bytes | _Run]:
-    record_type = _record_type(block)
+    record_type: type[PartitionChangeRecord | PartitionRecord] = (
+        PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
+    )
     version = record_version(record_type, metadata_version)
     for start, end, is_run in _runs(shape_keys(block)):
         if not is_run:
@@ -183,10 +186,6 @@ def _block_pieces(
                 count=high - low,
                 columns=columns_of(block, rows),
             )
-
-
-def _record_type(block: PartitionBlock) -> type[PartitionChangeRecord] | type[PartitionRecord]:
-    return PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
 
 
 def _runs(keys: NDArray[np.int16]) -> Iterator[tuple[int, int, bool]]:

@@ -81,6 +81,10 @@ _CREATED = {
     "directories": "directories",
 }
 _COUNTS = {"isr": "isr_counts", "replicas": "replica_counts", "directories": "directory_counts"}
+_NO_REASSIGNMENT = b"\x01\x01"  # removing and adding replicas: two empty arrays
+_NO_TAGS = b"\x00"
+DIRECTORIES_SINCE = 1  # version of PartitionRecord
+_COUNT_BITS = 4  # enough for 0 to REPLICAS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -279,10 +283,6 @@ _LEADER_AND_EPOCHS: Shape = (
     Column("leader_epochs", ">i4"),
     Column("partition_epochs", ">i4"),
 )
-_NO_REASSIGNMENT = b"\x01\x01"  # removing and adding replicas: two empty arrays
-_NO_TAGS = b"\x00"
-DIRECTORIES_SINCE = 1  # version of PartitionRecord
-_COUNT_BITS = 4  # enough for 0 to REPLICAS_MAX
 
 
 def as_block(record: MetadataRecord) -> PartitionBlock | None:

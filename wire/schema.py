@@ -71,7 +71,6 @@ def layout_of(entity: type) -> EntityLayout:
 def _field_layout(field: Any) -> FieldLayout:
     kind = field.metadata.get("kafka_type", "entity")
     is_time = kind.startswith(("timedelta", "datetime"))
-    default = _array_default if is_array(field.type) else _default
     return FieldLayout(
         name=f"{field.name}_ms" if is_time else field.name,
         kind=kind,
@@ -79,16 +78,14 @@ def _field_layout(field: Any) -> FieldLayout:
         is_array=is_array(field.type),
         nullable=is_nullable(field.type),
         tag=field.metadata.get("tag"),
-        default=default(kind, field.default),
+        default=_default(kind, field.default, is_array=is_array(field.type)),
     )
 
 
-def _array_default(_: str, default: Any) -> Any:
-    return () if default is MISSING else default
-
-
-def _default(kind: str, default: Any) -> Any:
+def _default(kind: str, default: Any, *, is_array: bool) -> Any:
     """Kio's default in canonical form; where there is none, Kafka's: zero or empty."""
+    if is_array:
+        return () if default is MISSING else default
     if default is MISSING or (kind == "uuid" and default is None):
         return _ZERO_OF.get(kind, 0)
     if isinstance(default, timedelta):

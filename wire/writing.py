@@ -126,6 +126,9 @@ WRITING = {
 }
 
 
+# --- why a value does not fit ----------------------------------------------------------------
+
+
 def misfit(message: Any, layout: EntityLayout, rules: Rules) -> str:
     """Explains a failure as "topics[0].partition is 2147483648, not an int32"."""
     found = next(_in_entity(message, layout, rules, ""), "a value is of another type")

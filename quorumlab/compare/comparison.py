@@ -120,6 +120,9 @@ def within(
     return Plan(cells=chosen, left_out=left_out)
 
 
+# --- measuring -------------------------------------------------------------------------------
+
+
 class Interrupted(Exception):
     """The user wants the comparison to end; it keeps what is measured."""
 
@@ -137,16 +140,12 @@ class Comparison:
     def make(self, plan: Plan) -> list[CellKey]:
         """Returns what was not begun. Raises Interrupted within a cell."""
         for number, key in enumerate(plan.cells):
-            if self._is_late(key):
+            late = time.monotonic() + estimate_seconds(key) / 2
+            if self.until is not None and late > self.until:
                 return list(plan.cells[number:])
             cell = self._measure(key, f"{number + 1} of {len(plan.cells)}")
             self.results.add(cell)
         return []
-
-    def _is_late(self, key: CellKey) -> bool:
-        if self.until is None:
-            return False
-        return time.monotonic() + estimate_seconds(key) / 2 > self.until
 
     def _measure(self, key: CellKey, which: str) -> Cell:
         say(f"{which}: {key}", sys.stderr)
@@ -183,6 +182,9 @@ def describe_plan(plan: Plan, measured: int) -> list[str]:
         lines.append(f"left out, for the budget: {len(plan.left_out)} cells:")
         lines += [f"  {key}" for key in plan.left_out]
     return lines
+
+
+# --- the machine -----------------------------------------------------------------------------
 
 
 def described() -> dict[str, str | int | float]:

@@ -37,6 +37,7 @@ BROKERS = 3
 DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes
 CONTROLLERS = 3  # of a quorum; on ZooKeeper, brokers are that, too
 _FAILOVER = ("detected", "decided", "persisted", "told", "applied", "first write")
+PER_TOPIC = 9000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,22 +161,19 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 QUICK = ("broker-crash", "controller-failover")
 
 
+# --- placement and topics --------------------------------------------------------------------
+
+
 def placement(experiment: Experiment, partitions: int) -> list[tuple[int, ...]]:
-    """The replicas of every partition, who shall lead first: leaders take turns."""
-    leaders = [each for each in experiment.holders if each not in experiment.spared]
-    return [
-        (leader, *(each for each in _from(experiment.holders, leader) if each != leader))
-        for leader in (leaders[number % len(leaders)] for number in range(partitions))
-    ]
+    """The replicas of every partition, the preferred leader first.
 
-
-def _from(holders: Sequence[int], first: int) -> Sequence[int]:
-    """All of them, beginning behind `first`: so that not always the same comes second."""
-    at = holders.index(first)
-    return (*holders[at:], *holders[:at])
-
-
-PER_TOPIC = 9000
+    Leaders take turns, and replicas follow in turn behind the leader: the same broker is not always
+    the second.
+    """
+    holders = experiment.holders
+    leaders = [each for each in holders if each not in experiment.spared]
+    starts = (holders.index(leaders[number % len(leaders)]) for number in range(partitions))
+    return [(*holders[at:], *holders[:at]) for at in starts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,10 @@ _ONCE = ("detected", "elected", "ready")  # the first is the step: nothing is co
 _OF_EACH_BROKER = ("told", "applied")
 _OF_A_BROKER = ("broker-failed", "controlled-shutdown")  # causes whose `id` is a broker's
 _COMMAND = "LeaderAndIsr"
+# Of requests, by the name that follows `rpc.sent.` and `rpc.received.`.
+_GO_ON = ("ApiVersions", "BrokerHeartbeat", "Fetch", "FetchSnapshot", "Metadata", "Produce")
+_REPLICATED = ("log.records",)  # what every node of a role has once: not summed
+_BYTES = ("rpc.bytes_", "zk.bytes_")  # of everything, what goes on included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +165,8 @@ def _ms(nanoseconds: int) -> float:
 
 Counts = Mapping[str, int]
 
-# Of requests, by the name that follows `rpc.sent.` and `rpc.received.`.
-_GO_ON = ("ApiVersions", "BrokerHeartbeat", "Fetch", "FetchSnapshot", "Metadata", "Produce")
-_REPLICATED = ("log.records",)  # what every node of a role has once: not summed
-_BYTES = ("rpc.bytes_", "zk.bytes_")  # of everything, what goes on included
+
+# --- the ledger ------------------------------------------------------------------------------
 
 
 def difference(

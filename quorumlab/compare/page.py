@@ -5,7 +5,7 @@ own style by its digest, and nothing else at all.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -91,16 +91,14 @@ def _section(name: str, cells: Sequence[Cell]) -> str:
 
 def _group(key: tuple[str, int], cells: Sequence[Cell], *, is_open: bool) -> str:
     timeouts, partitions = key
+    found = sorted({cell.silence_ms for cell in cells if cell.outcome == MEASURED})
+    silences = [f"{ms / 1000:g}" for ms in found]
     return (
         f"<details{' open' if is_open else ''}><summary>{partitions:,} partitions "
-        f"<small>{settings_in_words(timeouts)}: {_silences(cells)}</small></summary>"
+        f"<small>{settings_in_words(timeouts)}: a broker is given up after "
+        f"{' or '.join(silences)} s</small></summary>"
         f"{bars(cells)}{_clients(cells)}{_ledger(cells)}</details>"
     )
-
-
-def _silences(cells: Iterable[Cell]) -> str:
-    found = sorted({cell.silence_ms for cell in cells if cell.outcome == MEASURED})
-    return f"a broker is given up after {' or '.join(f'{ms / 1000:g}' for ms in found)} s"
 
 
 # --- what the client saw ------------------------------------------------------------------

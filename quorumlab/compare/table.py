@@ -44,31 +44,21 @@ def figures(cell: Cell) -> dict[str, str]:
     shown = {step: _ms(cell.done_ms(step)) for step in EXPERIMENTS[cell.experiment].steps}
     longest = cell.client["longest_ms"]
     shown["longest gap"] = _ms(longest.most)
-    shown["affected"] = _count(cell.affected)
+    shown["affected"] = f"{cell.affected:,}"
     shown["lost"] = str(cell.records.lost)
-    shown["zk writes"] = _count(total(cell.ledger, ZOOKEEPER_WRITES))
-    shown["zk requests"] = _count(total(cell.ledger, ZOOKEEPER_REQUESTS))
-    shown["records"] = _count(of_all_roles(cell.ledger).get("log.records", 0))
-    shown["requests"] = _count(_requests(cell.ledger))
+    shown["zk writes"] = f"{total(cell.ledger, ZOOKEEPER_WRITES):,}"
+    shown["zk requests"] = f"{total(cell.ledger, ZOOKEEPER_REQUESTS):,}"
+    shown["records"] = f"{of_all_roles(cell.ledger).get('log.records', 0):,}"
+    # Requests that nodes sent on account of the event.
+    requests = [
+        n for n in of_all_roles(cell.ledger) if n.startswith("rpc.sent.") and not goes_on(n)
+    ]
+    shown["requests"] = f"{total(cell.ledger, requests):,}"
     return shown
-
-
-def _requests(ledger: Mapping[str, Mapping[str, int]]) -> int:
-    """Sent by nodes on account of the event."""
-    return sum(
-        count
-        for counts in ledger.values()
-        for name, count in counts.items()
-        if name.startswith("rpc.sent.") and not goes_on(name)
-    )
 
 
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _count(value: int) -> str:
-    return f"{value:,}"
 
 
 @dataclass(frozen=True, slots=True)

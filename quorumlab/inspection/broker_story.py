@@ -4,6 +4,7 @@ Partitions are followed in an image of all of them; what changed for the broker 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from wire.partition_columns import PartitionBlock
 
 __all__ = ["BrokerStory", "registration_change"]
 
+_OF_PARTITIONS = (records.PartitionRecord, records.PartitionChangeRecord, *get_args(PartitionBlock))
 _NAMED_MAX = 3  # partitions; more are counted
 _Flags = npt.NDArray[np.bool_]
 
@@ -42,9 +44,9 @@ class BrokerStory:
                 yield offset, text
         before = self._state.image
         self._state.take(batch)
-        for offset in [offset for offset, change in changes if _is_of_partitions(change)][:1]:
-            for text in self._partitions(before, self._state.image):
-                yield offset, text
+        for first in (offset for offset, change in changes if isinstance(change, _OF_PARTITIONS)):
+            yield from ((first, text) for text in self._partitions(before, self._state.image))
+            break
 
     def _own_life(self, change: Change) -> Iterator[str]:
         match change:
@@ -86,11 +88,6 @@ def registration_change(record: records.BrokerRegistrationChangeRecord) -> Itera
         yield f"broker {record.broker_id} is shutting down in order"
     if record.log_dirs:
         yield f"broker {record.broker_id} has {len(record.log_dirs)} log directories online"
-
-
-def _is_of_partitions(change: Change) -> bool:
-    singles = (records.PartitionRecord, records.PartitionChangeRecord)
-    return isinstance(change, (*singles, PartitionBlock))
 
 
 def _changed_rows(before: MetadataImage, after: MetadataImage) -> Rows:

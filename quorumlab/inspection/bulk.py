@@ -26,7 +26,7 @@ from quorumlab.inspection.entries import (
 )
 from quorumlab.inspection.selection import Condition, Flags, Selection
 from wire.metadata_records import LEADER_UNCHANGED, RECOVERY_UNCHANGED
-from wire.partition_block import Change, decode
+from wire.partition_block import decode, record_count
 from wire.partition_columns import (
     DIRECTORIES_SINCE,
     REPLICAS_MAX,
@@ -94,7 +94,7 @@ class BulkText:
         if not any(isinstance(change, PartitionBlock) for change in changes):
             return None
         pieces: list[str] = []
-        starts = list(accumulate(map(_record_count, changes), initial=0))[:-1]
+        starts = list(accumulate(map(record_count, changes), initial=0))[:-1]
         for change, entry in zip(changes, entries_at(batch, starts), strict=True):
             if isinstance(change, PartitionBlock):
                 pieces.append(self._of_block(change, entry))
@@ -226,10 +226,6 @@ class BulkText:
             if len(self._ids) < _KEPT_MAX:
                 self._ids[value] = text
         return text
-
-
-def _record_count(change: Change) -> int:
-    return len(change) if isinstance(change, PartitionBlock) else 1
 
 
 def _keys(*columns: _Column) -> list[bytes]:

@@ -9,6 +9,7 @@ voter), Kafka's operations guide (decommissioning brokers).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jepsen_like.installation import command
@@ -21,6 +22,12 @@ __all__ = ["diagnose", "findings_of", "removable"]
 
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
+_ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
+_WELL = ("running", "leader", "follower", "observer", "standalone")
+_DOWN = ("stopped", "dead")
+_problem = partial(Finding, Level.PROBLEM)
+_warning = partial(Finding, Level.WARNING)
+_fine = partial(Finding, Level.FINE)
 
 
 def diagnose(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> list[Finding]:
@@ -48,14 +55,13 @@ def _identities(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) ->
             clusters.setdefault(known, []).append(name)
     if len(clusters) > 1:
         parts = [f"{cluster_id} in {', '.join(names)}" for cluster_id, names in clusters.items()]
-        yield Finding(
-            Level.PROBLEM,
+        yield _problem(
             f"these belong to different clusters: {'; '.join(parts)}",
             "point the odd one at its own directory; never edit cluster.id of one that has data",
         )
     elif clusters:
         (cluster_id,) = clusters
-        yield Finding(Level.FINE, f"all belong to cluster {cluster_id}")
+        yield _fine(f"all belong to cluster {cluster_id}")
     yield from _twice("node.id", {r.name: r.node_id for r in replicas})
     yield from _twice("directory.id", {r.name: r.directory_id for r in replicas})
 
@@ -67,8 +73,7 @@ def _twice(what: str, values: Mapping[str, object]) -> Iterator[Finding]:
             names.setdefault(value, []).append(name)
     for value, found in names.items():
         if len(found) > 1:
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 f"{what} {value} is in {' and in '.join(found)}",
                 "one is a copy of the other: start only one of them",
             )
@@ -77,14 +82,12 @@ def _twice(what: str, values: Mapping[str, object]) -> Iterator[Finding]:
 def _damage(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     for replica in replicas:
         if replica.torn_tail:
-            yield Finding(
-                Level.WARNING,
+            yield _warning(
                 f"{replica.name}: {replica.torn_tail}",
                 "what a node is just writing looks so, or what a crash left: it cuts it off itself",
             )
         for problem in replica.problems:
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 f"{replica.name}: {problem}",
                 f"`{command('inspect', 'verify', replica.name)}` shows more",
             )
@@ -98,32 +101,30 @@ def _voter_sets(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     newest = max(told, key=_log_order)
     kind = "dynamic" if newest.voters.is_dynamic else "static"
     ids, source = _ids(newest.voters.ids), f"by {newest.voters.source} of {newest.name}"
-    yield Finding(Level.FINE, f"voters are {ids}, {kind}, {source}")
+    yield _fine(f"voters are {ids}, {kind}, {source}")
     known = {replica.node_id for replica in replicas}
     absent = [voter for voter in newest.voters.ids if voter not in known]
     if absent:
         text = f"the directories of voters {_ids(absent)} were not given"
         if _majority(replicas):
-            yield Finding(Level.FINE, text)
+            yield _fine(text)
         else:
             why = "without a majority of the voters' logs nobody can say what was committed"
-            yield Finding(Level.WARNING, text, why)
+            yield _warning(text, why)
 
 
 def _unlike_sets(told: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     static = [replica for replica in told if not replica.voters.is_dynamic]
     if 0 < len(static) < len(told):
         names = ", ".join(replica.name for replica in static)
-        yield Finding(
-            Level.WARNING,
+        yield _warning(
             f"the voters are dynamic, but {names} knows static ones only",
             "it has not read the log far enough, or it comes from before the change",
         )
     sets = {frozenset(replica.voters.ids): replica for replica in reversed(static)}
     if len(sets) > 1:
         parts = [f"{_ids(sorted(ids))} in {replica.name}" for ids, replica in sets.items()]
-        yield Finding(
-            Level.PROBLEM,
+        yield _problem(
             f"static voters are not the same everywhere: {'; '.join(sorted(parts))}",
             "two majorities may not overlap then: stop the nodes, and give all of them the same"
             " controller.quorum.voters",
@@ -151,8 +152,7 @@ def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iter
             )
         is_empty = replica.end_offset <= 0 and newest is not None and newest.end_offset > 0
         if is_empty and replica.node_id in named:
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 f"{replica.name} of voter {replica.node_id} has no log: it was wiped, or never ran",
                 "a voter that forgot its log can elect one that lacks committed records: start it"
                 " only while a majority of the others is up and caught up",
@@ -167,8 +167,7 @@ def _wiped(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> Iter
 
 
 def _formatted_anew(text: str, expected: str, node_id: int | None, option: str) -> Finding:
-    return Finding(
-        Level.PROBLEM,
+    return _problem(
         f"{text}, but the voter of that id has {expected}: it was formatted anew",
         f"`quorumlab quorum remove-voter {option} --controller-id {node_id}"
         f" --controller-directory-id {expected}`, then add-voter, while a majority of the others is"
@@ -186,25 +185,23 @@ def _logs(replicas: Sequence[ReplicaFacts]) -> Iterator[Finding]:
     if len(logs) < 2:
         return
     longest = max(logs, key=_log_order)
-    yield Finding(
-        Level.FINE,
+    yield _fine(
         f"{longest.name} has the longest log: epoch {longest.last_epoch}, to offset "
-        f"{longest.end_offset}",
+        f"{longest.end_offset}"
     )
     majority = _majority(replicas)
     if majority:
         count = len({voter.node_id for voter in majority})
-        yield Finding(
-            Level.FINE,
+        yield _fine(
             f"{count} of {len(longest.voters.ids)} voters' logs are here: everything committed "
-            f"is in the longest of them, {max(majority, key=_log_order).name}",
+            f"is in the longest of them, {max(majority, key=_log_order).name}"
         )
     for replica in logs:
         lag = longest.end_offset - replica.end_offset
         if lag:
             records = number_of(lag, "record")
             behind = f"{replica.name} ends {records} before it, in epoch {replica.last_epoch}"
-            yield Finding(Level.FINE, behind)
+            yield _fine(behind)
 
 
 def _majority(replicas: Sequence[ReplicaFacts]) -> list[ReplicaFacts]:
@@ -228,25 +225,23 @@ def _remembers(replica: ReplicaFacts, longest: ReplicaFacts) -> bool:
 def _answers(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     for live in lives:
         if live.failure is not None:
-            yield Finding(Level.PROBLEM, f"{live.name} does not answer: {live.failure}")
+            yield _problem(f"{live.name} does not answer: {live.failure}")
         if live.no_quorum:
-            yield Finding(Level.FINE, live.no_quorum)
+            yield _fine(live.no_quorum)
         if abs(live.clock_difference_ms) > CLOCK_DIFFERENCE_MAX_MS:
-            yield Finding(
-                Level.WARNING,
+            yield _warning(
                 f"the clock of the leader, asked through {live.name}, differs from this one by "
                 f"{live.clock_difference_ms} ms",
                 "timestamps of records and retention by time rest on it",
             )
         for endpoint, why in live.unreachable.items():
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 f"voter endpoint {endpoint} cannot be reached from here: {why}",
                 "if the other voters cannot reach it either, it can never be elected",
             )
     leaders = {(live.leader_id, live.leader_epoch) for live in lives if live.leader_id >= 0}
     if len({epoch for _, epoch in leaders}) != len(leaders):
-        yield Finding(Level.PROBLEM, f"two leaders of one epoch: {sorted(leaders)}")
+        yield _problem(f"two leaders of one epoch: {sorted(leaders)}")
 
 
 def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
@@ -254,25 +249,22 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
     answered = [live for live in lives if live.leader_id >= 0]
     if not answered:
         if not all(live.no_quorum for live in lives):
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 "nobody knows a leader of the quorum",
                 "start more voters: more than half of them must run and reach each other",
             )
         return
     live = max(answered, key=lambda each: each.leader_epoch)
-    yield Finding(
-        Level.FINE,
+    yield _fine(
         f"node {live.leader_id} leads epoch {live.leader_epoch}; committed before offset "
-        f"{live.high_watermark}",
+        f"{live.high_watermark}"
     )
     for voter in live.voters:
         if voter.behind_ms < 0 or voter.behind_ms > BEHIND_MAX_MS:
             since = f"for {voter.behind_ms // 1000} s"
             if voter.behind_ms < 0:
                 since = f"since node {live.leader_id} began to lead epoch {live.leader_epoch}"
-            yield Finding(
-                Level.PROBLEM,
+            yield _problem(
                 f"voter {voter.id} has not been caught up {since}: it is at {voter.end_offset}, "
                 f"the leader's high watermark at {live.high_watermark}",
                 f"look at its log; `quorumlab quorum describe {live.option} --replication`"
@@ -280,29 +272,28 @@ def _quorum(lives: Sequence[LiveFacts]) -> Iterator[Finding]:
             )
 
 
+# --- can a node be removed? ------------------------------------------------------------------
+
+
 def removable(live: LiveFacts, held: Holdings) -> list[Finding]:
     """Judges the node's vote, and what it stores."""
     is_voter = any(voter.id == held.broker_id for voter in live.voters)
     if not (is_voter or held.is_registered or held.replicas):
         text = f"node {held.broker_id} is neither a voter nor a broker of this cluster"
-        return [Finding(Level.WARNING, text)]
+        return [_warning(text)]
     found = [_voter_removable(live, held.broker_id)] if is_voter else []
     return [*found, _broker_removable(held)] if held.is_registered or held.replicas else found
 
 
 def _broker_removable(held: Holdings) -> Finding:
     if not held.replicas:
-        return Finding(
-            Level.FINE,
-            f"yes: broker {held.broker_id} holds no replica",
-            "stop it, then unregister it",
+        return _fine(
+            f"yes: broker {held.broker_id} holds no replica", "stop it, then unregister it"
         )
     text = f"no: broker {held.broker_id} holds replicas of {held.replicas} partitions"
     if held.only_in_sync:
         text += f", and of {held.only_in_sync} the only one in sync"
-    return Finding(
-        Level.PROBLEM, text, "reassign them to other brokers first, and wait for the end"
-    )
+    return _problem(text, "reassign them to other brokers first, and wait for the end")
 
 
 def _voter_removable(live: LiveFacts, node_id: int) -> Finding:
@@ -310,16 +301,14 @@ def _voter_removable(live: LiveFacts, node_id: int) -> Finding:
     sound = [voter for voter in rest if _is_sound(voter, live)]
     if not rest:
         text = f"no: node {node_id} is the only voter"
-        return Finding(Level.PROBLEM, text, "add another voter first")
+        return _problem(text, "add another voter first")
     if 2 * len(sound) <= len(rest):
-        return Finding(
-            Level.PROBLEM,
+        return _problem(
             f"no: of the {len(rest)} voters that remain only {len(sound)} are up and caught up",
             "bring the others back first, or the quorum has no majority without this node",
         )
     spare = len(sound) - (len(rest) // 2 + 1)
-    return Finding(
-        Level.FINE,
+    return _fine(
         f"yes: {len(sound)} of the {len(rest)} voters that remain are up and caught up; after that "
         f"{spare} of them may fail",
         _way_out(live, node_id),
@@ -344,9 +333,9 @@ def _is_sound(voter: LiveVoter, live: LiveFacts) -> bool:
 
 
 Status = Mapping[str, Any]
-_ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))
-_WELL = ("running", "leader", "follower", "observer", "standalone")
-_DOWN = ("stopped", "dead")
+
+
+# --- does every node run? --------------------------------------------------------------------
 
 
 def findings_of(status: Status) -> Iterator[Finding]:
@@ -355,16 +344,16 @@ def findings_of(status: Status) -> Iterator[Finding]:
     nodes = [(role, node) for role, key in _ROLES for node in status[key]]
     if status["design"] in DESIGNS:
         text = f"{status['design']} keeps its metadata in ZooKeeper: there is no log to look at"
-        yield Finding(Level.FINE, text)
+        yield _fine(text)
     if all(node["state"] in _DOWN for _, node in nodes):
         text = f"nothing of the cluster in {directory} runs"
-        yield Finding(Level.PROBLEM, text, f"`{command('up', '--dir', directory)}` starts it")
+        yield _problem(text, f"`{command('up', '--dir', directory)}` starts it")
         return
     failing = [(role, node) for role, node in nodes if node["state"] not in _WELL]
     for role, node in failing:
         yield _of_node(role, node, directory)
     if is_healthy(status):
-        yield Finding(Level.FINE, f"all {len(nodes)} nodes run, and every partition is replicated")
+        yield _fine(f"all {len(nodes)} nodes run, and every partition is replicated")
     elif not failing:
         yield from _of_cluster(status)
 
@@ -374,7 +363,7 @@ def _of_node(role: str, node: Mapping[str, Any], directory: str) -> Finding:
     start = f"`{command(*verb, '--dir', directory)}` starts it; " if node["state"] in _DOWN else ""
     log = node.get("log", f"{node['dir']}/node.log")
     text = f"{role} {node['id']} is {node['state']}"
-    return Finding(Level.PROBLEM, text, f"{start}its last words are in {log}")
+    return _problem(text, f"{start}its last words are in {log}")
 
 
 def _of_cluster(status: Status) -> Iterator[Finding]:
@@ -382,10 +371,10 @@ def _of_cluster(status: Status) -> Iterator[Finding]:
     offline = status["offline_partitions"]
     lagging = status["under_replicated_partitions"]
     if offline:
-        yield Finding(Level.PROBLEM, f"{offline} partitions have no leader")
+        yield _problem(f"{offline} partitions have no leader")
     if lagging:
-        yield Finding(Level.PROBLEM, f"{lagging} partitions are under-replicated")
+        yield _problem(f"{lagging} partitions are under-replicated")
     if status["active_controller"] is None and has_controller(status["design"]):
-        yield Finding(Level.PROBLEM, "no controller is active")
+        yield _problem("no controller is active")
     if not status["metadata_is_current"]:
-        yield Finding(Level.PROBLEM, "no node can tell how the partitions are now")
+        yield _problem("no node can tell how the partitions are now")

@@ -35,6 +35,8 @@ __all__ = [
     "time_text",
 ]
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
@@ -149,6 +151,9 @@ def _control(record: Record) -> tuple[int, Content]:
     return content.version, content
 
 
+# --- as text and as JSON ---------------------------------------------------------------------
+
+
 class TopicNames:
     """The names of topics by id, learned from the records that go by."""
 
@@ -212,9 +217,6 @@ def json_head(entry: Entry) -> str:
 
 def json_text(value: object) -> str:
     return _ENCODER.encode(value)
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def as_text(entry: Entry, names: TopicNames) -> str:

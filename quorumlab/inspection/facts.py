@@ -34,6 +34,9 @@ __all__ = [
     "read",
 ]
 
+_CONNECT_SECONDS = 2.0
+_PROBES_AT_ONCE = 16
+
 
 class Level(Enum):
     PROBLEM = "problem"
@@ -108,8 +111,7 @@ class Holdings:
     only_in_sync: int = 0  # partitions of which nobody else is in sync
 
 
-_CONNECT_SECONDS = 2.0
-_PROBES_AT_ONCE = 16
+# --- reading and asking ----------------------------------------------------------------------
 
 
 def read(name: str, target: Target) -> ReplicaFacts:

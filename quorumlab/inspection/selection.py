@@ -58,6 +58,16 @@ _ABSENT = object()
 _OF_ALL = frozenset(("offset", "epoch", "timestamp", "type", "topic", "partition", "broker"))
 _OF_UNKNOWN = frozenset(("key", "reason", "value"))
 _DEPTH_MAX = 100
+_BROKER_FIELDS = ("brokerId", "leader", "leaderId", "id")
+_BROKER_LISTS = (
+    "replicas",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+EVERYWHERE = range(-1, 1 << 62)
 
 
 class WhereError(ValueError):
@@ -149,17 +159,10 @@ def _comparison(ops: Sequence[ast.cmpop], operands: Sequence[_Value]) -> _Value:
     return judge
 
 
-_BROKER_FIELDS = ("brokerId", "leader", "leaderId", "id")
-_BROKER_LISTS = (
-    "replicas",
-    "isr",
-    "removingReplicas",
-    "addingReplicas",
-    "eligibleLeaderReplicas",
-    "lastKnownElr",
-)
-EVERYWHERE = range(-1, 1 << 62)
 Flags = npt.NDArray[np.bool_]
+
+
+# --- selections ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +240,9 @@ def _rows_with(block: PartitionBlock, broker: int) -> Flags:
         is_set = np.arange(matrix.shape[1]) < counts[:, None]
         found |= ((matrix == broker) & is_set).any(axis=1)
     return found
+
+
+# --- words of the command line ---------------------------------------------------------------
 
 
 def parse_type(text: str) -> str:

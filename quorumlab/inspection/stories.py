@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Protocol
 
 from controller.metadata.changes import Change, offsets_of
@@ -116,17 +117,13 @@ def story(target: Target, subject: Subject) -> Iterator[Event | Damage]:
         if isinstance(found, Damage):
             yield found
         elif not found.header.is_control:
-            for offset, text in sorted(teller.tell(found, _changes_of(found)), key=_offset):
+            for offset, text in sorted(teller.tell(found, _changes_of(found)), key=itemgetter(0)):
                 yield Event(
                     offset=offset,
                     epoch=found.header.leader_epoch,
                     timestamp_ms=found.header.base_timestamp_ms,
                     text=text,
                 )
-
-
-def _offset(told: tuple[int, str]) -> int:
-    return told[0]
 
 
 def _changes_of(batch: Batch) -> list[tuple[int, Change]]:

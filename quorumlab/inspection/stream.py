@@ -164,6 +164,9 @@ def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
         yield Damage(path=path, position=position, offset=end.next_offset, problem=problem)
 
 
+# --- a live log, too -------------------------------------------------------------------------
+
+
 @contextmanager
 def opened(text: str) -> Iterator[Target]:
     """The files of a target; a live log is read into a scratch folder first."""

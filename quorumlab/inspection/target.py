@@ -17,7 +17,7 @@ Source: Kafka's AbstractApiMessageSerde (frame version 1; 0 in 2.8), KIP-595 (co
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -68,6 +68,11 @@ _BATCH_LENGTHS = range(HEADER_BYTES - 12, BATCH_BYTES_MAX + 1)  # offset and len
 _BATCHES_MAX = 16  # the first of them tell
 _FRAME_VERSION, _PREVIEW_FRAME_VERSION = 1, 0
 _MARKERS = (0, 1)  # control types of transactions: abort and commit
+_SEGMENT = re.compile(r"\d{20}\.log")
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_ADDRESS = re.compile(r"(.+):(\d{1,5})")
+_PORT_MAX = 65_535
+_PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 
 def is_blank(path: Path) -> bool:
@@ -114,7 +119,8 @@ def _begins_batch(path: Path) -> bool:
 def why_foreign(path: Path) -> str | None:
     """Returns what the file is instead; None for a metadata log, and where nothing could tell."""
     is_quorums = False
-    for batch in islice(_batches(path), _BATCHES_MAX):
+    batches = (found for found in read_batches(path) if isinstance(found, Batch))
+    for batch in islice(batches, _BATCHES_MAX):
         if batch.header.producer_id >= 0:
             return _ANOTHER
         for key, value in _records(batch):
@@ -132,10 +138,6 @@ def why_foreign(path: Path) -> str | None:
     return None
 
 
-def _batches(path: Path) -> Iterator[Batch]:
-    return (found for found in read_batches(path) if isinstance(found, Batch))
-
-
 def _records(batch: Batch) -> list[tuple[bytes | None, bytes | None]]:
     """Keys and values; a metadata log is never compressed, whatever may be in it."""
     try:
@@ -143,12 +145,6 @@ def _records(batch: Batch) -> list[tuple[bytes | None, bytes | None]]:
     except (CorruptBatch, Malformed):
         return []
 
-
-_SEGMENT = re.compile(r"\d{20}\.log")
-_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_ADDRESS = re.compile(r"(.+):(\d{1,5})")
-_PORT_MAX = 65_535
-_PREVIEW_LOG = "@metadata-0"  # of Kafka 2.8
 
 Progress = Callable[[Path, int], None]  # a file, and how far it has been read
 

@@ -94,7 +94,10 @@ def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> N
     )
     told["acls"] = _by(told["acls"], "id")
     told["client_quotas"] = {
-        _part(_entity(each["entity"])): each["values"] for each in told["client_quotas"]
+        _part(",".join(f"{kind}={name or DEFAULT}" for kind, name in each["entity"].items())): each[
+            "values"
+        ]
+        for each in told["client_quotas"]
     }
     told["scram_credentials"] = _nested(
         (_MECHANISMS.get(each["mechanism"], str(each["mechanism"])), each["user"], each)
@@ -133,11 +136,6 @@ def _resource(kind: int) -> str:
         return ResourceType(kind).name.lower().replace("_", "-")
     except ValueError:
         return str(kind)
-
-
-def _entity(entity: Mapping[str, str | None]) -> str:
-    """`user=bob,client-id=(default)`"""
-    return ",".join(f"{kind}={name or DEFAULT}" for kind, name in entity.items())
 
 
 def _nested(items: Iterable[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:

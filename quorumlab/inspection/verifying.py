@@ -63,7 +63,9 @@ def verify(target: Target, seen: Verified) -> Iterator[Violation]:
         else:
             yield Violation(rule=found.rule, detail=str(found), offset=found.offset)
     yield from replay.compared()
-    yield from _whole(target)
+    for path in target.snapshots:
+        for problem in load_snapshot(path).problems:
+            yield Violation(rule="S-WHOLE", detail=problem)
     yield from _cache(target, replay.epochs)
 
 
@@ -142,12 +144,6 @@ def _unlike(path: Path, image: MetadataImage) -> Iterator[Violation]:
         end, _ = snapshot_id(path)
         detail = f"{path.name} is not what the log says: {found.path} is {found.after}, by the log"
         yield Violation(rule="S-IMAGE", detail=f"{detail} {found.before}", offset=end - 1)
-
-
-def _whole(target: Target) -> Iterator[Violation]:
-    for path in target.snapshots:
-        for problem in load_snapshot(path).problems:
-            yield Violation(rule="S-WHOLE", detail=problem)
 
 
 def _cache(target: Target, epochs: list[tuple[int, int]]) -> Iterator[Violation]:

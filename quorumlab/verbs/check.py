@@ -173,6 +173,9 @@ def _evidence(history: History, findings: Sequence[Finding]) -> Sequence[Sequenc
     return [[shown[index] for index in finding.ops if index in shown] for finding in findings]
 
 
+# --- a model of somebody's own ---------------------------------------------------------------
+
+
 def own_model(named: str) -> Model:
     """Runs the file. Raises `UsageError` where there is no such model in it."""
     file, _, name = named.rpartition(":")

@@ -41,6 +41,11 @@ file that is named like a VERB is given as ./dump. Nothing is locked or written.
   quorumlab inspect tail localhost:9092          what is being committed now
 
 Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
+DAMAGED = 1
+VIOLATED = 4
+_INTERVAL_SECONDS = 0.2
+_LINES_AT_ONCE = 1000
+_MEBIBYTE = 1 << 20
 
 
 class _AnyOrder(Parser):
@@ -172,11 +177,7 @@ def _add_arguments(parser: _Parser, verb: _Verb) -> None:
     )
 
 
-DAMAGED = 1
-VIOLATED = 4
-_INTERVAL_SECONDS = 0.2
-_LINES_AT_ONCE = 1000
-_MEBIBYTE = 1 << 20
+# --- what the verbs share --------------------------------------------------------------------
 
 
 def say_lines(lines: Iterable[str]) -> None:

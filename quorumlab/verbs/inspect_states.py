@@ -32,6 +32,7 @@ __all__ = [
 
 _END = "end"
 _PLACE = "OFFSET|TIME"
+_SEPARATOR = "  "
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
@@ -156,9 +157,6 @@ def _change_text(change: Change) -> str:
     if change.after is None:
         return f"- {change.path} {before}"
     return f"  {change.path:<54} {before} -> {after}"
-
-
-_SEPARATOR = "  "
 
 
 def table_lines(tree: Node) -> Iterator[str]:

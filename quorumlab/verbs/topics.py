@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
@@ -58,6 +57,7 @@ EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
 SET, DELETE = 0, 1
 DYNAMIC_TOPIC_CONFIG = 1
 TIMEOUT_MS = 30_000
+_FEATURE = "eligible.leader.replicas.version"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,74 +66,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    for name, verb in _VERBS.items():
-        text = verb.about
-        action = actions.add_parser(name, help=text, description=f"{text.capitalize()}.")
+    for name, (about, run, options) in _VERBS.items():
+        action = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
         add_cluster_options(action)
         add_format_option(action)
-        verb.add(action)
-        action.set_defaults(run=verb.run)
-
-
-def _add_create(parser: argparse.ArgumentParser) -> None:
-    _add_topic(parser)
-    _add_partitions_option(parser, "how many (default: num.partitions)")
-    _add_config(parser)
-    parser.add_argument(
-        "--replication-factor",
-        type=int,
-        metavar="N",
-        help="replicas of each partition (default: default.replication.factor)",
-    )
-    _add_flag(parser, "--if-not-exists", "do nothing if there is such a topic")
-
-
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    text = "also those that brokers keep for themselves, as __consumer_offsets"
-    _add_flag(parser, "--include-internal", text)
-
-
-def _add_describe(parser: argparse.ArgumentParser) -> None:
-    text = "which one (default: all but internal ones)"
-    parser.add_argument("--topic", metavar="NAME", help=text)
-    _add_list(parser)
-    text = "instead, the states of partitions and replicas: see docs/states.md"
-    _add_flag(parser, "--states", text)
-    _add_flag(parser, "--under-replicated-partitions", "only those with replicas out of sync")
-    _add_flag(parser, "--unavailable-partitions", "only those without a leader")
-
-
-def _add_delete(parser: argparse.ArgumentParser) -> None:
-    _add_topic(parser)
-    _add_flag(parser, "--if-exists", "do nothing if there is no such topic")
-
-
-def _add_alter(parser: argparse.ArgumentParser) -> None:
-    _add_topic(parser)
-    _add_partitions_option(parser, "how many then")
-    _add_config(parser)
-    _add_repeated(parser, "--delete-config", "KEY", "back to the default of this key")
-
-
-def _add_topic(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", required=True, metavar="NAME", help="its name")
-
-
-def _add_partitions_option(parser: argparse.ArgumentParser, text: str) -> None:
-    parser.add_argument("--partitions", type=int, metavar="N", help=text)
-
-
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    _add_repeated(parser, "--config", "KEY=VALUE", "set this for the topic")
-
-
-def _add_flag(parser: argparse.ArgumentParser, option: str, text: str) -> None:
-    parser.add_argument(option, action="store_true", help=text)
-
-
-def _add_repeated(parser: argparse.ArgumentParser, option: str, what: str, text: str) -> None:
-    text = f"{text} (may be repeated)"
-    parser.add_argument(option, action="append", default=[], metavar=what, help=text)
+        for option, how in options:
+            action.add_argument(option, **how)
+        action.set_defaults(run=run)
 
 
 def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -363,27 +302,76 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verb:
-    about: str
-    add: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+_Option = tuple[str, Mapping[str, Any]]
 
 
-_VERBS = {
-    "create": _Verb(about="create a topic", add=_add_create, run=_create),
-    "list": _Verb(about="the names of the topics", add=_add_list, run=_list),
-    "describe": _Verb(
-        about="partitions with leader, replicas and in-sync replicas",
-        add=_add_describe,
-        run=_describe,
+def _flag(option: str, text: str) -> _Option:
+    return option, {"action": "store_true", "help": text}
+
+
+def _number(option: str, text: str) -> _Option:
+    return option, {"type": int, "metavar": "N", "help": text}
+
+
+def _repeated(option: str, what: str, text: str) -> _Option:
+    how = {"action": "append", "default": [], "metavar": what, "help": f"{text} (may be repeated)"}
+    return option, how
+
+
+_TOPIC: _Option = ("--topic", {"required": True, "metavar": "NAME", "help": "its name"})
+_CONFIG = _repeated("--config", "KEY=VALUE", "set this for the topic")
+_INTERNAL = _flag(
+    "--include-internal", "also those that brokers keep for themselves, as __consumer_offsets"
+)
+_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], Sequence[_Option]]] = {
+    "create": (
+        "create a topic",
+        _create,
+        (
+            _TOPIC,
+            _number("--partitions", "how many (default: num.partitions)"),
+            _CONFIG,
+            _number(
+                "--replication-factor",
+                "replicas of each partition (default: default.replication.factor)",
+            ),
+            _flag("--if-not-exists", "do nothing if there is such a topic"),
+        ),
     ),
-    "delete": _Verb(about="delete a topic", add=_add_delete, run=_delete),
-    "alter": _Verb(about="add partitions, or change configs", add=_add_alter, run=_alter),
+    "list": ("the names of the topics", _list, (_INTERNAL,)),
+    "describe": (
+        "partitions with leader, replicas and in-sync replicas",
+        _describe,
+        (
+            (
+                "--topic",
+                {"metavar": "NAME", "help": "which one (default: all but internal ones)"},
+            ),
+            _INTERNAL,
+            _flag("--states", "instead, the states of partitions and replicas: see docs/states.md"),
+            _flag("--under-replicated-partitions", "only those with replicas out of sync"),
+            _flag("--unavailable-partitions", "only those without a leader"),
+        ),
+    ),
+    "delete": (
+        "delete a topic",
+        _delete,
+        (_TOPIC, _flag("--if-exists", "do nothing if there is no such topic")),
+    ),
+    "alter": (
+        "add partitions, or change configs",
+        _alter,
+        (
+            _TOPIC,
+            _number("--partitions", "how many then"),
+            _CONFIG,
+            _repeated("--delete-config", "KEY", "back to the default of this key"),
+        ),
+    ),
 }
 
 
-_FEATURE = "eligible.leader.replicas.version"
+# --- eligible leader replicas ----------------------------------------------------------------
 
 
 def eligible_replicas(client: Client, topics: Iterable[str]) -> EligibleReplicas:
