@@ -43,11 +43,10 @@ class ControllerWhereabouts:
 
     def __init__(self, controller_id: Callable[[], int]) -> None:
         self._controller_id = controller_id
-        self._cluster: Cluster | None = None
-        self._view: View | None = None
+        self._seen: tuple[Cluster, View] | None = None  # None before the broker has joined
 
     def look_at(self, cluster: Cluster, view: View) -> None:
-        self._cluster, self._view = cluster, view
+        self._seen = cluster, view
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -55,12 +54,11 @@ class ControllerWhereabouts:
         return LeaderAndEpoch(known if known >= 0 else None, NO_EPOCH)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
-        assert self._cluster is not None, "before the broker has joined"
-        assert self._view is not None
-        listener = self._cluster.config.inter_broker_listener_name
-        endpoint = self._cluster.endpoint(node_id, listener)
+        assert self._seen is not None, "before the broker has joined"
+        cluster, view = self._seen
+        endpoint = cluster.endpoint(node_id, cluster.config.inter_broker_listener_name)
         if endpoint is None:
-            self._view.miss_broker(node_id)
+            view.miss_broker(node_id)
         return endpoint
 
 

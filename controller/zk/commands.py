@@ -33,21 +33,12 @@ from wire.zk.control_rpc import (
 from wire.zk.designs import Design, Routing
 from wire.zk.session import Session
 
-__all__ = ["Batch", "Commands", "Request", "Sender"]
+__all__ = ["Batch", "Commands", "Request"]
 
 Request = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Obeyed = Callable[[int, Request, object], None]  # broker id, the request, its answer or None
 _CHANNEL = "controller"
 _WAITING_MAX = 100_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    """What a controller's commands say of it."""
-
-    controller_id: int
-    controller_epoch: int
-    ack_timeout_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,19 +63,18 @@ class Batch:
         self.updated |= set(broker_ids)
 
     def requests(
-        self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]
+        self, design: Design, live: Mapping[int, LiveBroker], **sender: int
     ) -> Iterator[tuple[int, Request]]:
         """For live brokers only, in the order in which a broker has to obey them.
 
         Without batching there is a request for each partition, and all brokers get its metadata.
+        `sender` are the fields that every request has.
         """
 
         def common(broker_id: int) -> dict[str, Any]:
             knows = design.checks_generation
             return {
-                "client_id": sender.controller_id,
-                "ack_timeout_ms": sender.ack_timeout_ms,
-                "controller_epoch": sender.controller_epoch,
+                **sender,
                 "broker_generation": live[broker_id].generation if knows else NO_EPOCH,
             }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.commands import Batch, Commands, Sender
+from controller.zk.commands import Batch, Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_election import Controllership
 from controller.zk.procedure_milestones import ProcedureMilestones
@@ -157,12 +157,14 @@ class Context:
         return tuple(of for of, state in states if state and state.leader == broker_id)
 
     def tell(self, batch: Batch) -> None:
-        sender = Sender(
-            controller_id=self.config.node_id,
+        requests = batch.requests(
+            self.design,
+            self.live,
+            client_id=self.config.node_id,
             controller_epoch=self.controllership.epoch,
             ack_timeout_ms=self.config.ack_timeout_ms,
         )
-        for broker_id, request in batch.requests(self.design, sender, self.live):
+        for broker_id, request in requests:
             self.commands.send(broker_id, request, self.now_ms)
 
 

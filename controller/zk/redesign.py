@@ -1,27 +1,34 @@
-"""The controller of `zk-redesign`: ten protocols, each an event that one queue brings up.
+"""The controller of `zk-redesign`: ten protocols, each of them an event of one queue.
 
-An event reads what there is, decides for all partitions that it concerns, writes with all calls in
-flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
-replicas (`controller.zk.state_machines`). Deletion of topics is in `deletion.py`, reassignment in
-`moving.py`, preferred leaders are in `preferring.py`.
+An event reads the nodes, decides for all partitions that it affects, writes with all calls in
+flight, and sends the commands to the brokers in one batch. Partitions and replicas have explicit
+states (`controller.zk.state_machines`). Topics are deleted in `deletion.py`, and partitions
+reassigned in `zk_reassignment.py`.
 
-Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
+Leadership moves back to the first replica where an administrator asks for it, and from time to time
+(`PreferredLeaders`). `leader_selection` decides who may lead; partitions of a topic that is being
+deleted are left alone.
+
+Source: seed 001, "Protocols", "Current Design", "Proposed Controller Improvements" and "preferred
+replica leader election"; Kafka's auto.leader.rebalance.enable.
 """
 
 from collections.abc import Callable, Iterable
 
+from controller.metadata.election import Election
+from controller.metadata.partitions import PartitionState
+from controller.zk import leader_selection
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context
+from controller.zk.controller_context import Context, Periodic
 from controller.zk.deletion import Deletions
-from controller.zk.preferred_leaders import PreferredLeaders
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion
-from quorum.zookeeper.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import (
@@ -31,10 +38,10 @@ from wire.zk.control_rpc import (
     TopicPartition,
 )
 from wire.zk.designs import IsrWriter
-from wire.zk.session import Delete, GetData
+from wire.zk.session import Data, Delete, Exists, GetData
 from wire.zk.znodes import PartitionList
 
-__all__ = ["RedesignDuties"]
+__all__ = ["PreferredLeaders", "RedesignDuties"]
 
 
 class RedesignDuties:
@@ -267,3 +274,46 @@ class RedesignDuties:
     def deadline_ms(self) -> int | None:
         parts = (self._preferred, self._deletions, self._isr_changes)
         return earliest(*(part.deadline_ms() for part in parts))
+
+
+class PreferredLeaders:
+    def __init__(self, context: Context, stage: StateMachines) -> None:
+        self._context = context
+        self._stage = stage
+        interval_ms = context.config.balance_interval_ms
+        self._is_wanted = bool(interval_ms)
+        self._balancing = Periodic(context, interval_ms, "balance", self.balance)
+
+    def asked(self) -> Procedure[None]:
+        """Do what an administrator has asked for, and delete the node, unless somebody has written
+        there since: that is the next event."""
+        path = paths.PREFERRED_REPLICA_ELECTION
+        yield from one(Exists(path=path, watch=True))
+        found = yield from one(GetData(path=path))
+        listed = decoded(found, PartitionList.decode)
+        if listed is not None:
+            yield from self._prefer(TopicPartition(*each) for each in listed.partitions)
+        if isinstance(found, Data):
+            yield from one(Delete(path=path, version=found.stat.version))
+
+    def balance(self) -> Procedure[None]:
+        """auto.leader.rebalance.enable."""
+        yield from self._prefer(self._context.partitions())
+
+    def _prefer(self, asked: Iterable[TopicPartition]) -> Procedure[None]:
+        wanted = [of for of in asked if not self._context.is_deleting(of)]
+        self._context.milestones.go_on(Cause(Occasion.ELECTION))
+        yield from self._stage.change(wanted, self._preferred)
+
+    def _preferred(self, of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
+        replicas = self._context.replicas(of)
+        if state is None or not replicas or state.leader == replicas[0]:
+            return None
+        after = leader_selection.elected(state, self._context.live, Election.PREFERRED)
+        return after if after is not None and after.leader == replicas[0] else None
+
+    def tick(self, now_ms: int) -> None:
+        self._balancing.tick(now_ms, is_wanted=self._is_wanted)
+
+    def deadline_ms(self) -> int | None:
+        return self._balancing.deadline_ms(is_wanted=self._is_wanted)

@@ -1,11 +1,11 @@
 """The controller of `zk-v3`: the procedures of seed 000, by the names that they have there.
 
-One synchronous write a partition, one procedure after the other: the order of events is the
-"controller lock". What a leader does to its ISR is not told to the controller: it reads before it
-decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
+Each partition is written by one synchronous call, and procedures run one after another: the order
+of events is the "controller lock". The controller is not told when a leader changes its ISR, so it
+reads before it decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
 
-Not in the document, and named so in docs/zookeeper-mode.md: controlled shutdown, which seed 001
-describes as what such a controller did later.
+Controlled shutdown is not in the document, and docs/zookeeper-mode.md says so: seed 001 describes
+it as what such a controller did later.
 """
 
 from collections.abc import Collection, Iterable

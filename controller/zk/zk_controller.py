@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
-from controller.zk.admin import Admin
+from controller.zk.admin import Admin, Known
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, Duties, ZkControllerConfig
@@ -228,7 +228,7 @@ class ZkController:
         elif context is None:
             self._refuse(request)
         else:
-            self._submit(request, lambda: self._admin.serve(context, request))
+            self._submit(request, lambda: self._admin.serve(_known(context), request))
 
     def _alter_isr(self, request: Request) -> None:
         writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
@@ -258,3 +258,13 @@ class ZkController:
             self._outbox.emit(Reply(token=request.token, body=answer))
         else:
             self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)
+
+
+def _known(context: Context) -> Known:
+    return Known(
+        design=context.design,
+        live=context.live,
+        assignments=context.assignments,
+        states=context.states,
+        moves=context.moves,
+    )

@@ -33,6 +33,7 @@ from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import IsrChange, tell_wanted, tell_written
+from broker.zk.lag_limits import advance_by_members
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import TopicPartition
@@ -111,15 +112,7 @@ class CommitThread:
     def advance_high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
         """Commit what every member has; what is left waits from now on."""
         log, of = partition.open_log, _of(partition)
-        candidate = isr.high_watermark_candidate(
-            leader_end_offset=log.end_offset,
-            followers=role.followers.values(),
-            maximal=isr.maximal_isr(role.isr),
-            joining=frozenset(),
-        )
-        moves = candidate > log.high_watermark
-        if moves:
-            log.high_watermark = candidate
+        moves = advance_by_members(partition, role)
         if log.high_watermark >= log.end_offset:
             self._waits.pop(of, None)
         elif moves or self._waits.get(of, (None, 0))[0] is not role:

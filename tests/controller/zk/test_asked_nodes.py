@@ -11,8 +11,8 @@ from controller.zk.commands import Commands
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
-from controller.zk.preferred_leaders import PreferredLeaders
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.redesign import PreferredLeaders
 from controller.zk.state_machines import StateMachines
 from controller.zk.store import StateStore
 from controller.zk.zk_reassignment import Reassigner
