@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from controller.metadata.changes import Change, record_count
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "refused"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "limited", "refused"]
 
 Answer = TypeVar("Answer")
 
@@ -61,6 +61,14 @@ def excess(changes: Sequence[Change]) -> Refusal | None:
         )
         return Refusal(ErrorCode.POLICY_VIOLATION, message)
     return None
+
+
+def limited(found: list[Refusal], changes: list[Change]) -> tuple[list[Refusal], list[Change]]:
+    """`found` for each item of a request, and its changes; if these are too many, all fail."""
+    too_much = excess(changes)
+    if too_much is None:
+        return found, changes
+    return [too_much if each is NO_ERROR else each for each in found], []
 
 
 def _characters(change: Change) -> int:

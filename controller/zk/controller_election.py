@@ -14,10 +14,11 @@ Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controll
 
 from dataclasses import dataclass
 
+from controller.zk.zk_metadata import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.session import Create, Created, Data, Exists, Found, GetData, Session, SetData, Written
-from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
+from wire.zk.znodes import ControllerOwner, decode_epoch, encode_epoch
 
 __all__ = ["NO_CONTROLLER", "Lost", "Controllership", "Race", "run_for_controller"]
 
@@ -57,18 +58,12 @@ def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure
         found = yield from one(GetData(path=paths.CONTROLLER))
         if not isinstance(found, Data):
             continue
-        named = _owner(found.data)
+        owned = decoded(found, ControllerOwner.decode)
+        named = NO_CONTROLLER if owned is None else owned.broker_id
         if found.stat.ephemeral_owner == session.id and named == node_id:
             return (yield from _begin_controllership())
         return Lost(controller_id=named)
     return Lost(controller_id=NO_CONTROLLER)
-
-
-def _owner(data: bytes) -> int:
-    try:
-        return ControllerOwner.decode(data).broker_id
-    except InvalidZnode:
-        return NO_CONTROLLER
 
 
 def _begin_controllership() -> Procedure[Race]:
@@ -80,7 +75,7 @@ def _begin_controllership() -> Procedure[Race]:
             if isinstance(created, Created):
                 return Controllership(epoch=1, epoch_zk_version=0)
             continue
-        epoch = _epoch(found.data) + 1
+        epoch = (decoded(found, decode_epoch) or 0) + 1
         written = yield from one(
             SetData(
                 path=paths.CONTROLLER_EPOCH, data=encode_epoch(epoch), version=found.stat.version
@@ -89,10 +84,3 @@ def _begin_controllership() -> Procedure[Race]:
         if isinstance(written, Written):
             return Controllership(epoch=epoch, epoch_zk_version=written.stat.version)
     return Lost(controller_id=NO_CONTROLLER)
-
-
-def _epoch(data: bytes) -> int:
-    try:
-        return decode_epoch(data)
-    except InvalidZnode:
-        return 0

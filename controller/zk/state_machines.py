@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.zk import leader_selection
+from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context
-from controller.zk.store import Decide
+from controller.zk.partition_states import Decide
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk.control_rpc import TopicPartition
 
@@ -26,8 +26,8 @@ __all__ = [
     "PartitionStage",
     "Replica",
     "ReplicaStage",
-    "StateMachines",
     "StateMachine",
+    "StateMachines",
 ]
 
 
@@ -172,7 +172,7 @@ class StateMachines:
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is not None:
                 return None
-            return leader_selection.initial(context.replicas(of), context.live)
+            return partition_states.initial(context.replicas(of), context.live)
 
         new = self.partitions.among(partitions, PartitionStage.NEW)
         written = yield from self.change(new, decide)
@@ -206,7 +206,7 @@ class StateMachines:
         how = Election.UNCLEAN if unclean else Election.ONLINE
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-            after = None if state is None else leader_selection.elected(state, live, how)
+            after = None if state is None else partition_states.elected(state, live, how)
             if is_orderly and after is not None and after.leader == NO_LEADER:
                 return None
             return after

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.zk import leader_selection, reassignment_agent
+from controller.zk import partition_states, reassignment_agent
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
@@ -104,7 +104,7 @@ class V3Duties:
             if state is None:
                 return None
             before[of] = state
-            after = leader_selection.elected(state, live, how)
+            after = partition_states.elected(state, live, how)
             leaves = bool(without) and (after is None or after.leader == NO_LEADER)
             return None if leaves else after
 
@@ -146,7 +146,7 @@ class V3Duties:
             if state is not None:  # another controller was here before
                 known[of] = state
                 return None
-            return leader_selection.initial(context.replicas(of), context.live)
+            return partition_states.initial(context.replicas(of), context.live)
 
         written = yield from context.store.change(set_p, context.assignments, decide)
         context.states |= known | written

@@ -6,9 +6,9 @@ from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, ZkControllerConfig
 from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.state_machines import StateMachines
-from controller.zk.store import StateStore
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
