@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.controller_election import ZkControllerConfig
 from controller.zk.procedure_milestones import ProcedureMilestones
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Outbox
@@ -159,22 +160,18 @@ class _Line:
 class Commands:
     def __init__(
         self,
-        *,
-        design: Design,
+        config: ZkControllerConfig,
         outbox: Outbox,
         session: Session,
         milestones: ProcedureMilestones,
-        listener: str,
-        retry_backoff_ms: int,
         obeyed: Obeyed,
     ) -> None:
         """`obeyed` is called with each answer, or with None if there will be none."""
-        self._design = design
+        self._config = config
+        self._design = config.design
         self._outbox = outbox
         self._session = session
         self._milestones = milestones
-        self._listener = listener
-        self._retry_backoff_ms = retry_backoff_ms
         self._obeyed = obeyed
         self._lines: dict[int, _Line] = {}
         self.sent = 0  # requests, for those who compare designs
@@ -184,7 +181,7 @@ class Commands:
         for broker_id in [each for each in self._lines if each not in live]:
             del self._lines[broker_id]
         for broker_id, broker in live.items():
-            endpoint = _endpoint(broker, self._listener)
+            endpoint = _endpoint(broker, self._config.inter_broker_listener_name)
             if endpoint is None:
                 self._lines.pop(broker_id, None)
                 continue
@@ -246,7 +243,7 @@ class Commands:
             line.waiting.popleft()
             self._obeyed(broker_id, request, event.body)
         elif self._design.retries_commands:
-            line.next_send_ms = now_ms + self._retry_backoff_ms
+            line.next_send_ms = now_ms + self._config.retry_backoff_ms
         else:
             line.waiting.popleft()
             self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))

@@ -18,11 +18,12 @@ from controller.config import ControllerConfig
 from controller.zk.admin import Admin, Known
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context, Duties, ZkControllerConfig
+from controller.zk.controller_context import Context, Duties
 from controller.zk.controller_election import (
     NO_CONTROLLER,
     Controllership,
     Lost,
+    ZkControllerConfig,
     run_for_controller,
 )
 from controller.zk.partition_states import StateStore
@@ -165,13 +166,7 @@ class ZkController:
     def _begin_controllership(self, controllership: Controllership) -> Procedure[None]:
         self.controller_id = self.config.node_id
         commands = Commands(
-            design=self.config.design,
-            outbox=self._outbox,
-            session=self._session,
-            milestones=self._milestones,
-            listener=self.config.inter_broker_listener_name,
-            retry_backoff_ms=self.config.retry_backoff_ms,
-            obeyed=self._obeyed,
+            self.config, self._outbox, self._session, self._milestones, self._obeyed
         )
         self._context = Context(
             config=self.config,

@@ -8,8 +8,8 @@ import pytest
 from controller.metadata.partitions import PartitionState
 from controller.zk.admin_nodes import AdminNodes, grown
 from controller.zk.commands import Commands
-from controller.zk.controller_context import Context, ZkControllerConfig
-from controller.zk.controller_election import Controllership
+from controller.zk.controller_context import Context
+from controller.zk.controller_election import Controllership, ZkControllerConfig
 from controller.zk.deletion import Deletions
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
@@ -90,13 +90,11 @@ def context() -> Context:
         outbox=outbox,
         procedures=Procedures(outbox, Session()),
         commands=Commands(
-            design=ZK_REDESIGN,
-            outbox=outbox,
-            session=Session(),
-            milestones=milestones,
-            listener="PLAINTEXT",
-            retry_backoff_ms=1,
-            obeyed=lambda _broker, _command, _answer: None,
+            ZkControllerConfig(node_id=1, design=ZK_REDESIGN, retry_backoff_ms=1),
+            outbox,
+            Session(),
+            milestones,
+            lambda _broker, _command, _answer: None,
         ),
         controllership=controllership,
         store=StateStore(ZK_REDESIGN, controllership, milestones),
