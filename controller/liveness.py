@@ -96,10 +96,8 @@ class Liveness:
 
     def expired(self, image: MetadataImage, now_ms: int) -> int | None:
         """The unfenced broker that has been silent for longest, if its session has run out."""
-        silent = min(self._unfenced(image), default=None)
-        if silent is None or now_ms < silent[0] + self._timeout_ms:
-            return None
-        return silent[1]
+        heard_ms, silent = min(self._unfenced(image), default=(now_ms, None))
+        return silent if now_ms >= heard_ms + self._timeout_ms else None
 
     def deadline_ms(self, image: MetadataImage) -> int | None:
         """When the next session runs out."""

@@ -99,9 +99,6 @@ class ImageDraft:
             replay(self, change, offset)
 
 
-# --- topics -----------------------------------------------------------------------------------
-
-
 def _remove_topic(draft: ImageDraft, record: records.RemoveTopicRecord, _: int) -> None:
     topic = draft.topics.remove(record)
     resource = (ResourceType.TOPIC, topic.name)

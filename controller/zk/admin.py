@@ -131,9 +131,8 @@ class Admin:
             elected = yield from elect_leaders(context.design, image, body, self._rules)
             self._outbox.emit(Reply(token=request.token, body=elected))
         elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(context, body):
-            message = (
-                f"{context.design.name} has no way to redirect or to cancel what is under way."
-            )
+            name = context.design.name
+            message = f"{name} has no way to redirect or to cancel what is under way."
             self.refuse(request, ErrorCode.REASSIGNMENT_IN_PROGRESS, message)
         elif isinstance(body, _DECIDED):
             yield from self._decide(context, request)

@@ -19,7 +19,7 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.controller_context import Context
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import read_states
-from quorum.core.effects import Reply, Request
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
@@ -50,7 +50,7 @@ class IsrChanges:
         assert isinstance(body, AlterIsrRequest), body
         error = self._refusal_of_all(body)
         if error is not ErrorCode.NONE:
-            context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
+            context.reply(request, AlterIsrResponse(error_code=error))
             return
         errors = {
             told.of: refusal(self._state(told.of), told, body.broker_id, context.live)
@@ -60,7 +60,7 @@ class IsrChanges:
             PartitionError(topic=of.topic, partition=of.partition, error_code=error)
             for of, error in errors.items()
         )
-        context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
+        context.reply(request, AlterIsrResponse(results=results))
         self._machines.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:

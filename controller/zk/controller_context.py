@@ -14,7 +14,7 @@ from controller.zk.controller_election import Controllership, ZkControllerConfig
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_metadata import read_brokers
-from quorum.core.effects import Request
+from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -110,6 +110,9 @@ class Context:
         """Those of `partitions` that the broker leads."""
         states = ((of, self.states.get(of)) for of in partitions)
         return tuple(of for of, state in states if state and state.leader == broker_id)
+
+    def reply(self, request: Request, answer: object) -> None:
+        self.outbox.emit(Reply(token=request.token, body=answer))
 
     def tell(self, batch: Batch) -> None:
         requests = batch.requests(

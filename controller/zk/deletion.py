@@ -136,10 +136,8 @@ class Deletions:
         refused = refusals(answer)
         for replica in stages.among(replicas, ReplicaStage.DELETION_STARTED):
             has_failed = refused is None or replica[0] in refused
-            ending = (
-                ReplicaStage.DELETION_INELIGIBLE if has_failed else ReplicaStage.DELETION_SUCCESSFUL
-            )
-            stages.become(replica, ending)
+            failed, ended = ReplicaStage.DELETION_INELIGIBLE, ReplicaStage.DELETION_SUCCESSFUL
+            stages.become(replica, failed if has_failed else ended)
         if refused is not None:
             self._context.procedures.submit("deletions", self.go_on)
 

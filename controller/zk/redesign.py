@@ -26,7 +26,7 @@ from controller.zk.deletion import Deletions
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
-from quorum.core.effects import Reply, Request, earliest
+from quorum.core.effects import Request, earliest
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
@@ -198,10 +198,7 @@ class RedesignDuties:
         known = sorted(of for of in asked if context.replicas(of) and not context.is_deleting(of))
         states = yield from read_states(context.design, context.assignments, known)
         context.states |= states
-        batch = Batch(metadata=dict(states))
-        if states:
-            batch.update(context.live)
-        context.tell(batch)
+        context.tell(Batch(metadata=dict(states), updated=set(context.live) if states else set()))
         yield from calls(context.design, (Delete(path=path) for path in notes))
         yield from self._reassigner.look()
 
@@ -214,8 +211,9 @@ class RedesignDuties:
             context.design.checks_generation
             and self._lives().get(leaving) != body.broker_generation
         ):
-            refused = rpc.ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-            context.outbox.emit(Reply(token=request.token, body=refused))
+            context.reply(
+                request, rpc.ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+            )
             return
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         affected = self._on([leaving])
@@ -228,8 +226,7 @@ class RedesignDuties:
         context.tell(batch)
         if not context.design.batches_commands:
             context.tell(batch)  # KafkaController and ReplicaStateMachine have a batch each
-        answer = rpc.ControlledShutdownResponse(remaining=led)
-        context.outbox.emit(Reply(token=request.token, body=answer))
+        context.reply(request, rpc.ControlledShutdownResponse(remaining=led))
 
     # --- events -------------------------------------------------------------------------------
 

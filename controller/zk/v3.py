@@ -18,7 +18,7 @@ from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.reassignment_agent import ReassignmentAgent
 from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
-from quorum.core.effects import Reply, Request
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
@@ -202,7 +202,7 @@ class V3Duties:
             numbers = {of.partition for of in removed if of.topic == topic}
             kept = {n: each for n, each in context.assignments[topic].items() if n not in numbers}
             context.assignments[topic] = kept
-            yield from reassignment_agent.write_assignment(topic, context.assignments[topic])
+            yield from reassignment_agent.write_assignment(topic, kept)
         for of in removed:  # the state would make a partition of the same number an old one
             yield from one(Delete(path=paths.partition_leader_and_isr(of.topic, of.partition)))
 
@@ -230,8 +230,9 @@ class V3Duties:
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         set_p = [of for of in context.partitions() if leaving in context.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
-        answer = ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
-        context.outbox.emit(Reply(token=request.token, body=answer))
+        context.reply(
+            request, ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
+        )
 
     def alter_isr(self, request: Request) -> None:
         raise AssertionError("leaders write their ISR themselves")

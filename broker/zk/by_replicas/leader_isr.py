@@ -155,8 +155,7 @@ class IsrNode:
         return None
 
     def _write(self, partition: Partition) -> Procedure[None]:
-        of = TopicPartition(partition.topic, partition.index)
-        held, change = self._held.get(of), IsrChange.of(partition)
+        held, change = self._held.get(_of(partition)), IsrChange.of(partition)
         if held is None or change is None:
             return
         members = isr.proposed_isr(change.asked)
@@ -165,7 +164,7 @@ class IsrNode:
             self._settle(change, members)
             return
         self._outbox.trace("isr-not-written", partition=change.partition.name)
-        self._failed(of)
+        self._failed(_of(partition))
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
         if change.end(members):
