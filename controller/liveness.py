@@ -49,22 +49,23 @@ class Liveness:
         self._sessions = {}
 
     def registered(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        session = self._sessions.get(broker_id)
-        if session is None or session.epoch != epoch:
-            self._sessions[broker_id] = _Session(epoch=epoch, heard_ms=now_ms)
-        else:
-            session.heard_ms = now_ms
+        self._session(broker_id, epoch, now_ms).heard_ms = now_ms
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 
     def heard(self, broker_id: int, epoch: int, *, metadata_offset: int, now_ms: int) -> None:
         """A heartbeat has come, even if its answer will be an error."""
+        session = self._session(broker_id, epoch, now_ms)
+        session.heard_ms = max(session.heard_ms, now_ms)
+        session.metadata_offset = metadata_offset
+
+    def _session(self, broker_id: int, epoch: int, now_ms: int) -> _Session:
+        """The session of this life of the broker, which may begin now."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             session = self._sessions[broker_id] = _Session(epoch=epoch, heard_ms=now_ms)
-        session.heard_ms = max(session.heard_ms, now_ms)
-        session.metadata_offset = metadata_offset
+        return session
 
     def is_live(self, broker_id: int, now_ms: int) -> bool:
         session = self._sessions.get(broker_id)

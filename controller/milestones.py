@@ -5,7 +5,7 @@ committed. From then on brokers may fetch and apply it: that is how a quorum tel
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from controller.metadata.changes import Change
@@ -55,15 +55,11 @@ def _heartbeat(body: BrokerHeartbeatRequest) -> Occasion:
     return Occasion.BROKER_FAILED if body.want_fence else Occasion.BROKER_JOINED
 
 
-def partition_count(changes: Iterable[Change]) -> int:
+def partition_count(changes: Collection[Change]) -> int:
     """How many partitions the changes are about."""
-    return sum(map(_partitions, changes))
-
-
-def _partitions(change: Change) -> int:
-    if isinstance(change, PartitionChanges | NewPartitions):
-        return len(change)
-    return int(isinstance(change, PartitionRecord | PartitionChangeRecord))
+    rows = (len(each) for each in changes if isinstance(each, PartitionChanges | NewPartitions))
+    single = (isinstance(each, PartitionRecord | PartitionChangeRecord) for each in changes)
+    return sum(rows) + sum(single)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class ControllerMilestones:
         self._ready: tuple[int, int] | None = None  # the epoch, and what is to be committed first
 
     def decided(
-        self, changes: Iterable[Change], cause: Cause, *, last_offset: int
+        self, changes: Collection[Change], cause: Cause, *, last_offset: int
     ) -> Iterable[Trace]:
         """The changes are appended, up to `last_offset` (inclusive)."""
         count = partition_count(changes)

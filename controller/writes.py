@@ -28,6 +28,7 @@ from controller.decisions.features import Quorum
 from controller.liveness import Liveness
 from controller.metadata.image import MetadataImage
 from controller.refusals import REFUSALS, Refuse
+from wire.messages import registration as messages
 from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from wire.messages.client_quotas import AlterClientQuotasRequest
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -39,14 +40,6 @@ from wire.messages.partitions import (
     ElectLeadersRequest,
 )
 from wire.messages.producing import AllocateProducerIdsRequest
-from wire.messages.registration import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    ControllerRegistrationRequest,
-    UnregisterBrokerRequest,
-)
 from wire.messages.scram import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
@@ -76,23 +69,14 @@ class Write:
 
 def timeout_ms(body: object, config: ControllerConfig) -> int:
     """How long an answer may wait. A heartbeat must be over before the next one is due."""
-    match body:
-        case (
-            CreateTopicsRequest()
-            | DeleteTopicsRequest()
-            | CreatePartitionsRequest()
-            | AlterPartitionReassignmentsRequest()
-            | ElectLeadersRequest()
-            | UpdateFeaturesRequest()
-        ):
-            return max(0, min(body.timeout_ms, _TIMEOUT_MS))
-        case BrokerHeartbeatRequest():
-            return config.heartbeat_interval_ms // 2
-        case _:
-            return _TIMEOUT_MS
+    if isinstance(body, messages.BrokerHeartbeatRequest):
+        return config.heartbeat_interval_ms // 2
+    return max(0, min(getattr(body, "timeout_ms", _TIMEOUT_MS), _TIMEOUT_MS))
 
 
-def _heartbeat(at: Situation, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
+def _heartbeat(
+    at: Situation, request: messages.BrokerHeartbeatRequest
+) -> Decision[messages.BrokerHeartbeatResponse]:
     heard = Heard(
         shutdown_offset=at.liveness.shutdown_offset(request.broker_id),
         lowest_active_offset=at.liveness.lowest_active_offset(at.head),
@@ -101,8 +85,8 @@ def _heartbeat(at: Situation, request: BrokerHeartbeatRequest) -> Decision[Broke
 
 
 def _register_broker(
-    at: Situation, request: BrokerRegistrationRequest
-) -> Decision[BrokerRegistrationResponse]:
+    at: Situation, request: messages.BrokerRegistrationRequest
+) -> Decision[messages.BrokerRegistrationResponse]:
     return brokers.decide_registration(
         at.head,
         request,
@@ -133,9 +117,9 @@ _DECISIONS: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
     AssignReplicasToDirsRequest: lambda at, body: replica_reports.decide_assign_replicas(
         at.head, body, at.config
     ),
-    BrokerHeartbeatRequest: _heartbeat,
-    BrokerRegistrationRequest: _register_broker,
-    ControllerRegistrationRequest: lambda at, body: cluster.decide_controller_registration(
+    messages.BrokerHeartbeatRequest: _heartbeat,
+    messages.BrokerRegistrationRequest: _register_broker,
+    messages.ControllerRegistrationRequest: lambda at, body: cluster.decide_controller_registration(
         at.head, body
     ),
     CreateAclsRequest: lambda at, body: security_changes.decide_create_acls(
@@ -157,7 +141,9 @@ _DECISIONS: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
     IncrementalAlterConfigsRequest: lambda at, body: (
         config_changes.decide_incremental_alter_configs(at.head, body, at.config)
     ),
-    UnregisterBrokerRequest: lambda at, body: brokers.decide_unregister(at.head, body, at.config),
+    messages.UnregisterBrokerRequest: lambda at, body: brokers.decide_unregister(
+        at.head, body, at.config
+    ),
     UpdateFeaturesRequest: lambda at, body: features.decide_update_features(
         at.head, body, at.config, at.quorum
     ),

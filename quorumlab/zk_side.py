@@ -17,7 +17,7 @@ from broker.zk.session_membership import ZkMembership
 from broker.zk.view import ReadClusterRequest, ReadClusterResponse, Reading
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.controller_context import Authorizer, ZkControllerConfig
+from controller.zk.controller_election import Authorizer, ZkControllerConfig
 from controller.zk.zk_controller import OWNER, ZkController
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories

@@ -23,7 +23,7 @@ from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
 from broker.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 
-__all__ = ["LagLimits", "Limits", "may_join"]
+__all__ = ["LagLimits", "Limits", "advance_by_members", "may_join"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +92,22 @@ class LagLimits:
         return True
 
     def advance_high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
-        """leader.hw = min of leo of every replica in ISR."""
-        log = partition.open_log
-        candidate = isr.high_watermark_candidate(
-            leader_end_offset=log.end_offset,
-            followers=role.followers.values(),
-            maximal=isr.maximal_isr(role.isr),
-            joining=frozenset(),
-        )
-        if candidate <= log.high_watermark:
-            return False
+        return advance_by_members(partition, role)
+
+
+def advance_by_members(partition: Partition, role: LeaderOf) -> bool:
+    """leader.hw = min of leo of every replica in ISR. Did it move?"""
+    log = partition.open_log
+    candidate = isr.high_watermark_candidate(
+        leader_end_offset=log.end_offset,
+        followers=role.followers.values(),
+        maximal=isr.maximal_isr(role.isr),
+        joining=frozenset(),
+    )
+    moves = candidate > log.high_watermark
+    if moves:
         log.high_watermark = candidate
-        return True
+    return moves
 
 
 def _members(role: LeaderOf) -> list[FollowerProgress]:

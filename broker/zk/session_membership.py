@@ -22,20 +22,15 @@ from quorum.core.effects import Event
 from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
+from wire.zk import control_rpc as rpc
 from wire.zk import paths
-from wire.zk.control_rpc import (
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    TopicPartition,
-    UpdateMetadataRequest,
-)
 from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.session import GetData, Session, SessionChanged, SessionState
 from wire.zk.znodes import ReplicaList
 
 __all__ = ["ControllerWhereabouts", "ZkMembership"]
 
-_COMMANDS = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+_COMMANDS = (rpc.LeaderAndIsrRequest, rpc.StopReplicaRequest, rpc.UpdateMetadataRequest)
 
 
 class ControllerWhereabouts:
@@ -43,11 +38,10 @@ class ControllerWhereabouts:
 
     def __init__(self, controller_id: Callable[[], int]) -> None:
         self._controller_id = controller_id
-        self._cluster: Cluster | None = None
-        self._view: View | None = None
+        self._seen: tuple[Cluster, View] | None = None  # None before the broker has joined
 
     def look_at(self, cluster: Cluster, view: View) -> None:
-        self._cluster, self._view = cluster, view
+        self._seen = cluster, view
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -55,12 +49,11 @@ class ControllerWhereabouts:
         return LeaderAndEpoch(known if known >= 0 else None, NO_EPOCH)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
-        assert self._cluster is not None, "before the broker has joined"
-        assert self._view is not None
-        listener = self._cluster.config.inter_broker_listener_name
-        endpoint = self._cluster.endpoint(node_id, listener)
+        assert self._seen is not None, "before the broker has joined"
+        cluster, view = self._seen
+        endpoint = cluster.endpoint(node_id, cluster.config.inter_broker_listener_name)
         if endpoint is None:
-            self._view.miss_broker(node_id)
+            view.miss_broker(node_id)
         return endpoint
 
 
@@ -165,7 +158,7 @@ class ZkMembership:
                 self._obeying.obey(of, state, self._now_ms)
         self._broker.replicas.keep_only(assigned, self._now_ms)
 
-    def _moves_here(self, of: TopicPartition) -> Procedure[bool]:
+    def _moves_here(self, of: rpc.TopicPartition) -> Procedure[bool]:
         """Does the partition move here? Or was its leader only not told that it has moved away?"""
         path = paths.partition_under(paths.PARTITIONS_REASSIGNED, of.topic, of.partition)
         listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
@@ -191,7 +184,7 @@ class ZkMembership:
     def _shown(self, delta: MetadataDelta) -> None:
         self._broker.show(delta, self._now_ms)
 
-    def _isr_changed(self, of: TopicPartition) -> None:
+    def _isr_changed(self, of: rpc.TopicPartition) -> None:
         """In seed 000 nobody is told: the controller reads before it decides."""
         if self._design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             self._notifications.changed(of, self._now_ms)
@@ -200,9 +193,9 @@ class ZkMembership:
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         commands: dict[type, Handler] = {
-            LeaderAndIsrRequest: self._obeying.leader_and_isr,
-            StopReplicaRequest: self._obeying.stop_replica,
-            UpdateMetadataRequest: self._obeying.update_metadata,
+            rpc.LeaderAndIsrRequest: self._obeying.leader_and_isr,
+            rpc.StopReplicaRequest: self._obeying.stop_replica,
+            rpc.UpdateMetadataRequest: self._obeying.update_metadata,
         }
         commands |= reading_apart(self._session, self.metadata, self._broker.outbox)
         if self._design.routing is Routing.UPDATE_METADATA:

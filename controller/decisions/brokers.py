@@ -73,13 +73,26 @@ def decide_registration(
         return Decision(response=BrokerRegistrationResponse(error_code=error))
     before = image.brokers.get(request.broker_id)
     epoch = epoch_of_process(before, request.incarnation_id, next_offset)
+    amended: BrokerImage | None = None
+    changes: tuple[Change, ...] = ()
     if before is not None and before.incarnation_id == request.incarnation_id:
-        return _register(image, request, epoch=epoch, amended=before)
-    cleanup: tuple[Change, ...] = ()
-    if before is not None:
+        amended = before  # the same process, whose state is kept; a new process begins fenced
+    elif before is not None:
         was_clean = request.previous_broker_epoch == before.epoch
-        cleanup = failover.leave_isrs(image, before.id, config, lost=not was_clean)
-    return _register(image, request, epoch=epoch, cleanup=cleanup)
+        changes = failover.leave_isrs(image, before.id, config, lost=not was_clean)
+    record = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=recorded_endpoints(request.listeners),
+        features=recorded_features(request.features),
+        rack=request.rack,
+        fenced=True if amended is None else amended.fenced,
+        in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
+        log_dirs=request.log_dirs if image.has_directories else (),
+    )
+    response = BrokerRegistrationResponse(broker_epoch=epoch)
+    return Decision(response=response, changes=(*changes, record))
 
 
 def epoch_of_process(before: BrokerImage | None, incarnation_id: UUID, next_offset: int) -> int:
@@ -144,45 +157,16 @@ def has_unsupported_feature(
 
     `kraft_version` is finalized in control records, which no image holds.
     """
-    ranges = {
-        feature.name: (feature.min_supported_version, feature.max_supported_version)
-        for feature in request.features
+    supported = {
+        each.name: range(each.min_supported_version, each.max_supported_version + 1)
+        for each in request.features
     }
-    finalized = {
-        METADATA_VERSION: image.metadata_version,
-        KRAFT_VERSION: kraft_version,
-        **image.features,
-    }
-    for name, level in finalized.items():
-        default = (1, 1) if name == METADATA_VERSION else (0, 0)
-        lowest, highest = ranges.get(name, default)
-        if not lowest <= level <= highest:
-            return True
-    return False
-
-
-def _register(
-    image: MetadataImage,
-    request: BrokerRegistrationRequest,
-    *,
-    epoch: int,
-    amended: BrokerImage | None = None,
-    cleanup: tuple[Change, ...] = (),
-) -> Decision[BrokerRegistrationResponse]:
-    """`amended` is the same process, whose state is kept; a new process begins fenced."""
-    record = RegisterBrokerRecord(
-        broker_id=request.broker_id,
-        incarnation_id=request.incarnation_id,
-        broker_epoch=epoch,
-        end_points=recorded_endpoints(request.listeners),
-        features=recorded_features(request.features),
-        rack=request.rack,
-        fenced=True if amended is None else amended.fenced,
-        in_controlled_shutdown=False if amended is None else amended.in_controlled_shutdown,
-        log_dirs=request.log_dirs if image.has_directories else (),
+    levels = {METADATA_VERSION: image.metadata_version, KRAFT_VERSION: kraft_version}
+    unknown = {METADATA_VERSION: range(1, 2)}  # of a broker that does not name the feature
+    return any(
+        level not in supported.get(name, unknown.get(name, range(1)))
+        for name, level in {**levels, **image.features}.items()
     )
-    response = BrokerRegistrationResponse(broker_epoch=epoch)
-    return Decision(response=response, changes=(*cleanup, record))
 
 
 # --- heartbeats -----------------------------------------------------------------------------

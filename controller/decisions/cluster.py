@@ -18,6 +18,7 @@ from wire import metadata_records as records
 from wire.api_table import ListenerKind, api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.message import values_of
+from wire.messages import registration as messages
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (
     DescribeClusterBroker,
@@ -25,12 +26,6 @@ from wire.messages.metadata import (
     DescribeClusterResponse,
 )
 from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from wire.messages.registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationResponse,
-    Feature,
-    RegisteredListener,
-)
 from wire.primitives import INT64_MAX, OPERATIONS_OMITTED
 
 __all__ = [
@@ -91,21 +86,21 @@ def decide_allocate_producer_ids(
 
 
 def recorded_endpoints(
-    listeners: Iterable[RegisteredListener],
+    listeners: Iterable[messages.RegisteredListener],
 ) -> tuple[records.BrokerEndpoint, ...]:
     return tuple(records.BrokerEndpoint(**values_of(each)) for each in listeners)
 
 
-def recorded_features(features: Iterable[Feature]) -> tuple[records.BrokerFeature, ...]:
+def recorded_features(features: Iterable[messages.Feature]) -> tuple[records.BrokerFeature, ...]:
     return tuple(records.BrokerFeature(**values_of(each)) for each in features)
 
 
 def decide_controller_registration(
-    image: MetadataImage, request: ControllerRegistrationRequest
-) -> Decision[ControllerRegistrationResponse]:
+    image: MetadataImage, request: messages.ControllerRegistrationRequest
+) -> Decision[messages.ControllerRegistrationResponse]:
     if image.metadata_version < levels.CONTROLLER_REGISTRATION:
         message = f"metadata.version {image.metadata_version} has no controller registrations."
-        refused = ControllerRegistrationResponse(
+        refused = messages.ControllerRegistrationResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message
         )
         return Decision(response=refused)
@@ -116,7 +111,7 @@ def decide_controller_registration(
         end_points=recorded_endpoints(request.listeners),
         features=recorded_features(request.features),
     )
-    response = ControllerRegistrationResponse(error_message=None)
+    response = messages.ControllerRegistrationResponse(error_message=None)
     return Decision(response=response, changes=(record,))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from controller.config import ControllerConfig
 from controller.decisions import eligible_leaders
-from controller.decisions.decision import Decision, excess
+from controller.decisions.decision import Decision, limited
 from controller.metadata import configs
 from controller.metadata.changes import Change
 from controller.metadata.config_keys import ConfigType
@@ -83,9 +83,7 @@ def _alter(
         decided = _decide(image, item, refine, replaces=replaces)
         found.append(decided if isinstance(decided, Refusal) else NO_ERROR)
         changes += [] if isinstance(decided, Refusal) else decided
-    too_much = excess(changes)
-    if too_much is not None:
-        found, changes = [too_much if each is NO_ERROR else each for each in found], []
+    found, changes = limited(found, changes)
     results = tuple(
         messages.AlterConfigsResourceResponse(
             error_code=each.error_code,

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from controller.metadata.changes import Change, record_count
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord
 
-__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "refused"]
+__all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "limited", "refused"]
 
 Answer = TypeVar("Answer")
 
@@ -46,21 +46,24 @@ CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its
 
 def excess(changes: Sequence[Change]) -> Refusal | None:
     """Why one request may not make all of these changes; None if it may."""
-    count = record_count(changes)
+    count, characters = record_count(changes), sum(map(_characters, changes))
     if count > CHANGES_MAX:
-        message = (
-            f"The request would write {count} records, and may write {CHANGES_MAX}."
-            " Ask for less at a time."
-        )
-        return Refusal(ErrorCode.POLICY_VIOLATION, message)
-    characters = sum(map(_characters, changes))
-    if characters > CHARACTERS_MAX:
-        message = (
-            f"The request would write names and values of {characters} characters, and may write"
-            f" {CHARACTERS_MAX}. Ask for less at a time."
-        )
-        return Refusal(ErrorCode.POLICY_VIOLATION, message)
-    return None
+        wrong = f"write {count} records, and may write {CHANGES_MAX}"
+    elif characters > CHARACTERS_MAX:
+        much = f"{characters} characters, and may write {CHARACTERS_MAX}"
+        wrong = f"write names and values of {much}"
+    else:
+        return None
+    message = f"The request would {wrong}. Ask for less at a time."
+    return Refusal(ErrorCode.POLICY_VIOLATION, message)
+
+
+def limited(found: list[Refusal], changes: list[Change]) -> tuple[list[Refusal], list[Change]]:
+    """`found` for each item of a request, and its changes; if these are too many, all fail."""
+    too_much = excess(changes)
+    if too_much is None:
+        return found, changes
+    return [too_much if each is NO_ERROR else each for each in found], []
 
 
 def _characters(change: Change) -> int:

@@ -135,46 +135,35 @@ def _more_partitions(
             image, partition_count=more, replication_factor=factor, random=random
         )
     else:
-        replicas = _assigned(image, asked.assignments, first=first, factor=factor)
+        named = [assignment.broker_ids for assignment in asked.assignments]
+        wrong = (
+            new_topics.check_replicas(image, index, brokers, replication_factor=factor)
+            for index, brokers in enumerate(named, first)
+        )
+        replicas = next((each for each in wrong if each is not None), named)
     if isinstance(replicas, Refusal):
         return replicas
     return new_partitions(image, topic.id, replicas, first=first)
 
 
 def _count_refusal(asked: messages.CreatePartitionsTopic, first: int, room: int) -> Refusal | None:
-    more = asked.count - first
+    more, error = asked.count - first, ErrorCode.INVALID_PARTITIONS
     if more == 0:
         message = f"Topic already has {first} partition(s)."
-        return Refusal(ErrorCode.INVALID_PARTITIONS, message)
-    if more < 0:
+    elif more < 0:
         message = (
             f"The topic {asked.name} currently has {first} partition(s); "
             f"{asked.count} would not be an increase."
         )
-        return Refusal(ErrorCode.INVALID_PARTITIONS, message)
-    if asked.assignments is not None and len(asked.assignments) != more:
+    elif asked.assignments is not None and len(asked.assignments) != more:
+        error = ErrorCode.INVALID_REPLICA_ASSIGNMENT
         message = (
             f"Attempted to add {more} additional partition(s), but only "
             f"{len(asked.assignments)} assignment(s) were specified."
         )
-        return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    if more > room:
+    elif more > room:
+        error = ErrorCode.POLICY_VIOLATION
         message = f"One request may add {CHANGES_MAX} partitions: {more} more are too many."
-        return Refusal(ErrorCode.POLICY_VIOLATION, message)
-    return None
-
-
-def _assigned(
-    image: MetadataImage,
-    assignments: Sequence[messages.CreatePartitionsAssignment],
-    *,
-    first: int,
-    factor: int,
-) -> Sequence[Replicas] | Refusal:
-    for index, assignment in enumerate(assignments, first):
-        wrong = new_topics.check_replicas(
-            image, index, assignment.broker_ids, replication_factor=factor
-        )
-        if wrong is not None:
-            return wrong
-    return [assignment.broker_ids for assignment in assignments]
+    else:
+        return None
+    return Refusal(error, message)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from controller.config import ControllerConfig
-from controller.decisions.decision import Decision
+from controller.decisions.decision import Decision, refused
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata.changes import Change
+from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import (
     CONTROLLER_REGISTRATION,
@@ -36,7 +37,7 @@ from wire.messages.features import (
 from wire.messages.registration import Feature
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
-__all__ = ["Quorum", "UpgradeType", "decide_update_features", "refused"]
+__all__ = ["Quorum", "UpgradeType", "decide_update_features"]
 
 _Levels = Mapping[str, int]
 
@@ -70,7 +71,9 @@ def decide_update_features(
             or _dependency_problem(update, proposed)
         )
         if wrong is not None:
-            return Decision(response=refused(wrong))
+            error = "since the following feature had an error: " + wrong
+            message = f"The update failed for all features {error}"
+            return refused(request, Refusal(ErrorCode.INVALID_UPDATE_VERSION, message))
     response = UpdateFeaturesResponse(
         results=tuple(UpdatableFeatureResult(feature=update.feature) for update in updates)
     )
@@ -80,16 +83,6 @@ def decide_update_features(
     kraft_version = raised.pop(KRAFT_VERSION, None)
     changes = tuple(_changes(image, raised, config))
     return Decision(response=response, changes=changes, kraft_version=kraft_version)
-
-
-def refused(message: str) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(
-        error_code=ErrorCode.INVALID_UPDATE_VERSION,
-        error_message=(
-            "The update failed for all features since the following feature had an error: "
-            + message
-        ),
-    )
 
 
 def _changes(image: MetadataImage, levels: _Levels, config: ControllerConfig) -> Iterator[Change]:

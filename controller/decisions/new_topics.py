@@ -195,13 +195,13 @@ def check_replicas(
     image: MetadataImage, index: int, replicas: Replicas, *, replication_factor: int
 ) -> Refusal | None:
     """Why these cannot be the replicas of partition `index`; None if they can."""
-    unknown = [broker for broker in replicas if broker not in image.brokers]
+    unknown = [str(broker) for broker in replicas if broker not in image.brokers]
     if not replicas:
         wrong = "The assignment names no brokers."
     elif len(set(replicas)) < len(replicas):
-        wrong = f"The assignment names a broker twice: {_listed(replicas)}."
+        wrong = f"The assignment names a broker twice: {', '.join(map(str, replicas))}."
     elif unknown:
-        wrong = f"The assignment names brokers that are not registered: {_listed(unknown)}."
+        wrong = f"The assignment names brokers that are not registered: {', '.join(unknown)}."
     elif len(replicas) != replication_factor:
         others = f"others {replication_factor}: make them equal."
         wrong = f"It gets {len(replicas)} replicas, and {others}"
@@ -210,10 +210,6 @@ def check_replicas(
     else:
         return None
     return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {index}: {wrong}")
-
-
-def _listed(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers))
 
 
 def _placed(

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from math import isfinite
 from types import MappingProxyType
 
-from controller.decisions.decision import Decision, excess
+from controller.decisions.decision import Decision, limited
 from controller.metadata.changes import Change
 from controller.metadata.client_quotas import CLIENT_ID, IP, USER
 from controller.metadata.config_keys import ConfigType
@@ -48,9 +48,7 @@ def decide_alter_client_quotas(
         altered = _altered(image, entry, is_repeated=named[_key(entry)] > 1)
         found.append(altered if isinstance(altered, Refusal) else NO_ERROR)
         changes += [] if isinstance(altered, Refusal) else altered
-    too_much = excess(changes)
-    if too_much is not None:
-        found, changes = [too_much if each is NO_ERROR else each for each in found], []
+    found, changes = limited(found, changes)
     results = tuple(
         messages.AlteredEntryData(
             error_code=each.error_code, error_message=each.message, entity=entry.entity

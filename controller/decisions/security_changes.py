@@ -27,6 +27,7 @@ from controller.metadata.security import (
     server_key,
     stored_key,
 )
+from wire import metadata_records as records
 from wire.errors import ErrorCode
 from wire.message import replace, values_of
 from wire.messages import scram as messages
@@ -39,12 +40,6 @@ from wire.messages.acls import (
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
-)
-from wire.metadata_records import (
-    AccessControlEntryRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
 )
 from wire.primitives import ZERO_UUID, random_uuid
 
@@ -111,11 +106,11 @@ def _problem(creation: AclCreation) -> str | None:
     return next((message for is_wrong, message in checks if is_wrong), None)
 
 
-def _entry(creation: AclCreation) -> AccessControlEntryRecord:
+def _entry(creation: AclCreation) -> records.AccessControlEntryRecord:
     """The new entry, without an id."""
     values = values_of(creation)
     pattern_type = values.pop("resource_pattern_type")
-    return AccessControlEntryRecord(id=ZERO_UUID, pattern_type=pattern_type, **values)
+    return records.AccessControlEntryRecord(id=ZERO_UUID, pattern_type=pattern_type, **values)
 
 
 # --- delete ---------------------------------------------------------------------------------
@@ -129,7 +124,7 @@ def decide_delete_acls(
     if AUTHORIZER not in config.static_configs:
         return refused(request, SECURITY_DISABLED)
     results = []
-    removed: dict[AccessControlEntryRecord, None] = {}
+    removed: dict[records.AccessControlEntryRecord, None] = {}
     for asked in request.filters:
         wanted = AclFilter.of(asked)
         if wanted.problem is not None:
@@ -147,11 +142,11 @@ def decide_delete_acls(
         return refused(request, Refusal(ErrorCode.INVALID_REQUEST, message))
     return Decision(
         response=DeleteAclsResponse(filter_results=tuple(results)),
-        changes=tuple(RemoveAccessControlEntryRecord(id=acl.id) for acl in removed),
+        changes=tuple(records.RemoveAccessControlEntryRecord(id=acl.id) for acl in removed),
     )
 
 
-def _matching(acl: AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
+def _matching(acl: records.AccessControlEntryRecord) -> DeleteAclsMatchingAcl:
     values = values_of(acl)
     del values["id"]
     return DeleteAclsMatchingAcl(**values)
@@ -230,10 +225,10 @@ def _credential_refusal(image: MetadataImage, item: _Asked) -> Refusal | None:
 
 def _credential_change(item: _Asked) -> Change:
     if isinstance(item, messages.ScramCredentialDeletion):
-        return RemoveUserScramCredentialRecord(name=item.name, mechanism=item.mechanism)
+        return records.RemoveUserScramCredentialRecord(name=item.name, mechanism=item.mechanism)
     mechanism = mechanism_of(item.mechanism)
     assert mechanism is not None, item.mechanism
-    return UserScramCredentialRecord(
+    return records.UserScramCredentialRecord(
         name=item.name,
         mechanism=mechanism,
         salt=item.salt,

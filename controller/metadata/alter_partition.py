@@ -69,9 +69,8 @@ def is_invalid_recovery(state: PartitionState, asked: IsrPartition) -> bool:
     wanted = asked.leader_recovery_state
     if wanted not in (RECOVERED, RECOVERING):
         return True
-    if wanted == RECOVERING and len(asked.new_isr_with_epochs) > 1:
-        return True
-    return wanted == RECOVERING and state.leader_recovery_state == RECOVERED
+    has_others = len(asked.new_isr_with_epochs) > 1
+    return wanted == RECOVERING and (has_others or state.leader_recovery_state == RECOVERED)
 
 
 def has_ineligible_member(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:

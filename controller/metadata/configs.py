@@ -239,7 +239,9 @@ def _contradiction(values: Mapping[str, str]) -> Refusal | None:
     for smaller, larger in _ORDERED:
         if smaller not in values:
             continue
-        low, high = int(values[smaller]), _number_or_default(values, larger)
+        limit = values.get(larger, config_keys.TOPIC_KEYS[larger].default)
+        assert limit is not None, larger
+        low, high = int(values[smaller]), int(limit)
         if high >= 0 and low > high:
             return Refusal(
                 ErrorCode.INVALID_CONFIG,
@@ -247,12 +249,6 @@ def _contradiction(values: Mapping[str, str]) -> Refusal | None:
                 f"the other.",
             )
     return None
-
-
-def _number_or_default(values: Mapping[str, str], name: str) -> int:
-    value = values.get(name, config_keys.TOPIC_KEYS[name].default)
-    assert value is not None, name
-    return int(value)
 
 
 def _check_broker(

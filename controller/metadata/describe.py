@@ -59,7 +59,10 @@ def _describe_security(image: MetadataImage) -> dict[str, object]:
                 "entity": {item.entity_type: item.entity_name for item in entity},
                 "values": dict(sorted(values.items())),
             }
-            for entity, values in sorted(image.client_quotas.items(), key=_by_text)
+            for entity, values in sorted(
+                image.client_quotas.items(),
+                key=lambda item: repr(item[0]),  # names may be None
+            )
         ],
         "acls": [
             {**values_of(acl), "id": uuid_text(acl_id)}
@@ -74,11 +77,6 @@ def _describe_security(image: MetadataImage) -> dict[str, object]:
             for token_id, token in sorted(image.delegation_tokens.items())
         ],
     }
-
-
-def _by_text(item: tuple[object, object]) -> str:
-    """An order for keys with nulls in them."""
-    return repr(item[0])
 
 
 def describe_broker(broker: BrokerImage) -> dict[str, object]:

@@ -114,7 +114,7 @@ def _describe(
                 return _broker(levels, name)
             message = f"Broker {node_id} was asked for the configs of '{name}': ask that broker."
         case ResourceType.CLIENT_METRICS if name:
-            return _beneath_nobody(image, resource, config_keys.CLIENT_METRICS_KEYS)
+            return _client_metrics(levels, name)
         case ResourceType.GROUP if name:
             return _group(levels, name)
         case other:
@@ -182,14 +182,10 @@ def _group(levels: _Levels, group: str) -> _Described:
         yield _result(key.name, beneath[0].value, beneath, key, read_only=False)
 
 
-def _beneath_nobody(
-    image: MetadataImage,
-    resource: messages.DescribeConfigsResource,
-    keys: Mapping[str, config_keys.ConfigKey],
-) -> _Described:
-    """The configs of a resource whose defaults nobody can set."""
-    own = image.config(resource.resource_type, resource.resource_name)
-    for key in keys.values():
+def _client_metrics(levels: _Levels, name: str) -> _Described:
+    """Nobody can set a default of these."""
+    own = levels.image.config(ResourceType.CLIENT_METRICS, name)
+    for key in config_keys.CLIENT_METRICS_KEYS.values():
         value = own.get(key.name)
         found = [] if value is None else [ConfigValue(key.name, value, ConfigSource.CLIENT_METRICS)]
         yield _result(key.name, key.default if value is None else value, found, key)

@@ -99,9 +99,6 @@ class ImageDraft:
             replay(self, change, offset)
 
 
-# --- topics -----------------------------------------------------------------------------------
-
-
 def _remove_topic(draft: ImageDraft, record: records.RemoveTopicRecord, _: int) -> None:
     topic = draft.topics.remove(record)
     resource = (ResourceType.TOPIC, topic.name)
@@ -151,14 +148,12 @@ def _change_broker(
     draft.brokers.put(broker.id, changed)
 
 
-def _fence_broker(draft: ImageDraft, record: records.FenceBrokerRecord, _: int) -> None:
+def _fence(
+    draft: ImageDraft, record: records.FenceBrokerRecord | records.UnfenceBrokerRecord, _: int
+) -> None:
     broker = _broker(draft, record.id, record.epoch, record)
-    draft.brokers.put(broker.id, replace(broker, fenced=True))
-
-
-def _unfence_broker(draft: ImageDraft, record: records.UnfenceBrokerRecord, _: int) -> None:
-    broker = _broker(draft, record.id, record.epoch, record)
-    draft.brokers.put(broker.id, replace(broker, fenced=False))
+    is_fenced = isinstance(record, records.FenceBrokerRecord)
+    draft.brokers.put(broker.id, replace(broker, fenced=is_fenced))
 
 
 def _broker(draft: ImageDraft, broker_id: int, epoch: int, record: object) -> BrokerImage:
@@ -235,8 +230,8 @@ _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
     records.RegisterBrokerRecord: _register_broker,
     records.UnregisterBrokerRecord: _unregister_broker,
     records.BrokerRegistrationChangeRecord: _change_broker,
-    records.FenceBrokerRecord: _fence_broker,
-    records.UnfenceBrokerRecord: _unfence_broker,
+    records.FenceBrokerRecord: _fence,
+    records.UnfenceBrokerRecord: _fence,
     records.RegisterControllerRecord: _register_controller,
     records.ConfigRecord: _set_config,
     records.FeatureLevelRecord: _set_feature,

@@ -279,8 +279,7 @@ class PartitionTable:
 
     def rows_in_reassignment(self) -> Rows:
         return self._rows_where(
-            lambda chunk: np.zeros(CHUNK_ROWS, np.bool_),
-            lambda state: bool(state.adding_replicas or state.removing_replicas),
+            _none, lambda state: bool(state.adding_replicas or state.removing_replicas)
         )
 
     def rows_under_replicated(self) -> Rows:
@@ -293,16 +292,12 @@ class PartitionTable:
     def rows_with_eligible_leaders(self) -> Rows:
         """Rows with eligible leader replicas, or a last known one, outside the ISR."""
         return self._rows_where(
-            lambda chunk: np.zeros(CHUNK_ROWS, np.bool_),
-            lambda state: bool(state.eligible_leader_replicas or state.last_known_elr),
+            _none, lambda state: bool(state.eligible_leader_replicas or state.last_known_elr)
         )
 
     def rows_eligible(self, broker_id: int) -> Rows:
         """Rows that name the broker among their eligible leader replicas."""
-        return self._rows_where(
-            lambda chunk: np.zeros(CHUNK_ROWS, np.bool_),
-            lambda state: broker_id in state.eligible_leader_replicas,
-        )
+        return self._rows_where(_none, lambda state: broker_id in state.eligible_leader_replicas)
 
     def _rows_where(
         self,
@@ -341,6 +336,11 @@ class PartitionTable:
             for slot, values in enumerate(getattr(self.chunks[number], name)):
                 column[slot, here] = values.take(places)
         return column
+
+
+def _none(_chunk: Chunk) -> npt.NDArray[np.bool_]:
+    """Only rows of the side mapping can have it."""
+    return np.zeros(CHUNK_ROWS, np.bool_)
 
 
 def slots_of(

@@ -67,26 +67,13 @@ def _bits(*operations: _Operation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-_CONFIGS = (_Operation.DESCRIBE_CONFIGS, _Operation.ALTER_CONFIGS)
-ON_TOPIC = _bits(
-    _Operation.READ,
-    _Operation.WRITE,
-    _Operation.CREATE,
-    _Operation.DELETE,
-    _Operation.ALTER,
-    _Operation.DESCRIBE,
-    *_CONFIGS,
-)
+_O = _Operation
+_CONFIGS = (_O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)
+ON_TOPIC = _bits(_O.READ, _O.WRITE, _O.CREATE, _O.DELETE, _O.ALTER, _O.DESCRIBE, *_CONFIGS)
 ON_CLUSTER = _bits(
-    _Operation.CREATE,
-    _Operation.ALTER,
-    _Operation.DESCRIBE,
-    _Operation.CLUSTER_ACTION,
-    _Operation.IDEMPOTENT_WRITE,
-    *_CONFIGS,
+    _O.CREATE, _O.ALTER, _O.DESCRIBE, _O.CLUSTER_ACTION, _O.IDEMPOTENT_WRITE, *_CONFIGS
 )
-ON_GROUP = _bits(_Operation.READ, _Operation.DELETE, _Operation.DESCRIBE, *_CONFIGS)
-
+ON_GROUP = _bits(_O.READ, _O.DELETE, _O.DESCRIBE, *_CONFIGS)
 
 AUTHORIZER = "authorizer.class.name"  # without this key there are no ACLs, as in Kafka
 SECURITY_DISABLED = Refusal(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
@@ -132,15 +119,14 @@ class AclFilter:
 
     @property
     def problem(self) -> str | None:
-        if not _may_be(self.resource_type, RESOURCE_TYPES):
+        if not _may_be(self.resource_type, RESOURCE_TYPES) or not _may_be(
+            self.pattern_type, _PATTERNS
+        ):
             return "Unknown patternFilter."
-        if not _may_be(self.pattern_type, _PATTERNS):
-            return "Unknown patternFilter."
-        if not _may_be(self.operation, OPERATIONS):
-            return "Unknown entryFilter."
-        if not _may_be(self.permission_type, PERMISSIONS):
-            return "Unknown entryFilter."
-        return None
+        is_entry = _may_be(self.operation, OPERATIONS) and _may_be(
+            self.permission_type, PERMISSIONS
+        )
+        return None if is_entry else "Unknown entryFilter."
 
     def matches(self, acl: AccessControlEntryRecord) -> bool:
         return (

@@ -9,8 +9,9 @@ The answer leaves once the writes are done: the topic is created then, but may n
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from controller.config import ControllerConfig
 from controller.decisions import config_changes, existing_topics, new_topics, reassignments
@@ -32,6 +33,7 @@ from controller.zk.controller_context import Move
 from controller.zk.zk_metadata import (
     Assignments,
     ClusterUpdate,
+    States,
     assigned,
     calls,
     read_states,
@@ -68,23 +70,15 @@ from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 __all__ = ["Admin", "Known"]
 
 
-class Known(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
     """The cluster, as the server of the request has read it."""
 
-    @property
-    def design(self) -> Design: ...
-
-    @property
-    def live(self) -> Mapping[int, LiveBroker]: ...
-
-    @property
-    def states(self) -> Mapping[TopicPartition, PartitionState]: ...
-
-    @property
-    def moves(self) -> Mapping[TopicPartition, Move]: ...
-
-    @property
-    def assignments(self) -> Assignments: ...
+    design: Design
+    live: Mapping[int, LiveBroker]
+    assignments: Assignments
+    states: States
+    moves: Mapping[TopicPartition, Move]
 
 
 _DECIDED = (
@@ -137,9 +131,8 @@ class Admin:
             elected = yield from elect_leaders(context.design, image, body, self._rules)
             self._outbox.emit(Reply(token=request.token, body=elected))
         elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(context, body):
-            message = (
-                f"{context.design.name} has no way to redirect or to cancel what is under way."
-            )
+            name = context.design.name
+            message = f"{name} has no way to redirect or to cancel what is under way."
             self.refuse(request, ErrorCode.REASSIGNMENT_IN_PROGRESS, message)
         elif isinstance(body, _DECIDED):
             yield from self._decide(context, request)

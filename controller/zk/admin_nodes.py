@@ -13,15 +13,15 @@ The paths differ by layout:
 - KAFKA (`zk-redesign`, `zk-kip497`): Kafka's own paths. Source: seed 001, "Protocols".
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from controller.config import ControllerConfig
 from controller.decisions.elections import decide_elect_leaders
 from controller.metadata.image import MetadataImage
 from controller.refusals import refuse
-from quorum.zookeeper.zk_procedures import Procedure, one
+from controller.zk.zk_metadata import readable, write_over
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.message import replace
 from wire.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
@@ -29,9 +29,8 @@ from wire.messages.producing import AllocateProducerIdsRequest, AllocateProducer
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Layout
-from wire.zk.session import Create, Created, Data, Delete, GetData, Operation, SetData, Written
+from wire.zk.session import Create, Delete, Operation
 from wire.zk.znodes import (
-    InvalidZnode,
     PartitionList,
     ProducerIdBlock,
     Reassignments,
@@ -44,42 +43,10 @@ __all__ = [
     "allocate_producer_ids",
     "elect_leaders",
     "grown",
-    "readable",
-    "write_over",
 ]
 
-_T = TypeVar("_T")
-_ROUNDS_MAX = 100  # of others that are always faster
 _PREFERRED = 0  # ElectLeaders' type of election
 _PRODUCER_ID_BLOCK = 1000
-
-
-def write_over(path: str, decide: Callable[[bytes | None], bytes | None]) -> Procedure[bool]:
-    """Replace the data at `path`, or None, by what `decide` makes of it. None leaves it as it is.
-
-    False: it was not written.
-    """
-    for _ in range(_ROUNDS_MAX):
-        found = yield from one(GetData(path=path))
-        data = decide(found.data if isinstance(found, Data) else None)
-        if data is None:
-            return False
-        if isinstance(found, Data):
-            result = yield from one(SetData(path=path, data=data, version=found.stat.version))
-        else:
-            yield from one(Create(path=paths.parent(path)))  # it goes with its last child
-            result = yield from one(Create(path=path, data=data))
-        if isinstance(result, Written | Created):
-            return True
-    return False
-
-
-def readable(data: bytes | None, decode: Callable[[bytes], _T]) -> _T | None:
-    """None if there is nothing, or if a person has written what cannot be decoded."""
-    try:
-        return None if data is None else decode(data)
-    except InvalidZnode:
-        return None
 
 
 def grown(topic: str, new: Mapping[int, tuple[int, ...]]) -> Procedure[bool]:

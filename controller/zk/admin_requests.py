@@ -25,20 +25,12 @@ from controller.metadata.image import MetadataImage, ResourceType
 from controller.zk.zk_metadata import DEFAULT_ENTITY, ENTITIES, read_configs, topic_id_of
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.message import replace
+from wire.messages import topics as messages
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
-)
-from wire.messages.topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
 )
 from wire.metadata_records import ConfigRecord
 from wire.zk import paths
@@ -68,9 +60,12 @@ def topics_of(body: object, known: Collection[str], moving: Collection[str]) -> 
 
 def _named(body: object, known: Collection[str], moving: Collection[str]) -> Iterator[str]:
     match body:
-        case CreateTopicsRequest(topics=topics) | CreatePartitionsRequest(topics=topics):
+        case (
+            messages.CreateTopicsRequest(topics=topics)
+            | messages.CreatePartitionsRequest(topics=topics)
+        ):
             yield from (topic.name for topic in topics)
-        case DeleteTopicsRequest(topics=topics):
+        case messages.DeleteTopicsRequest(topics=topics):
             ids = {topic_id_of(name): name for name in known}
             yield from (each.name or ids.get(each.topic_id, "") for each in topics)
         case AlterPartitionReassignmentsRequest(topics=topics):
@@ -96,18 +91,18 @@ def assign(brokers: Sequence[int], *, partition: int, factor: int) -> tuple[int,
 
 
 def placed_topics(
-    image: MetadataImage, request: CreateTopicsRequest, config: ControllerConfig
-) -> CreateTopicsRequest:
+    image: MetadataImage, request: messages.CreateTopicsRequest, config: ControllerConfig
+) -> messages.CreateTopicsRequest:
     brokers = sorted(image.brokers)
 
-    def placed(topic: CreatableTopic) -> CreatableTopic:
+    def placed(topic: messages.CreatableTopic) -> messages.CreatableTopic:
         count = config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
         factor = topic.replication_factor
         factor = config.default_replication_factor if factor == -1 else factor
         if topic.assignments or count < 1 or not 0 < factor <= len(brokers):
             return topic  # stated, or to be refused
         assignments = tuple(
-            CreatableReplicaAssignment(
+            messages.CreatableReplicaAssignment(
                 partition_index=index, broker_ids=assign(brokers, partition=index, factor=factor)
             )
             for index in range(count)
@@ -118,18 +113,20 @@ def placed_topics(
 
 
 def placed_partitions(
-    image: MetadataImage, request: CreatePartitionsRequest
-) -> CreatePartitionsRequest:
+    image: MetadataImage, request: messages.CreatePartitionsRequest
+) -> messages.CreatePartitionsRequest:
     brokers = sorted(image.brokers)
 
-    def placed(asked: CreatePartitionsTopic) -> CreatePartitionsTopic:
+    def placed(asked: messages.CreatePartitionsTopic) -> messages.CreatePartitionsTopic:
         topic = image.topic(asked.name)
         states = [] if topic is None else [state for _, state in image.partitions_of(topic.id)]
         factor = len(states[0].replicas) if states else 0
         if asked.assignments is not None or not 0 < factor <= len(brokers):
             return asked
         assignments = tuple(
-            CreatePartitionsAssignment(broker_ids=assign(brokers, partition=index, factor=factor))
+            messages.CreatePartitionsAssignment(
+                broker_ids=assign(brokers, partition=index, factor=factor)
+            )
             for index in range(len(states), max(asked.count, len(states)))
         )
         return replace(asked, assignments=assignments)

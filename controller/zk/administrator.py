@@ -7,15 +7,14 @@ could undo of the other's decision lies in one node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.partitions import PartitionState
-from controller.zk.admin import Admin
+from controller.zk.admin import Admin, Known
 from controller.zk.controller_context import Move
 from controller.zk.zk_metadata import (
-    Assignments,
     children,
     ensure_roots,
     partitions_under,
@@ -29,21 +28,12 @@ from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
-from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Session, SessionChanged
 from wire.zk.znodes import ReplicaList
 
 __all__ = ["ZkAdministrator"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    design: Design
-    live: Mapping[int, LiveBroker]
-    assignments: Assignments
-    states: Mapping[TopicPartition, PartitionState]
-    moves: Mapping[TopicPartition, Move]
 
 
 class ZkAdministrator:
@@ -81,10 +71,10 @@ class ZkAdministrator:
         assignments = yield from read_assignments(self._design, names)
         states = yield from read_states(self._design, assignments)
         moves = yield from _under_way(self._design, states)
-        read = _Read(
+        known = Known(
             design=self._design, live=live, assignments=assignments, states=states, moves=moves
         )
-        yield from self._admin.serve(read, request)
+        yield from self._admin.serve(known, request)
 
     def tick(self, now_ms: int) -> None:
         """Nothing is due."""

@@ -19,7 +19,7 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.controller_context import Context
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import read_states
-from quorum.core.effects import Reply, Request
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
@@ -38,9 +38,9 @@ _OUT_OF_DATE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
 
 
 class IsrChanges:
-    def __init__(self, context: Context, stage: StateMachines) -> None:
+    def __init__(self, context: Context, machines: StateMachines) -> None:
         self._context = context
-        self._stage = stage
+        self._machines = machines
         self._untold: dict[TopicPartition, None] = {}
         self._tell_ms: int | None = None  # when they are told
 
@@ -50,7 +50,7 @@ class IsrChanges:
         assert isinstance(body, AlterIsrRequest), body
         error = self._refusal_of_all(body)
         if error is not ErrorCode.NONE:
-            context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(error_code=error)))
+            context.reply(request, AlterIsrResponse(error_code=error))
             return
         errors = {
             told.of: refusal(self._state(told.of), told, body.broker_id, context.live)
@@ -60,8 +60,8 @@ class IsrChanges:
             PartitionError(topic=of.topic, partition=of.partition, error_code=error)
             for of, error in errors.items()
         )
-        context.outbox.emit(Reply(token=request.token, body=AlterIsrResponse(results=results)))
-        self._stage.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
+        context.reply(request, AlterIsrResponse(results=results))
+        self._machines.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
         wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
         if wanted:
             context.milestones.detected(Cause(Occasion.ISR, body.broker_id))
@@ -93,7 +93,7 @@ class IsrChanges:
             return replace(state, isr=told.isr)
 
         context.milestones.go_on(Cause(Occasion.ISR, asker))
-        written = yield from self._stage.write(wanted, decide)
+        written = yield from self._machines.write(wanted, decide)
         missed = [of for of in wanted if of not in written]
         if missed:
             context.states |= yield from read_states(context.design, context.assignments, missed)
@@ -105,7 +105,7 @@ class IsrChanges:
 
     def _propagate(self) -> None:
         untold, self._untold, self._tell_ms = self._untold, {}, None
-        self._stage.tell(of for of in untold if not self._context.is_deleting(of))
+        self._machines.tell(of for of in untold if not self._context.is_deleting(of))
 
     def tick(self, now_ms: int) -> None:
         if self._tell_ms is not None and now_ms >= self._tell_ms:

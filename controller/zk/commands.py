@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from controller.metadata.partitions import PartitionState
+from controller.zk.controller_election import ZkControllerConfig
 from controller.zk.procedure_milestones import ProcedureMilestones
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Outbox
@@ -33,21 +34,12 @@ from wire.zk.control_rpc import (
 from wire.zk.designs import Design, Routing
 from wire.zk.session import Session
 
-__all__ = ["Batch", "Commands", "Request", "Sender"]
+__all__ = ["Batch", "Commands", "Request"]
 
 Request = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Obeyed = Callable[[int, Request, object], None]  # broker id, the request, its answer or None
 _CHANNEL = "controller"
 _WAITING_MAX = 100_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    """What a controller's commands say of it."""
-
-    controller_id: int
-    controller_epoch: int
-    ack_timeout_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,19 +64,18 @@ class Batch:
         self.updated |= set(broker_ids)
 
     def requests(
-        self, design: Design, sender: Sender, live: Mapping[int, LiveBroker]
+        self, design: Design, live: Mapping[int, LiveBroker], **sender: int
     ) -> Iterator[tuple[int, Request]]:
         """For live brokers only, in the order in which a broker has to obey them.
 
         Without batching there is a request for each partition, and all brokers get its metadata.
+        `sender` are the fields that every request has.
         """
 
         def common(broker_id: int) -> dict[str, Any]:
             knows = design.checks_generation
             return {
-                "client_id": sender.controller_id,
-                "ack_timeout_ms": sender.ack_timeout_ms,
-                "controller_epoch": sender.controller_epoch,
+                **sender,
                 "broker_generation": live[broker_id].generation if knows else NO_EPOCH,
             }
 
@@ -169,22 +160,18 @@ class _Line:
 class Commands:
     def __init__(
         self,
-        *,
-        design: Design,
+        config: ZkControllerConfig,
         outbox: Outbox,
         session: Session,
         milestones: ProcedureMilestones,
-        listener: str,
-        retry_backoff_ms: int,
         obeyed: Obeyed,
     ) -> None:
         """`obeyed` is called with each answer, or with None if there will be none."""
-        self._design = design
+        self._config = config
+        self._design = config.design
         self._outbox = outbox
         self._session = session
         self._milestones = milestones
-        self._listener = listener
-        self._retry_backoff_ms = retry_backoff_ms
         self._obeyed = obeyed
         self._lines: dict[int, _Line] = {}
         self.sent = 0  # requests, for those who compare designs
@@ -194,7 +181,7 @@ class Commands:
         for broker_id in [each for each in self._lines if each not in live]:
             del self._lines[broker_id]
         for broker_id, broker in live.items():
-            endpoint = _endpoint(broker, self._listener)
+            endpoint = _endpoint(broker, self._config.inter_broker_listener_name)
             if endpoint is None:
                 self._lines.pop(broker_id, None)
                 continue
@@ -256,7 +243,7 @@ class Commands:
             line.waiting.popleft()
             self._obeyed(broker_id, request, event.body)
         elif self._design.retries_commands:
-            line.next_send_ms = now_ms + self._retry_backoff_ms
+            line.next_send_ms = now_ms + self._config.retry_backoff_ms
         else:
             line.waiting.popleft()
             self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))

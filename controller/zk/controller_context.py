@@ -1,11 +1,6 @@
 """What an active controller works with: the cluster as it has read it, and its means to act.
 
 Holds, and decides nothing. Everything here is dropped with the controllership.
-
-Authorization: nobody is authenticated here. Every connection is User:ANONYMOUS, as with Kafka on a
-PLAINTEXT listener, and may act for the cluster (CLUSTER_ACTION) if `super.users` names that user,
-or if no authorizer is configured. Source: KIP-497 (seed 003), "a new AlterIsr API which requires
-CLUSTER_ACTION permission".
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.commands import Batch, Commands, Sender
+from controller.zk.commands import Batch, Commands
 from controller.zk.commands import Request as Command
-from controller.zk.controller_election import Controllership
+from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
-from controller.zk.store import StateStore
 from controller.zk.zk_metadata import read_brokers
-from quorum.core.effects import Request
+from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -28,36 +23,11 @@ from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 
 __all__ = [
-    "ANONYMOUS",
-    "EVERYBODY",
-    "Authorizer",
     "Context",
     "Duties",
     "Move",
     "Periodic",
-    "ZkControllerConfig",
 ]
-
-ANONYMOUS = "User:ANONYMOUS"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authorizer:
-    super_users: tuple[str, ...]
-
-    @classmethod
-    def of(cls, class_name: str, super_users: str) -> "Authorizer":
-        """As `authorizer.class.name` and `super.users` of server.properties say."""
-        if not class_name:
-            return EVERYBODY
-        named = (each.strip() for each in super_users.split(";"))
-        return cls(super_users=tuple(each for each in named if each))
-
-    def allows_cluster_action(self, principal: str = ANONYMOUS) -> bool:
-        return principal in self.super_users
-
-
-EVERYBODY = Authorizer(super_users=(ANONYMOUS,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +53,6 @@ class Move:
             adding_replicas=self.adding,
             removing_replicas=self.removing,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZkControllerConfig:
-    node_id: int
-    design: Design
-    inter_broker_listener_name: str = "PLAINTEXT"
-    ack_timeout_ms: int = 30_000  # of a command: Kafka's controller.socket.timeout.ms
-    retry_backoff_ms: int = 300
-    agent_wake_ms: int = 30_000  # of seed 000's reassignment agent
-    delete_retry_ms: int = 5000  # of seed 001's task that tries pending deletions again
-    balance_interval_ms: int = 0  # leader.imbalance.check.interval.seconds; 0: never
-    is_unclean_allowed: bool | None = None  # None: as the design has it
-    authorizer: Authorizer = EVERYBODY
-    propagation_delay_ms: int = 0  # of ISR changes, so that those of some time are told together
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,13 +111,18 @@ class Context:
         states = ((of, self.states.get(of)) for of in partitions)
         return tuple(of for of, state in states if state and state.leader == broker_id)
 
+    def reply(self, request: Request, answer: object) -> None:
+        self.outbox.emit(Reply(token=request.token, body=answer))
+
     def tell(self, batch: Batch) -> None:
-        sender = Sender(
-            controller_id=self.config.node_id,
+        requests = batch.requests(
+            self.design,
+            self.live,
+            client_id=self.config.node_id,
             controller_epoch=self.controllership.epoch,
             ack_timeout_ms=self.config.ack_timeout_ms,
         )
-        for broker_id, request in batch.requests(self.design, sender, self.live):
+        for broker_id, request in requests:
             self.commands.send(broker_id, request, self.now_ms)
 
 

@@ -10,16 +10,70 @@ The winner increments `/controller_epoch`, whose version guards its writes where
 that.
 
 Source: seed 000, D; seed 001, "controller leader election"; seed 004, "Controller".
+
+Authorization: nobody is authenticated here. Every connection is User:ANONYMOUS, as with Kafka on a
+PLAINTEXT listener, and may act for the cluster (CLUSTER_ACTION) if `super.users` names that user,
+or if no authorizer is configured. Source: KIP-497 (seed 003), "a new AlterIsr API which requires
+CLUSTER_ACTION permission".
 """
 
 from dataclasses import dataclass
 
+from controller.zk.zk_metadata import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
+from wire.zk.designs import Design
 from wire.zk.session import Create, Created, Data, Exists, Found, GetData, Session, SetData, Written
-from wire.zk.znodes import ControllerOwner, InvalidZnode, decode_epoch, encode_epoch
+from wire.zk.znodes import ControllerOwner, decode_epoch, encode_epoch
 
-__all__ = ["NO_CONTROLLER", "Controllership", "Lost", "Race", "run_for_controller"]
+__all__ = [
+    "NO_CONTROLLER",
+    "Lost",
+    "Controllership",
+    "Race",
+    "run_for_controller",
+    "ANONYMOUS",
+    "EVERYBODY",
+    "Authorizer",
+    "ZkControllerConfig",
+]
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizer:
+    super_users: tuple[str, ...]
+
+    @classmethod
+    def of(cls, class_name: str, super_users: str) -> "Authorizer":
+        """As `authorizer.class.name` and `super.users` of server.properties say."""
+        if not class_name:
+            return EVERYBODY
+        named = (each.strip() for each in super_users.split(";"))
+        return cls(super_users=tuple(each for each in named if each))
+
+    def allows_cluster_action(self, principal: str = ANONYMOUS) -> bool:
+        return principal in self.super_users
+
+
+EVERYBODY = Authorizer(super_users=(ANONYMOUS,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZkControllerConfig:
+    node_id: int
+    design: Design
+    inter_broker_listener_name: str = "PLAINTEXT"
+    ack_timeout_ms: int = 30_000  # of a command: Kafka's controller.socket.timeout.ms
+    retry_backoff_ms: int = 300
+    agent_wake_ms: int = 30_000  # of seed 000's reassignment agent
+    delete_retry_ms: int = 5000  # of seed 001's task that tries pending deletions again
+    balance_interval_ms: int = 0  # leader.imbalance.check.interval.seconds; 0: never
+    is_unclean_allowed: bool | None = None  # None: as the design has it
+    authorizer: Authorizer = EVERYBODY
+    propagation_delay_ms: int = 0  # of ISR changes, so that those of some time are told together
+
 
 NO_CONTROLLER = -1
 _ROUNDS_MAX = 100
@@ -57,18 +111,12 @@ def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure
         found = yield from one(GetData(path=paths.CONTROLLER))
         if not isinstance(found, Data):
             continue
-        named = _owner(found.data)
+        owned = decoded(found, ControllerOwner.decode)
+        named = NO_CONTROLLER if owned is None else owned.broker_id
         if found.stat.ephemeral_owner == session.id and named == node_id:
             return (yield from _begin_controllership())
         return Lost(controller_id=named)
     return Lost(controller_id=NO_CONTROLLER)
-
-
-def _owner(data: bytes) -> int:
-    try:
-        return ControllerOwner.decode(data).broker_id
-    except InvalidZnode:
-        return NO_CONTROLLER
 
 
 def _begin_controllership() -> Procedure[Race]:
@@ -80,7 +128,7 @@ def _begin_controllership() -> Procedure[Race]:
             if isinstance(created, Created):
                 return Controllership(epoch=1, epoch_zk_version=0)
             continue
-        epoch = _epoch(found.data) + 1
+        epoch = (decoded(found, decode_epoch) or 0) + 1
         written = yield from one(
             SetData(
                 path=paths.CONTROLLER_EPOCH, data=encode_epoch(epoch), version=found.stat.version
@@ -89,10 +137,3 @@ def _begin_controllership() -> Procedure[Race]:
         if isinstance(written, Written):
             return Controllership(epoch=epoch, epoch_zk_version=written.stat.version)
     return Lost(controller_id=NO_CONTROLLER)
-
-
-def _epoch(data: bytes) -> int:
-    try:
-        return decode_epoch(data)
-    except InvalidZnode:
-        return 0

@@ -15,13 +15,8 @@ from controller.zk.state_machines import PartitionStage, ReplicaStage, StateMach
 from controller.zk.zk_metadata import calls, children, state_path
 from quorum.zookeeper.zk_procedures import Procedure, one_by_one
 from wire.errors import ErrorCode
+from wire.zk import control_rpc as rpc
 from wire.zk import paths
-from wire.zk.control_rpc import (
-    LEADER_DURING_DELETION,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    TopicPartition,
-)
 from wire.zk.session import Delete, Exists, Found
 
 __all__ = ["Deletions"]
@@ -30,18 +25,18 @@ _ENDED = (ReplicaStage.DELETION_SUCCESSFUL, ReplicaStage.NON_EXISTENT)
 
 
 class Deletions:
-    def __init__(self, context: Context, stage: StateMachines) -> None:
+    def __init__(self, context: Context, machines: StateMachines) -> None:
         self._context = context
-        self._stage = stage
+        self._machines = machines
         self._waiting: dict[str, None] = {}  # until their partitions have moved
         self._retry = Periodic(context, context.config.delete_retry_ms, "deletions", self.go_on)
         self.awaited: set[str] = set()  # to be deleted, created, and not heard of yet
 
-    def shown(self, of: TopicPartition) -> PartitionState:
+    def shown(self, of: rpc.TopicPartition) -> PartitionState:
         """As metadata shows it: a broker that joins meanwhile must not take it for present."""
         state = self._context.states[of]
         is_deleting = self._context.is_deleting(of)
-        return replace(state, leader=LEADER_DURING_DELETION) if is_deleting else state
+        return replace(state, leader=rpc.LEADER_DURING_DELETION) if is_deleting else state
 
     def asked(self) -> Procedure[None]:
         """Read /admin/delete_topics; names of unknown topics are taken off the list."""
@@ -75,9 +70,9 @@ class Deletions:
         for of in context.partitions([topic]):
             if of in context.states:
                 batch.metadata[of] = self.shown(of)
-            self._stage.partitions.become(of, PartitionStage.OFFLINE)
+            self._machines.partitions.become(of, PartitionStage.OFFLINE)
             for broker_id in context.replicas(of):
-                self._stage.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
+                self._machines.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
                 batch.stop(broker_id, of, delete=False)
         batch.update(context.live)
         context.tell(batch)
@@ -88,11 +83,11 @@ class Deletions:
         for topic in list(self._context.deleting):
             self._start(topic)
             replicas = self._replicas(topic)
-            if len(self._stage.replicas.among(replicas, *_ENDED)) == len(replicas):
+            if len(self._machines.replicas.among(replicas, *_ENDED)) == len(replicas):
                 yield from self._end(topic)
 
     def _start(self, topic: str) -> None:
-        context, stages = self._context, self._stage.replicas
+        context, stages = self._context, self._machines.replicas
         for replica in stages.among(self._replicas(topic), ReplicaStage.DELETION_INELIGIBLE):
             stages.become(replica, ReplicaStage.OFFLINE)
         batch = Batch()
@@ -104,7 +99,7 @@ class Deletions:
                 stages.become((of, broker_id), ReplicaStage.DELETION_INELIGIBLE)
         context.tell(batch)
 
-    def _replicas(self, topic: str) -> list[tuple[TopicPartition, int]]:
+    def _replicas(self, topic: str) -> list[tuple[rpc.TopicPartition, int]]:
         context = self._context
         return [(of, each) for of in context.partitions([topic]) for each in context.replicas(of)]
 
@@ -121,30 +116,28 @@ class Deletions:
         ):
             yield from calls(context.design, (Delete(path=path) for path in level))
         del self._context.deleting[topic]
-        self._stage.forget(topic)
+        self._machines.forget(topic)
         context.outbox.trace("topic-deleted", topic=topic)
 
     # --- events -------------------------------------------------------------------------------
 
     def brokers_down(self, dead: list[int]) -> None:
-        stages = self._stage.replicas
-        started = stages.among(self._stage.replicas_on(dead), ReplicaStage.DELETION_STARTED)
+        stages = self._machines.replicas
+        started = stages.among(self._machines.replicas_on(dead), ReplicaStage.DELETION_STARTED)
         for replica in started:
             stages.become(replica, ReplicaStage.DELETION_INELIGIBLE)
 
-    def obeyed(self, broker_id: int, command: StopReplicaRequest, answer: object) -> None:
+    def obeyed(self, broker_id: int, command: rpc.StopReplicaRequest, answer: object) -> None:
         """A broker has answered a StopReplica (or never will: None)."""
         if not self._context.deleting:
             return
-        stages = self._stage.replicas
+        stages = self._machines.replicas
         replicas = [(of, broker_id) for of in command.partitions if self._context.is_deleting(of)]
         refused = refusals(answer)
         for replica in stages.among(replicas, ReplicaStage.DELETION_STARTED):
             has_failed = refused is None or replica[0] in refused
-            ending = (
-                ReplicaStage.DELETION_INELIGIBLE if has_failed else ReplicaStage.DELETION_SUCCESSFUL
-            )
-            stages.become(replica, ending)
+            failed, ended = ReplicaStage.DELETION_INELIGIBLE, ReplicaStage.DELETION_SUCCESSFUL
+            stages.become(replica, failed if has_failed else ended)
         if refused is not None:
             self._context.procedures.submit("deletions", self.go_on)
 
@@ -159,12 +152,12 @@ class Deletions:
         return self._retry.deadline_ms(is_wanted=self._is_pending)
 
 
-def refusals(answer: object) -> set[TopicPartition] | None:
+def refusals(answer: object) -> set[rpc.TopicPartition] | None:
     """The partitions that were not stopped; None: nothing was."""
-    if not isinstance(answer, StopReplicaResponse) or answer.error_code is not ErrorCode.NONE:
+    if not isinstance(answer, rpc.StopReplicaResponse) or answer.error_code is not ErrorCode.NONE:
         return None
     return {
-        TopicPartition(each.topic, each.partition)
+        rpc.TopicPartition(each.topic, each.partition)
         for each in answer.results
         if each.error_code is not ErrorCode.NONE
     }

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.metadata.partitions import PartitionState
-from controller.zk import leader_selection
+from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move, Periodic
 from controller.zk.zk_metadata import decoded, partitions_under, read_all, read_states
@@ -121,7 +121,7 @@ class ReassignmentAgent:
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is None or set(state.isr) != {*old, *target}:
                 return None
-            return leader_selection.reassigned(state, target, context.live)
+            return partition_states.reassigned(state, target, context.live)
 
         written = yield from context.store.change([of], context.assignments, decide)
         if of not in written:

@@ -1,53 +1,55 @@
-"""The controller of `zk-redesign`: ten protocols, each an event that one queue brings up.
+"""The controller of `zk-redesign`: ten protocols, each of them an event of one queue.
 
-An event reads what there is, decides for all partitions that it concerns, writes with all calls in
-flight, and tells the brokers in one batch. What is where is explicit: the stages of partitions and
-replicas (`controller.zk.state_machines`). Deletion of topics is in `deletion.py`, reassignment in
-`moving.py`, preferred leaders are in `preferring.py`.
+An event reads the nodes, decides for all partitions that it affects, writes with all calls in
+flight, and sends the commands to the brokers in one batch. Partitions and replicas have explicit
+states (`controller.zk.state_machines`). Topics are deleted in `deletion.py`, and partitions
+reassigned in `zk_reassignment.py`.
 
-Source: seed 001, "Protocols", "Current Design" and "Proposed Controller Improvements".
+Leadership moves back to the first replica where an administrator asks for it, and from time to time
+(`PreferredLeaders`). `leader_selection` decides who may lead; partitions of a topic that is being
+deleted are left alone.
+
+Source: seed 001, "Protocols", "Current Design", "Proposed Controller Improvements" and "preferred
+replica leader election"; Kafka's auto.leader.rebalance.enable.
 """
 
 from collections.abc import Callable, Iterable
 
+from controller.metadata.election import Election
+from controller.metadata.partitions import PartitionState
+from controller.zk import partition_states
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context
+from controller.zk.controller_context import Context, Periodic
 from controller.zk.deletion import Deletions
-from controller.zk.preferred_leaders import PreferredLeaders
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
-from quorum.core.effects import Reply, Request, earliest
+from quorum.core.effects import Request, earliest
 from quorum.core.milestones import Cause, Occasion
-from quorum.zookeeper.zk_procedures import Procedure
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
+from wire.zk import control_rpc as rpc
 from wire.zk import paths
-from wire.zk.control_rpc import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    StopReplicaRequest,
-    TopicPartition,
-)
 from wire.zk.designs import IsrWriter
-from wire.zk.session import Delete, GetData
+from wire.zk.session import Data, Delete, Exists, GetData
 from wire.zk.znodes import PartitionList
 
-__all__ = ["RedesignDuties"]
+__all__ = ["PreferredLeaders", "RedesignDuties"]
 
 
 class RedesignDuties:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._stage = StateMachines(context)
-        self._deletions = Deletions(context, self._stage)
-        self._reassigner = Reassigner(context, self._stage)
-        self._isr_changes = IsrChanges(context, self._stage)
-        self._preferred = PreferredLeaders(context, self._stage)
+        self._machines = StateMachines(context)
+        self._deletions = Deletions(context, self._machines)
+        self._reassigner = Reassigner(context, self._machines)
+        self._isr_changes = IsrChanges(context, self._machines)
+        self._preferred = PreferredLeaders(context, self._machines)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
-        self._dealt_with: dict[int, int] = {}  # generations of brokers
-        self._unborn: dict[TopicPartition, None] = {}
+        self._generations: dict[int, int] = {}  # of the brokers, as last dealt with
+        self._created: dict[rpc.TopicPartition, None] = {}
 
     # --- controller leader election -----------------------------------------------------------
 
@@ -55,21 +57,21 @@ class RedesignDuties:
         """Leave watches, read the cluster, resume what was under way, and tell the brokers."""
         context = self._context
         yield from context.read_live_brokers()
-        self._dealt_with = self._lives()
+        self._generations = self._lives()
         names = yield from children(paths.TOPICS, watch=True)
         context.assignments = yield from read_assignments(context.design, names, watch=True)
         context.states = yield from read_states(context.design, context.assignments)
-        self._stage.begin()
+        self._machines.begin()
         self._tell_everything(context.live)
-        yield from self._stage.elect_offline()
-        yield from self._stage.elect(self._with_dead_members())
+        yield from self._machines.elect_offline()
+        yield from self._machines.elect(self._with_dead_members())
         if context.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
         yield from self._reassigner.asked()
         yield from self._preferred.asked()
 
-    def _with_dead_members(self) -> list[TopicPartition]:
+    def _with_dead_members(self) -> list[rpc.TopicPartition]:
         """Partitions of brokers that died while there was no controller: mostly the former one."""
         context = self._context
         return [
@@ -99,7 +101,7 @@ class RedesignDuties:
     def brokers_changed(self) -> Procedure[None]:
         """A broker that left and came back between two reads has failed and joined, by its
         generation; a design without generations does not notice it."""
-        before = self._dealt_with
+        before = self._generations
         yield from self._context.read_live_brokers()
         after = self._lives()
         dead = sorted(each for each in before if after.get(each) != before[each])
@@ -109,35 +111,36 @@ class RedesignDuties:
             yield from self._broker_failed(dead)
         if new:
             yield from self._broker_joined(new)
-        self._dealt_with = after
+        self._generations = after
 
     def _lives(self) -> dict[int, int]:
         context = self._context
         knows = context.design.checks_generation
         return {each.id: each.generation if knows else 0 for each in context.live.values()}
 
-    def _broker_failed(self, dead: list[int]) -> Procedure[None]:
-        context = self._context
-        affected = [
+    def _on(self, broker_ids: Iterable[int]) -> list[rpc.TopicPartition]:
+        """The partitions with a replica on one of the brokers, except those being deleted."""
+        context, wanted = self._context, set(broker_ids)
+        return [
             of
             for of in context.partitions()
-            if not set(dead).isdisjoint(context.replicas(of)) and not context.is_deleting(of)
+            if not wanted.isdisjoint(context.replicas(of)) and not context.is_deleting(of)
         ]
-        self._stage.brokers_down(dead)
-        yield from self._stage.elect(affected, without=dead)
+
+    def _broker_failed(self, dead: list[int]) -> Procedure[None]:
+        context = self._context
+        affected = self._on(dead)
+        self._machines.brokers_down(dead)
+        yield from self._machines.elect(affected, without=dead)
         self._deletions.brokers_down(dead)
-        batch = Batch()
-        batch.update(context.live)
-        context.tell(batch)
+        context.tell(Batch(updated=set(context.live)))
 
     def _broker_joined(self, new: list[int]) -> Procedure[None]:
         context = self._context
-        self._stage.brokers_up(new)
-        others = Batch()
-        others.update(context.live.keys() - set(new))
-        context.tell(others)
+        self._machines.brokers_up(new)
+        context.tell(Batch(updated=context.live.keys() - set(new)))
         self._tell_everything(new)
-        yield from self._stage.elect_offline()
+        yield from self._machines.elect_offline()
         yield from self._reassigner.look()
         yield from self._deletions.go_on()
 
@@ -148,7 +151,7 @@ class RedesignDuties:
         names = set((yield from children(paths.TOPICS, watch=True)))
         gone = context.assignments.keys() - names
         for topic in sorted(gone):
-            self._stage.forget(topic)
+            self._machines.forget(topic)
         new = sorted(names - context.assignments.keys())
         for topic in new[:1]:
             context.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.TOPICS)
@@ -158,10 +161,10 @@ class RedesignDuties:
         if not self._deletions.awaited.isdisjoint(found):
             yield from self._deletions.asked()
 
-    def _create(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        self._unborn |= dict.fromkeys(partitions)
-        yield from self._stage.create(list(self._unborn))
-        self._unborn.clear()
+    def _create(self, partitions: Iterable[rpc.TopicPartition]) -> Procedure[None]:
+        self._created |= dict.fromkeys(partitions)
+        yield from self._machines.create(list(self._created))
+        self._created.clear()
 
     def assignment_changed(self, topic: str) -> Procedure[None]:
         """Partition expansion. What the controller has written itself is known already."""
@@ -174,7 +177,7 @@ class RedesignDuties:
         if added:
             context.milestones.begin(Cause(Occasion.TOPIC, topic), heard=paths.topic(topic))
         context.assignments[topic] = {**known, **added}
-        yield from self._create(TopicPartition(topic, number) for number in sorted(added))
+        yield from self._create(rpc.TopicPartition(topic, number) for number in sorted(added))
 
     def topics_to_delete(self) -> Procedure[None]:
         yield from self._deletions.asked()
@@ -191,36 +194,30 @@ class RedesignDuties:
         listed = [each for result in found if (each := decoded(result, PartitionList.decode))]
         if listed:
             context.milestones.begin(Cause(Occasion.ISR), heard=paths.ISR_CHANGES)
-        asked = {TopicPartition(*each) for one_note in listed for each in one_note.partitions}
+        asked = {rpc.TopicPartition(*each) for one_note in listed for each in one_note.partitions}
         known = sorted(of for of in asked if context.replicas(of) and not context.is_deleting(of))
         states = yield from read_states(context.design, context.assignments, known)
         context.states |= states
-        batch = Batch(metadata=dict(states))
-        if states:
-            batch.update(context.live)
-        context.tell(batch)
+        context.tell(Batch(metadata=dict(states), updated=set(context.live) if states else set()))
         yield from calls(context.design, (Delete(path=path) for path in notes))
         yield from self._reassigner.look()
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
         context = self._context
         body = request.body
-        assert isinstance(body, ControlledShutdownRequest), body
+        assert isinstance(body, rpc.ControlledShutdownRequest), body
         leaving = body.broker_id
         if (
             context.design.checks_generation
             and self._lives().get(leaving) != body.broker_generation
         ):
-            refused = ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-            context.outbox.emit(Reply(token=request.token, body=refused))
+            context.reply(
+                request, rpc.ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+            )
             return
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
-        affected = [
-            of
-            for of in context.partitions()
-            if leaving in context.replicas(of) and not context.is_deleting(of)
-        ]
-        yield from self._stage.elect(affected, without=[leaving], is_orderly=True)
+        affected = self._on([leaving])
+        yield from self._machines.elect(affected, without=[leaving], is_orderly=True)
         led = context.remaining(affected, leaving)
         batch = Batch()
         for of in affected:
@@ -229,8 +226,7 @@ class RedesignDuties:
         context.tell(batch)
         if not context.design.batches_commands:
             context.tell(batch)  # KafkaController and ReplicaStateMachine have a batch each
-        answer = ControlledShutdownResponse(remaining=led)
-        context.outbox.emit(Reply(token=request.token, body=answer))
+        context.reply(request, rpc.ControlledShutdownResponse(remaining=led))
 
     # --- events -------------------------------------------------------------------------------
 
@@ -256,7 +252,7 @@ class RedesignDuties:
         self._isr_changes.asked(request)
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        if isinstance(command, StopReplicaRequest) and command.delete_partitions:
+        if isinstance(command, rpc.StopReplicaRequest) and command.delete_partitions:
             self._deletions.obeyed(broker_id, command, answer)
 
     def tick(self, now_ms: int) -> None:
@@ -267,3 +263,48 @@ class RedesignDuties:
     def deadline_ms(self) -> int | None:
         parts = (self._preferred, self._deletions, self._isr_changes)
         return earliest(*(part.deadline_ms() for part in parts))
+
+
+class PreferredLeaders:
+    def __init__(self, context: Context, machines: StateMachines) -> None:
+        self._context = context
+        self._machines = machines
+        interval_ms = context.config.balance_interval_ms
+        self._is_wanted = bool(interval_ms)
+        self._balancing = Periodic(context, interval_ms, "balance", self.balance)
+
+    def asked(self) -> Procedure[None]:
+        """Do what an administrator has asked for, and delete the node, unless somebody has written
+        there since: that is the next event."""
+        path = paths.PREFERRED_REPLICA_ELECTION
+        yield from one(Exists(path=path, watch=True))
+        found = yield from one(GetData(path=path))
+        listed = decoded(found, PartitionList.decode)
+        if listed is not None:
+            yield from self._prefer(rpc.TopicPartition(*each) for each in listed.partitions)
+        if isinstance(found, Data):
+            yield from one(Delete(path=path, version=found.stat.version))
+
+    def balance(self) -> Procedure[None]:
+        """auto.leader.rebalance.enable."""
+        yield from self._prefer(self._context.partitions())
+
+    def _prefer(self, asked: Iterable[rpc.TopicPartition]) -> Procedure[None]:
+        wanted = [of for of in asked if not self._context.is_deleting(of)]
+        self._context.milestones.go_on(Cause(Occasion.ELECTION))
+        yield from self._machines.change(wanted, self._preferred)
+
+    def _preferred(
+        self, of: rpc.TopicPartition, state: PartitionState | None
+    ) -> PartitionState | None:
+        replicas = self._context.replicas(of)
+        if state is None or not replicas or state.leader == replicas[0]:
+            return None
+        after = partition_states.elected(state, self._context.live, Election.PREFERRED)
+        return after if after is not None and after.leader == replicas[0] else None
+
+    def tick(self, now_ms: int) -> None:
+        self._balancing.tick(now_ms, is_wanted=self._is_wanted)
+
+    def deadline_ms(self) -> int | None:
+        return self._balancing.deadline_ms(is_wanted=self._is_wanted)

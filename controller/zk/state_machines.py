@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.zk import leader_selection
+from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context
-from controller.zk.store import Decide
+from controller.zk.partition_states import Decide
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk.control_rpc import TopicPartition
 
@@ -26,8 +26,8 @@ __all__ = [
     "PartitionStage",
     "Replica",
     "ReplicaStage",
-    "StateMachines",
     "StateMachine",
+    "StateMachines",
 ]
 
 
@@ -66,6 +66,7 @@ REPLICA_TRANSITIONS: Mapping[ReplicaStage, tuple[ReplicaStage, ...]] = {
     _R.DELETION_INELIGIBLE: (_R.ONLINE, _R.OFFLINE),
 }
 
+_ALIVE = (_R.NEW, _R.ONLINE, _R.OFFLINE)  # not being deleted
 _Key = TypeVar("_Key", bound=Hashable)
 _State = TypeVar("_State", bound=Enum)
 
@@ -125,10 +126,10 @@ class StateMachines:
                 stage = PartitionStage.ONLINE if is_led else PartitionStage.OFFLINE
                 self.partitions.begin(of, stage)
             for broker_id in context.replicas(of):
-                is_up = broker_id in context.live
-                self.replicas.begin(
-                    (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
-                )
+                self.replicas.begin((of, broker_id), self._present(broker_id))
+
+    def _present(self, broker_id: int) -> ReplicaStage:
+        return ReplicaStage.ONLINE if broker_id in self._context.live else ReplicaStage.OFFLINE
 
     def replicas_on(self, broker_ids: Iterable[int]) -> list[Replica]:
         wanted = set(broker_ids)
@@ -147,13 +148,11 @@ class StateMachines:
             state = self._context.states.get(of)
             if state is not None and state.leader in gone:
                 self.partitions.become(of, PartitionStage.OFFLINE)
-        alive = (ReplicaStage.NEW, ReplicaStage.ONLINE, ReplicaStage.OFFLINE)
-        for replica in self.replicas.among(self.replicas_on(gone), *alive):
+        for replica in self.replicas.among(self.replicas_on(gone), *_ALIVE):
             self.replicas.become(replica, ReplicaStage.OFFLINE)
 
     def brokers_up(self, new: Iterable[int]) -> None:
-        stages = (ReplicaStage.NEW, ReplicaStage.ONLINE, ReplicaStage.OFFLINE)
-        for replica in self.replicas.among(self.replicas_on(new), *stages):
+        for replica in self.replicas.among(self.replicas_on(new), *_ALIVE):
             self.replicas.become(replica, ReplicaStage.ONLINE)
 
     # --- partitions ---------------------------------------------------------------------------
@@ -172,16 +171,13 @@ class StateMachines:
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is not None:
                 return None
-            return leader_selection.initial(context.replicas(of), context.live)
+            return partition_states.initial(context.replicas(of), context.live)
 
         new = self.partitions.among(partitions, PartitionStage.NEW)
         written = yield from self.change(new, decide)
         for of in written:
             for broker_id in context.replicas(of):
-                is_up = broker_id in context.live
-                self.replicas.become(
-                    (of, broker_id), ReplicaStage.ONLINE if is_up else ReplicaStage.OFFLINE
-                )
+                self.replicas.become((of, broker_id), self._present(broker_id))
 
     def elect_offline(self) -> Procedure[None]:
         """Elect for partitions without a leader, except those that are being deleted."""
@@ -206,7 +202,7 @@ class StateMachines:
         how = Election.UNCLEAN if unclean else Election.ONLINE
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
-            after = None if state is None else leader_selection.elected(state, live, how)
+            after = None if state is None else partition_states.elected(state, live, how)
             if is_orderly and after is not None and after.leader == NO_LEADER:
                 return None
             return after
@@ -239,11 +235,9 @@ class StateMachines:
         """Send the states to the replicas and, as metadata, to all brokers."""
         context = self._context
         states = {of: context.states[of] for of in partitions if of in context.states}
-        batch = Batch(metadata=states)
+        batch = Batch(metadata=states, updated=set(context.live) if states else set())
         for of, state in states.items():
             batch.tell(state.replicas, of, state)
-        if states:
-            batch.update(context.live)
         context.tell(batch)
 
     def forget(self, topic: str) -> None:

@@ -1,24 +1,24 @@
 """The controller of `zk-v3`: the procedures of seed 000, by the names that they have there.
 
-One synchronous write a partition, one procedure after the other: the order of events is the
-"controller lock". What a leader does to its ISR is not told to the controller: it reads before it
-decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
+Each partition is written by one synchronous call, and procedures run one after another: the order
+of events is the "controller lock". The controller is not told when a leader changes its ISR, so it
+reads before it decides. Reassignment has an agent of its own (`controller.zk.reassignment_agent`).
 
-Not in the document, and named so in docs/zookeeper-mode.md: controlled shutdown, which seed 001
-describes as what such a controller did later.
+Controlled shutdown is not in the document, and docs/zookeeper-mode.md says so: seed 001 describes
+it as what such a controller did later.
 """
 
 from collections.abc import Collection, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.zk import leader_selection, reassignment_agent
+from controller.zk import partition_states, reassignment_agent
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
 from controller.zk.reassignment_agent import ReassignmentAgent
 from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
-from quorum.core.effects import Reply, Request
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
@@ -104,7 +104,7 @@ class V3Duties:
             if state is None:
                 return None
             before[of] = state
-            after = leader_selection.elected(state, live, how)
+            after = partition_states.elected(state, live, how)
             leaves = bool(without) and (after is None or after.leader == NO_LEADER)
             return None if leaves else after
 
@@ -146,7 +146,7 @@ class V3Duties:
             if state is not None:  # another controller was here before
                 known[of] = state
                 return None
-            return leader_selection.initial(context.replicas(of), context.live)
+            return partition_states.initial(context.replicas(of), context.live)
 
         written = yield from context.store.change(set_p, context.assignments, decide)
         context.states |= known | written
@@ -202,7 +202,7 @@ class V3Duties:
             numbers = {of.partition for of in removed if of.topic == topic}
             kept = {n: each for n, each in context.assignments[topic].items() if n not in numbers}
             context.assignments[topic] = kept
-            yield from reassignment_agent.write_assignment(topic, context.assignments[topic])
+            yield from reassignment_agent.write_assignment(topic, kept)
         for of in removed:  # the state would make a partition of the same number an old one
             yield from one(Delete(path=paths.partition_leader_and_isr(of.topic, of.partition)))
 
@@ -230,8 +230,9 @@ class V3Duties:
         context.milestones.begin(Cause(Occasion.CONTROLLED_SHUTDOWN, leaving))
         set_p = [of for of in context.partitions() if leaving in context.replicas(of)]
         yield from self._change(set_p, Election.ONLINE, without=[leaving])
-        answer = ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
-        context.outbox.emit(Reply(token=request.token, body=answer))
+        context.reply(
+            request, ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
+        )
 
     def alter_isr(self, request: Request) -> None:
         raise AssertionError("leaders write their ISR themselves")

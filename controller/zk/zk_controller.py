@@ -15,19 +15,20 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
-from controller.zk.admin import Admin
+from controller.zk.admin import Admin, Known
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context, Duties, ZkControllerConfig
+from controller.zk.controller_context import Context, Duties
 from controller.zk.controller_election import (
     NO_CONTROLLER,
     Controllership,
     Lost,
+    ZkControllerConfig,
     run_for_controller,
 )
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.redesign import RedesignDuties
-from controller.zk.store import StateStore
 from controller.zk.v3 import V3Duties
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
@@ -37,13 +38,8 @@ from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.errors import ErrorCode
 from wire.messages.producing import AllocateProducerIdsRequest
+from wire.zk import control_rpc as rpc
 from wire.zk import paths
-from wire.zk.control_rpc import (
-    AlterIsrRequest,
-    AlterIsrResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-)
 from wire.zk.designs import IsrWriter, Layout
 from wire.zk.session import Session, SessionChanged, SessionState, WatchFired
 
@@ -51,7 +47,7 @@ __all__ = ["OWNER", "ZkController"]
 
 OWNER = "controller"
 # Asked by nodes, which may still take us for the controller: they are refused, at least.
-_OF_NODES = (ControlledShutdownRequest, AlterIsrRequest, AllocateProducerIdsRequest)
+_OF_NODES = (rpc.ControlledShutdownRequest, rpc.AlterIsrRequest, AllocateProducerIdsRequest)
 _DUTIES: Mapping[Layout, Callable[[Context], Duties]] = {
     Layout.V3: V3Duties,
     Layout.KAFKA: RedesignDuties,
@@ -170,13 +166,7 @@ class ZkController:
     def _begin_controllership(self, controllership: Controllership) -> Procedure[None]:
         self.controller_id = self.config.node_id
         commands = Commands(
-            design=self.config.design,
-            outbox=self._outbox,
-            session=self._session,
-            milestones=self._milestones,
-            listener=self.config.inter_broker_listener_name,
-            retry_backoff_ms=self.config.retry_backoff_ms,
-            obeyed=self._obeyed,
+            self.config, self._outbox, self._session, self._milestones, self._obeyed
         )
         self._context = Context(
             config=self.config,
@@ -218,22 +208,22 @@ class ZkController:
 
     def _serve(self, request: Request) -> None:
         body, context, duties = request.body, self._context, self._duties
-        if isinstance(body, ControlledShutdownRequest):
+        if isinstance(body, rpc.ControlledShutdownRequest):
             if duties is None:
                 self._refuse(request)
                 return
             self._submit(request, lambda: duties.controlled_shutdown(request))
-        elif isinstance(body, AlterIsrRequest):
+        elif isinstance(body, rpc.AlterIsrRequest):
             self._alter_isr(request)
         elif context is None:
             self._refuse(request)
         else:
-            self._submit(request, lambda: self._admin.serve(context, request))
+            self._submit(request, lambda: self._admin.serve(_known(context), request))
 
     def _alter_isr(self, request: Request) -> None:
         writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
         if self._duties is None or not writes or not self._session.is_connected:
-            answer = AlterIsrResponse(error_code=ErrorCode.NOT_CONTROLLER)
+            answer = rpc.AlterIsrResponse(error_code=ErrorCode.NOT_CONTROLLER)
             self._outbox.emit(Reply(token=request.token, body=answer))
         else:
             self._duties.alter_isr(request)
@@ -253,8 +243,18 @@ class ZkController:
             self._refuse(request)
 
     def _refuse(self, request: Request) -> None:
-        if isinstance(request.body, ControlledShutdownRequest):
-            answer = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        if isinstance(request.body, rpc.ControlledShutdownRequest):
+            answer = rpc.ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
             self._outbox.emit(Reply(token=request.token, body=answer))
         else:
             self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)
+
+
+def _known(context: Context) -> Known:
+    return Known(
+        design=context.design,
+        live=context.live,
+        assignments=context.assignments,
+        states=context.states,
+        moves=context.moves,
+    )

@@ -25,9 +25,9 @@ from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one, one_by_one
 from wire import metadata_records as records
 from wire.zk import paths, znodes
+from wire.zk import session as zk
 from wire.zk.control_rpc import ListenerAddress, LiveBroker, TopicPartition
 from wire.zk.designs import Design, Layout
-from wire.zk.session import Children, Create, Data, GetChildren, GetData, Operation, Result, Stat
 from wire.zk.znodes import (
     BrokerRegistration,
     EntityConfig,
@@ -55,12 +55,15 @@ __all__ = [
     "read_brokers",
     "read_configs",
     "read_states",
+    "readable",
     "state_path",
     "topic_id_of",
     "updated",
     "with_states",
+    "write_over",
 ]
 
+_ROUNDS_MAX = 100  # of others that are always faster
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")
 Assignments = Mapping[str, Mapping[int, tuple[int, ...]]]  # replicas by topic and partition
@@ -70,29 +73,34 @@ DEFAULT_ENTITY = "<default>"  # stands for all of its kind, as the resource name
 _ROOTS = {Layout.V2: paths.V2_ROOTS, Layout.V3: paths.V3_ROOTS, Layout.KAFKA: paths.KAFKA_ROOTS}
 
 
-def calls(design: Design, operations: Iterable[Operation]) -> Procedure[list[Result]]:
+def calls(design: Design, operations: Iterable[zk.Operation]) -> Procedure[list[zk.Result]]:
     if design.pipelines_writes:
         return (yield from all_at_once(operations))
     return (yield from one_by_one(operations))
 
 
-def decoded(result: Result, decode: Callable[[bytes], _T]) -> _T | None:
-    """What a GetData found; None if there is no node, or none that can be decoded."""
+def readable(data: bytes | None, decode: Callable[[bytes], _T]) -> _T | None:
+    """None if there is nothing, or if a person has written what cannot be decoded."""
     try:
-        return decode(result.data) if isinstance(result, Data) else None
+        return None if data is None else decode(data)
     except InvalidZnode:
         return None
+
+
+def decoded(result: zk.Result, decode: Callable[[bytes], _T]) -> _T | None:
+    """As `readable`, of what a GetData found."""
+    return readable(result.data if isinstance(result, zk.Data) else None, decode)
 
 
 def ensure_roots(design: Design) -> Procedure[None]:
     """Create the nodes that everything else lies under; mostly they exist."""
     ordered = sorted(_ROOTS[design.layout], key=lambda path: path.count("/"))
-    yield from all_at_once(Create(path=path) for path in ordered)
+    yield from all_at_once(zk.Create(path=path) for path in ordered)
 
 
 def children(path: str, *, watch: bool = False) -> Procedure[tuple[str, ...]]:
-    result = yield from one(GetChildren(path=path, watch=watch))
-    return result.names if isinstance(result, Children) else ()
+    result = yield from one(zk.GetChildren(path=path, watch=watch))
+    return result.names if isinstance(result, zk.Children) else ()
 
 
 def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPartition]]:
@@ -106,14 +114,34 @@ def partitions_under(root: str, *, watch: bool = True) -> Procedure[list[TopicPa
 
 def read_all(
     design: Design, nodes: Mapping[_Key, str], decode: Callable[[bytes], _T], *, watch: bool = False
-) -> Procedure[dict[_Key, tuple[_T, Stat]]]:
+) -> Procedure[dict[_Key, tuple[_T, zk.Stat]]]:
     """The decoded data at the paths of `nodes`, where it can be decoded."""
-    results = yield from calls(design, (GetData(path=at, watch=watch) for at in nodes.values()))
+    results = yield from calls(design, (zk.GetData(path=at, watch=watch) for at in nodes.values()))
     return {
         key: (value, result.stat)
         for key, result in zip(nodes, results, strict=True)
-        if isinstance(result, Data) and (value := decoded(result, decode)) is not None
+        if isinstance(result, zk.Data) and (value := decoded(result, decode)) is not None
     }
+
+
+def write_over(path: str, decide: Callable[[bytes | None], bytes | None]) -> Procedure[bool]:
+    """Replace the data at `path`, or None, by what `decide` makes of it. None leaves it as it is.
+
+    False: it was not written.
+    """
+    for _ in range(_ROUNDS_MAX):
+        found = yield from one(zk.GetData(path=path))
+        data = decide(found.data if isinstance(found, zk.Data) else None)
+        if data is None:
+            return False
+        if isinstance(found, zk.Data):
+            result = yield from one(zk.SetData(path=path, data=data, version=found.stat.version))
+        else:
+            yield from one(zk.Create(path=paths.parent(path)))  # it goes with its last child
+            result = yield from one(zk.Create(path=path, data=data))
+        if isinstance(result, zk.Written | zk.Created):
+            return True
+    return False
 
 
 def state_path(design: Design, of: TopicPartition) -> str:
@@ -211,7 +239,7 @@ def _read_replica_states(
     """Leader, ISR and replicas are nodes of their own here; the assignment in a topic's node is
     that of its creation."""
     found = yield from all_at_once(
-        GetData(path=path(of.topic, of.partition))
+        zk.GetData(path=path(of.topic, of.partition))
         for of in asked
         for path in (paths.partition_leader, paths.partition_isr, paths.partition_replicas)
     )
@@ -221,7 +249,7 @@ def _read_replica_states(
         leader = decoded(of_leader, PartitionLeader.decode)
         isr = decoded(of_isr, PartitionIsr.decode)
         replicas = decoded(of_replicas, ReplicaList.decode)
-        if isr is None or not isinstance(of_isr, Data):
+        if isr is None or not isinstance(of_isr, zk.Data):
             continue
         states[of] = PartitionState(
             replicas=(

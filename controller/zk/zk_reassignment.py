@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
-from controller.zk import leader_selection
-from controller.zk.admin_nodes import readable, write_over
+from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move
 from controller.zk.state_machines import ReplicaStage, StateMachines
-from controller.zk.zk_metadata import decoded, read_states, state_path
+from controller.zk.zk_metadata import decoded, read_states, readable, state_path, write_over
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
@@ -35,9 +34,9 @@ _NO_NODE = -2  # the version of none; -1 would be that of any
 
 
 class Reassigner:
-    def __init__(self, context: Context, stage: StateMachines) -> None:
+    def __init__(self, context: Context, machines: StateMachines) -> None:
         self._context = context
-        self._stage = stage
+        self._machines = machines
         # An event begins anew when the connection has gone meanwhile; how far it came is kept.
         self._told: set[TopicPartition] = set()  # of those that move: their replicas know
         self._is_node_old = False  # it lists what has ended
@@ -97,14 +96,14 @@ class Reassigner:
         yield from self._expand(of, after)
 
     def _expand(self, of: TopicPartition, move: Move) -> Procedure[None]:
-        known, stages = self._context.replicas(of), self._stage.replicas
+        known, stages = self._context.replicas(of), self._machines.replicas
         new = [(of, each) for each in move.target if each not in known]
         for replica in stages.among(new, ReplicaStage.NON_EXISTENT):  # none, if we begin anew
             stages.become(replica, ReplicaStage.NEW)
         self._context.moves[of] = move
         self._told.discard(of)
         yield from self._assign(of, tuple(dict.fromkeys((*move.target, *known))))
-        yield from self._stage.change([of], _told_anew)
+        yield from self._machines.change([of], _told_anew)
         self._told.add(of)
 
     def look(self) -> Procedure[None]:
@@ -136,15 +135,15 @@ class Reassigner:
 
         False: none of `target` is in sync.
         """
-        context, stages = self._context, self._stage.replicas
+        context, stages = self._context, self._machines.replicas
         old = [each for each in context.replicas(of) if each not in target]
 
         def decide(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
             if state is None or set(target).isdisjoint(state.isr):
                 return None
-            return leader_selection.reassigned(state, target, context.live)
+            return partition_states.reassigned(state, target, context.live)
 
-        if not (yield from self._stage.change([of], decide)):
+        if not (yield from self._machines.change([of], decide)):
             return False
         for broker_id in target:
             if stages.of((of, broker_id)) is ReplicaStage.NEW:

@@ -20,7 +20,7 @@ from broker.zk.lag_limits import Limits
 from broker.zk.session_membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.controller_context import EVERYBODY, Authorizer, ZkControllerConfig
+from controller.zk.controller_election import EVERYBODY, Authorizer, ZkControllerConfig
 from controller.zk.zk_controller import OWNER, ZkController
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults

@@ -71,39 +71,40 @@ def _text(text: str) -> int:
     return _LENGTH + len(text.encode())
 
 
-_NAMES = ("get", "set", "set.versioned", "create", "delete", "exists", "children", "multi")
-_IN_MULTI = ("multi.set", "multi.create", "multi.delete", "check")
+_NAMES: Mapping[type, str] = {
+    zk.GetData: "get",
+    zk.SetData: "set",
+    zk.Create: "create",
+    zk.Delete: "delete",
+    zk.Exists: "exists",
+    zk.GetChildren: "children",
+    zk.Multi: "multi",
+}
+_COUNTED = (
+    *("get", "set", "set.versioned", "create", "delete", "exists", "children", "multi"),
+    *("multi.set", "multi.create", "multi.delete", "check"),
+)
 
 
 class ZkCounts:
     def __init__(self) -> None:
-        self._operations = dict.fromkeys((*_NAMES, *_IN_MULTI), 0)
+        self._operations = dict.fromkeys(_COUNTED, 0)
         self.sent_bytes = 0  # with the client's own messages: sessions, pings
         self.received_bytes = 0
 
     def asked(self, operation: zk.Operation) -> None:
         """Count an operation that is being sent."""
         counts = self._operations
+        counts[_NAMES[type(operation)]] += 1
         match operation:
-            case zk.GetData():
-                counts["get"] += 1
-            case zk.Exists():
-                counts["exists"] += 1
-            case zk.GetChildren():
-                counts["children"] += 1
             case zk.SetData(version=version):
-                counts["set"] += 1
                 counts["set.versioned"] += version != zk.ANY_VERSION
-            case zk.Create():
-                counts["create"] += 1
-            case zk.Delete():
-                counts["delete"] += 1
             case zk.Multi(writes=writes):
-                counts["multi"] += 1
                 for write in writes:
-                    counts[_name_in_multi(write)] += 1
+                    is_check = isinstance(write, zk.Check)
+                    counts["check" if is_check else f"multi.{_NAMES[type(write)]}"] += 1
             case _:
-                assert_never(operation)
+                pass
 
     def describe(self, watches: Watches) -> Mapping[str, int]:
         """All counts, and those of the client's `watches`, under names that begin with `zk.`."""
@@ -114,17 +115,3 @@ class ZkCounts:
             "zk.bytes_sent": self.sent_bytes,
             "zk.bytes_received": self.received_bytes,
         }
-
-
-def _name_in_multi(write: zk.Write) -> str:
-    match write:
-        case zk.SetData():
-            return "multi.set"
-        case zk.Create():
-            return "multi.create"
-        case zk.Delete():
-            return "multi.delete"
-        case zk.Check():
-            return "check"
-        case _:
-            assert_never(write)

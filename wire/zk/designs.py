@@ -95,39 +95,31 @@ class Design:
         return self.layout is Layout.KAFKA or self.has_state_queues
 
 
-ZK_V3 = Design(
-    name="zk-v3",
-    layout=Layout.V3,
+# What all designs before seed 001 have in common.
+_EARLY = Design(
+    name="",
     isr_writer=IsrWriter.LEADER,
     routing=Routing.ZOOKEEPER,
     truncation=Truncation.HIGH_WATERMARK,
-    limits_lag_in_records=True,
     is_unclean_by_default=True,
     checks_controller_epoch=False,
     retries_commands=False,
     pipelines_writes=False,
-    batches_commands=True,  # "we can put multiple commands in one RPC request"
     prioritises_commands=False,
     checks_generation=False,
     hears_session_at_once=False,
 )
 
-ZK_V2 = Design(
+# It batches commands: "we can put multiple commands in one RPC request".
+ZK_V3 = replace(_EARLY, name="zk-v3", layout=Layout.V3, limits_lag_in_records=True)
+
+ZK_V2 = replace(
+    _EARLY,
     name="zk-v2",
     elector=Elector.REPLICAS,
     has_state_queues=True,
     layout=Layout.V2,
-    isr_writer=IsrWriter.LEADER,
-    routing=Routing.ZOOKEEPER,
-    truncation=Truncation.HIGH_WATERMARK,
-    is_unclean_by_default=True,
-    checks_controller_epoch=False,
-    retries_commands=False,
-    pipelines_writes=False,
     batches_commands=False,
-    prioritises_commands=False,
-    checks_generation=False,
-    hears_session_at_once=False,
 )
 
 ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False, has_state_queues=False)

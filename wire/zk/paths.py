@@ -60,8 +60,6 @@ def last_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-# --- designs with a controller --------------------------------------------------------------
-
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 

@@ -23,18 +23,17 @@ from broker.zk.by_replicas.held import Held, ReplicaContext
 from broker.zk.by_replicas.held_replicas import ReplicaRoles
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.state_queue import send_state_change
-from controller.zk.zk_metadata import decoded, partitions_under
+from controller.zk.zk_metadata import decoded, partitions_under, readable, write_over
 from quorum.zookeeper.zk_procedures import Procedure, one, one_by_one
 from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
-from wire.zk.session import Data, Delete, Error, Exists, Failed, Found, GetData, SetData, Written
+from wire.zk.session import Data, Delete, Error, Exists, Failed, Found, GetData
 from wire.zk.znodes import ReplicaList, StateChange, StateChangeKind, TopicAssignment
 
 __all__ = ["Governing"]
 
 _ROOT = paths.V2_PARTITIONS_REASSIGNED
-_ROUNDS_MAX = 100
 START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
 
 
@@ -269,18 +268,19 @@ class Governing:
     def _remove_from_topic(self, of: TopicPartition) -> Procedure[int]:
         """Remove the partition from its topic, so that nobody creates it again. Returns how many
         are left."""
-        path = paths.topic(of.topic)
-        for _ in range(_ROUNDS_MAX):  # the leaders of its other partitions are at it too
-            found = yield from one(GetData(path=path))
-            assignment = decoded(found, TopicAssignment.decode)
-            if assignment is None or not isinstance(found, Data):
-                return 0
+        kept: dict[int, tuple[int, ...]] | None = None  # None: there is no such topic
+
+        def without(data: bytes | None) -> bytes | None:
+            nonlocal kept
+            assignment = readable(data, TopicAssignment.decode)
+            if assignment is None:
+                kept = None
+                return None
             kept = {n: each for n, each in assignment.partitions.items() if n != of.partition}
-            data = replace(assignment, partitions=kept).encode()
-            written = yield from one(SetData(path=path, data=data, version=found.stat.version))
-            if isinstance(written, Written):
-                return len(kept)
-        return -1
+            return replace(assignment, partitions=kept).encode()
+
+        is_written = yield from write_over(paths.topic(of.topic), without)
+        return len(kept or ()) if is_written or kept is None else -1
 
     # --- queues -------------------------------------------------------------------------------
 

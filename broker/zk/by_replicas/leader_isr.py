@@ -33,6 +33,7 @@ from broker.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import IsrChange, tell_wanted, tell_written
+from broker.zk.lag_limits import advance_by_members
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import TopicPartition
@@ -113,15 +114,7 @@ class CommitThread:
     def advance_high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
         """Commit what every member has; what is left waits from now on."""
         log, of = partition.open_log, _of(partition)
-        candidate = isr.high_watermark_candidate(
-            leader_end_offset=log.end_offset,
-            followers=role.followers.values(),
-            maximal=isr.maximal_isr(role.isr),
-            joining=frozenset(),
-        )
-        moves = candidate > log.high_watermark
-        if moves:
-            log.high_watermark = candidate
+        moves = advance_by_members(partition, role)
         if log.high_watermark >= log.end_offset:
             self._waits.pop(of, None)
         elif moves or self._waits.get(of, (None, 0))[0] is not role:
@@ -164,8 +157,7 @@ class IsrNode:
         return None
 
     def _write(self, partition: Partition) -> Procedure[None]:
-        of = TopicPartition(partition.topic, partition.index)
-        held, change = self._held.get(of), IsrChange.of(partition)
+        held, change = self._held.get(_of(partition)), IsrChange.of(partition)
         if held is None or change is None:
             return
         members = isr.proposed_isr(change.asked)
@@ -174,7 +166,7 @@ class IsrNode:
             self._settle(change, members)
             return
         self._outbox.trace("isr-not-written", partition=change.partition.name)
-        self._failed(of)
+        self._failed(_of(partition))
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
         if change.end(members):

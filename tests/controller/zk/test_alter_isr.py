@@ -5,11 +5,11 @@ import pytest
 from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
 from controller.zk.commands import Commands
-from controller.zk.controller_context import Context, ZkControllerConfig
-from controller.zk.controller_election import Controllership
+from controller.zk.controller_context import Context
+from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.state_machines import StateMachines
-from controller.zk.store import StateStore
 from quorum.core.effects import Reply, Request, Send, Trace
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
@@ -42,13 +42,11 @@ def context(session: Session | None = None) -> Context:
         outbox=outbox,
         procedures=Procedures(outbox, session or Session()),
         commands=Commands(
-            design=ZK_KIP497,
-            outbox=outbox,
-            session=Session(),
-            milestones=milestones,
-            listener="PLAINTEXT",
-            retry_backoff_ms=1,
-            obeyed=lambda _broker, _command, _answer: None,
+            ZkControllerConfig(node_id=1, design=ZK_KIP497, retry_backoff_ms=1),
+            outbox,
+            Session(),
+            milestones,
+            lambda _broker, _command, _answer: None,
         ),
         controllership=controllership,
         store=StateStore(ZK_KIP497, controllership, milestones),

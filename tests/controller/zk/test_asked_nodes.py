@@ -6,15 +6,16 @@ from dataclasses import dataclass
 import pytest
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.admin_nodes import AdminNodes, grown, write_over
+from controller.zk.admin_nodes import AdminNodes, grown
 from controller.zk.commands import Commands
-from controller.zk.controller_context import Context, ZkControllerConfig
-from controller.zk.controller_election import Controllership
+from controller.zk.controller_context import Context
+from controller.zk.controller_election import Controllership, ZkControllerConfig
 from controller.zk.deletion import Deletions
-from controller.zk.preferred_leaders import PreferredLeaders
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.redesign import PreferredLeaders
 from controller.zk.state_machines import StateMachines
-from controller.zk.store import StateStore
+from controller.zk.zk_metadata import write_over
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -89,13 +90,11 @@ def context() -> Context:
         outbox=outbox,
         procedures=Procedures(outbox, Session()),
         commands=Commands(
-            design=ZK_REDESIGN,
-            outbox=outbox,
-            session=Session(),
-            milestones=milestones,
-            listener="PLAINTEXT",
-            retry_backoff_ms=1,
-            obeyed=lambda _broker, _command, _answer: None,
+            ZkControllerConfig(node_id=1, design=ZK_REDESIGN, retry_backoff_ms=1),
+            outbox,
+            Session(),
+            milestones,
+            lambda _broker, _command, _answer: None,
         ),
         controllership=controllership,
         store=StateStore(ZK_REDESIGN, controllership, milestones),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.zk.controller_context import Authorizer
+from controller.zk.controller_election import Authorizer
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from controller.metadata.partitions import PartitionState
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context, ZkControllerConfig
-from controller.zk.controller_election import Controllership
+from controller.zk.controller_context import Context
+from controller.zk.controller_election import Controllership, ZkControllerConfig
 from controller.zk.deletion import Deletions
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.state_machines import StateMachines
-from controller.zk.store import StateStore
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
@@ -62,13 +62,11 @@ class Stand:
             Controllership(epoch=1, epoch_zk_version=0),
         )
         self.commands = Commands(
-            design=ZK_REDESIGN,
-            outbox=self.outbox,
-            session=session,
-            milestones=milestones,
-            listener="PLAINTEXT",
-            retry_backoff_ms=1,
-            obeyed=self.obeyed,
+            ZkControllerConfig(node_id=1, design=ZK_REDESIGN, retry_backoff_ms=1),
+            self.outbox,
+            session,
+            milestones,
+            self.obeyed,
         )
         self.context = Context(
             config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN, delete_retry_ms=5000),

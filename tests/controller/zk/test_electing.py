@@ -4,7 +4,7 @@ import pytest
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import PartitionState
-from controller.zk.leader_selection import elected, initial, reassigned
+from controller.zk.partition_states import elected, initial, reassigned
 
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=4, partition_epoch=9)
 

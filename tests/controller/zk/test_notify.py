@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.zk.commands import Commands
+from controller.zk.controller_election import ZkControllerConfig
 from controller.zk.procedure_milestones import ProcedureMilestones
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
@@ -29,13 +30,15 @@ class Stand:
         self.become(SessionState.CONNECTING)
         self.become(SessionState.CONNECTED)
         self.commands = Commands(
-            design=replace(ZK_REDESIGN, hears_session_at_once=at_once),
-            outbox=self.outbox,
-            session=self.session,
-            milestones=ProcedureMilestones(self.outbox),
-            listener="PLAINTEXT",
-            retry_backoff_ms=1,
-            obeyed=lambda _broker, _command, _answer: None,
+            ZkControllerConfig(
+                node_id=1,
+                design=replace(ZK_REDESIGN, hears_session_at_once=at_once),
+                retry_backoff_ms=1,
+            ),
+            self.outbox,
+            self.session,
+            ProcedureMilestones(self.outbox),
+            lambda _broker, _command, _answer: None,
         )
         self.commands.brokers_are({2: BROKER})
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
 from controller.zk.controller_election import Controllership
+from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
-from controller.zk.store import StateStore
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths, znodes

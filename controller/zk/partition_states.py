@@ -1,4 +1,9 @@
-"""Leader and ISR of partitions in ZooKeeper: read, decided, written conditionally, read again.
+"""Leader and ISR of partitions in ZooKeeper: chosen by the rules, written conditionally, read
+again.
+
+The rules are those of `controller.metadata.election`, as the designs ask them. Every change that
+the controller writes raises the leader epoch, also a change of the ISR alone: brokers follow a
+command only if its epoch is newer (seed 000, potential optimization 1).
 
 A write holds only at the version that was read: if the leader has changed its ISR in between, the
 decision is made again on what it wrote. The design says whether partitions are written one after
@@ -15,24 +20,73 @@ A write whose answer was lost may have been done. The next attempt finds what wa
 nothing to decide, and would tell nobody. So a state that is found as it was last tried counts as
 written.
 
-Source: seed 000, A.3; seed 001, "use async zookeeper apis everywhere"; KIP-497 (seed 003).
+Source: seed 000, A.3 and B.1.1; seed 001, the leader selectors and "use async zookeeper apis
+everywhere"; seed 004, failover; KIP-497 (seed 003).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from controller.metadata.election import Desired, Election, ElectionPolicy, decide_change
+from controller.metadata.metadata_version import OLDEST
+from controller.metadata.partition_records import changed
 from controller.metadata.partitions import PartitionState
 from controller.zk.controller_election import Controllership
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_metadata import Assignments, States, calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
+from wire.primitives import ZERO_UUID
 from wire.zk import paths, znodes
 from wire.zk import session as zk
 from wire.zk.accounting import batches
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter
 
-__all__ = ["Decide", "StateStore"]
+__all__ = ["Decide", "StateStore", "elected", "initial", "reassigned"]
+
+
+def elected(
+    state: PartitionState, live: Collection[int], how: Election = Election.ONLINE
+) -> PartitionState | None:
+    """What becomes of a partition when only `live` brokers are there; None: nothing changes.
+
+    The new ISR is what lives of the old one. Where nothing of it does, `how` decides whether
+    another replica may lead; if none may, there is no leader and the ISR stays as it was.
+    """
+    policy = ElectionPolicy(
+        acceptable=lambda broker_id, _directory: broker_id in live,
+        metadata_version=OLDEST,  # at which every ISR change raises the leader epoch
+    )
+    desired = Desired(election=how, isr=tuple(member for member in state.isr if member in live))
+    record = decide_change(ZERO_UUID, 0, state, desired=desired, policy=policy)
+    if record is None:
+        return None
+    after = changed(state, record)
+    return replace(after, partition_epoch=state.partition_epoch)
+
+
+def initial(replicas: tuple[int, ...], live: Collection[int]) -> PartitionState | None:
+    """The state of a new partition: all live replicas are in sync. None: no replica lives."""
+    isr = tuple(replica for replica in replicas if replica in live)
+    return PartitionState(replicas=replicas, isr=isr, leader=isr[0]) if isr else None
+
+
+def reassigned(
+    state: PartitionState, target: tuple[int, ...], live: Collection[int]
+) -> PartitionState:
+    """The state on the new replicas, all in sync; the leader stays if it is one of them."""
+    isr = tuple(replica for replica in target if replica in state.isr)
+    eligible = [replica for replica in isr if replica in live]
+    leader = state.leader if state.leader in eligible else next(iter(eligible), -1)
+    return replace(
+        state,
+        replicas=target,
+        directories=(),
+        isr=isr,
+        leader=leader,
+        leader_epoch=state.leader_epoch + 1,
+    )
+
 
 Decide = Callable[[TopicPartition, PartitionState | None], PartitionState | None]
 _CHANGED = (zk.Error.BAD_VERSION, zk.Error.NODE_EXISTS)
