@@ -9,15 +9,35 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from jepsen_like.sim.virtual_files import Died, VirtualFiles
 from jepsen_like.sim.virtual_time import VirtualTime
-from quorum.log.files.jobs import Done, Outcome, Pool
+from quorum.core.storage import StorageError
+from quorum.log.files.jobs import Outcome, Pool
 
-__all__ = ["WorldWorkers"]
+__all__ = ["Done", "WorldWorkers"]
 
 _AT_ONCE = 0.25  # the share of jobs that work when they are asked for
 _CALLS_MAX = 12  # of a job that does not come to its end: most have fewer
+
+
+class Done:
+    """The outcome of a job that is run here and now."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, job: Callable[[], object]) -> None:
+        self._error: StorageError | None = None
+        try:
+            self._value = job()
+        except StorageError as error:
+            self._error = error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 @dataclass(slots=True, eq=False)

@@ -86,8 +86,7 @@ class Turn(Generic[Asker]):
     def lasted(self, seconds: float) -> None:
         """How long the core took with what it was given, and with nothing else: no disk.
 
-        A short turn shows that clients may have more only if it had as many as it might have: one
-        without clients says nothing, unless it was long.
+        A short turn shows that clients may have more only if it had as many as it might have.
         """
         if seconds > LONG_SECONDS:
             self.clients_max = max(1, self.clients_max // 2)

@@ -51,6 +51,7 @@ class Delivery:
         self._number = 0  # of the last token
         self._reading: int | None = None  # the token of the read in flight
         self._last_timestamp_ms = -1  # of what was delivered
+        self._is_saving = True  # a snapshot, as far as is known: the engine may say no
         self._load: SnapshotLoad | None = None
         self.next_offset = engine.start_offset  # all before it has been delivered
         # When to poll again: 0 while there is more in memory. What is under way leads to an event.
@@ -89,16 +90,17 @@ class Delivery:
         if self._load is not None:
             self._read_snapshot(self._load)
             return False
+        if self._is_saving:
+            self._is_saving = self._engine.is_saving_snapshot
         due_ms = self._schedule.due_ms
-        if due_ms is not None and due_ms <= now_ms and not self._engine.is_saving_snapshot:
+        if due_ms is not None and due_ms <= now_ms and not self._is_saving:
             self._save_snapshot(now_ms)
         has_delivered = has_more and self._deliver_newest(end_offset, now_ms)
         if self._reading is None:
-            due_ms = self._schedule.due_ms
             if self.next_offset < end_offset:
                 self.due_ms = 0
-            elif due_ms is None or due_ms > now_ms or not self._engine.is_saving_snapshot:
-                self.due_ms = due_ms
+            elif not self._is_saving:
+                self.due_ms = self._schedule.due_ms
         return has_delivered
 
     # --- records --------------------------------------------------------------------------------
@@ -207,6 +209,7 @@ class Delivery:
             if state is not None and state.end_offset > known.offset:
                 assert state.end_offset <= self.next_offset, (state.end_offset, self.next_offset)
                 self._schedule.taken(now_ms)
+                self._is_saving = True
                 self._engine.save_snapshot(
                     state, last_timestamp_ms=self._last_timestamp_ms, now_ms=now_ms
                 )

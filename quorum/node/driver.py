@@ -279,17 +279,16 @@ class Driver:
         if timers and timers[-1][0] <= deadline_ms:
             return
         at_seconds = (deadline_ms * 1_000_000 - self._wall_offset_ns) / 1e9
-        timer = asyncio.get_running_loop().call_at(at_seconds, self._time_is_up)
+        timer = asyncio.get_running_loop().call_at(at_seconds, self._time_is_up, deadline_ms)
         timers.append((deadline_ms, timer))
 
-    def _time_is_up(self) -> None:
-        """The earliest timer has gone off; what it was set for may be over, or later by now."""
-        self._timers.pop()
-        if self._due_ms is None:
-            return
-        if self._due_ms <= self.now_ms():
+    def _time_is_up(self, deadline_ms: int) -> None:
+        """A timer has gone off; what it was set for may be over, or later by now."""
+        while self._timers and self._timers[-1][0] <= deadline_ms:
+            self._timers.pop()
+        if self._due_ms is not None and self._due_ms <= self.now_ms():
             self._wake()
-        else:
+        elif self._due_ms is not None:
             self._set_timer(self._due_ms)
 
     # --- turns ------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft import electing, following, transitions, vote
 from quorum.raft.messages import (
     Known,
-    begin_response,
     election_partition,
-    end_response,
+    epoch_response,
     vote_response,
 )
 from quorum.raft.replica import Replica
@@ -42,6 +41,11 @@ __all__ = ["Ask", "Judgement", "judge", "reply"]
 
 Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
 _FromLeader = BeginPartition | EndPartition
+_RESPONSES = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +73,15 @@ def judge(replica: Replica, role: Role, ask: Ask, now_ms: int) -> Judgement:
 
 def reply(ask: Ask, judged: Judgement, known: Known) -> object:
     """`known` is what the new role knows."""
-    refused = judged.top_level is not ErrorCode.NONE
+    if judged.top_level is not ErrorCode.NONE:
+        return _RESPONSES[type(ask)](error_code=judged.top_level, topics=())
     match ask:
         case VoteRequest():
-            if refused:
-                return VoteResponse(error_code=judged.top_level, topics=())
             return vote_response(known, error=judged.error, granted=judged.granted)
         case BeginQuorumEpochRequest():
-            if refused:
-                return BeginQuorumEpochResponse(error_code=judged.top_level, topics=())
-            return begin_response(known, error=judged.error)
+            return epoch_response(BeginQuorumEpochResponse, known, error=judged.error)
         case EndQuorumEpochRequest():
-            if refused:
-                return EndQuorumEpochResponse(error_code=judged.top_level, topics=())
-            return end_response(known, error=judged.error)
+            return epoch_response(EndQuorumEpochResponse, known, error=judged.error)
 
 
 # --- Vote -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ A leader that sends nonsense is asked again after a while, as if nothing had com
 Source: KIP-630; Kafka's handleFetchSnapshotResponse.
 """
 
-from quorum.core.effects import SnapshotFile, SnapshotRead, SnapshotSaved
+from quorum.core.effects import ReceiveSnapshot, SnapshotFile, SnapshotRead, SnapshotSaved
 from quorum.core.types import Endpoint, OffsetAndEpoch
 from quorum.raft import following
 from quorum.raft.replica import Replica
@@ -107,8 +107,12 @@ def received(
     download.size_bytes = answer.size
     download.position += len(answer.unaligned_records)
     is_last = download.position == answer.size
-    number = replica.outbox.receive_snapshot(
-        download.id, position=position, records=answer.unaligned_records, is_last=is_last
+    number = replica.outbox.emit(
+        ReceiveSnapshot,
+        id=download.id,
+        position=position,
+        records=answer.unaligned_records,
+        is_last=is_last,
     )
     if is_last:
         download.finishing = number

@@ -18,7 +18,6 @@ from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower, Role
 from quorum.raft.voter_history import control_records
 from wire.batch import BatchHeader, CorruptBatch, intact_headers
-from wire.control_records import ControlRecord
 from wire.messages.fetching import FetchedPartition
 from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
@@ -215,7 +214,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
         if not found:
             raise CorruptBatch(f"no whole batch in {len(records)} bytes")
         whole = records[:end]
-        control = _control_of(whole, found)
+        control = control_records(whole) if any(h.is_control for h in found) else ()
     except UnknownRecord:
         raise
     except Malformed as corrupt:
@@ -229,16 +228,6 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
     if control and replica.history.observe(control):
         replica.voters_changed()
     return True
-
-
-def _control_of(
-    records: bytes, found: Sequence[BatchHeader]
-) -> tuple[tuple[int, ControlRecord], ...]:
-    """The control records in whole batches; most batches have none."""
-    for header in found:
-        if header.is_control:
-            return control_records(records)
-    return ()
 
 
 def continues(log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:

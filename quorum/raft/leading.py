@@ -301,7 +301,5 @@ def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ..
 def deadline_ms(role: Leader) -> int | None:
     due_ms = earliest(role.parked.due_ms, role.watermark_due_ms)
     if role.progress:
-        is_announcing = role.begin_epoch_due_ms < role.check_quorum_deadline_ms
-        own_ms = role.begin_epoch_due_ms if is_announcing else role.check_quorum_deadline_ms
-        due_ms = own_ms if due_ms is None or own_ms < due_ms else due_ms
+        due_ms = earliest(due_ms, role.check_quorum_deadline_ms, role.begin_epoch_due_ms)
     return due_ms if role.change is None else earliest(due_ms, role.change.deadline_ms)

@@ -54,10 +54,9 @@ from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 __all__ = [
     "Known",
     "begin_request",
-    "begin_response",
     "election_partition",
     "end_request",
-    "end_response",
+    "epoch_response",
     "fetch_partition",
     "fetch_request",
     "fetch_response",
@@ -86,7 +85,10 @@ class _Indexed(Protocol):
     def partition_index(self) -> int: ...
 
 
+_METADATA_TOPIC_IDS = (METADATA_TOPIC_ID,)  # `in` looks at identity first
+
 P = TypeVar("P", bound=_Indexed, covariant=True)
+EpochResponse = TypeVar("EpochResponse", BeginQuorumEpochResponse, EndQuorumEpochResponse)
 
 
 class _Topic(Protocol[P]):
@@ -105,12 +107,7 @@ def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
 
 
 def is_metadata_topic(topic: FetchTopic) -> bool:
-    topic_id = topic.topic_id
-    return (
-        topic_id is METADATA_TOPIC_ID
-        or topic.topic == METADATA_TOPIC
-        or topic_id == METADATA_TOPIC_ID
-    )
+    return topic.topic == METADATA_TOPIC or topic.topic_id in _METADATA_TOPIC_IDS
 
 
 def fetch_partition(topics: Sequence[FetchTopic]) -> FetchPartition | None:
@@ -243,7 +240,10 @@ def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> VoteRespo
     return VoteResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
-def begin_response(known: Known, *, error: ErrorCode) -> BeginQuorumEpochResponse:
+def epoch_response(
+    response: type[EpochResponse], known: Known, *, error: ErrorCode
+) -> EpochResponse:
+    """The answer to BeginQuorumEpoch or EndQuorumEpoch, which are alike."""
     result = EpochPartitionResult(
         partition_index=0,
         error_code=error,
@@ -251,18 +251,7 @@ def begin_response(known: Known, *, error: ErrorCode) -> BeginQuorumEpochRespons
         leader_epoch=known.epoch,
     )
     topic = EpochTopicResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    return BeginQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
-
-
-def end_response(known: Known, *, error: ErrorCode) -> EndQuorumEpochResponse:
-    result = EpochPartitionResult(
-        partition_index=0,
-        error_code=error,
-        leader_id=known.leader_id,
-        leader_epoch=known.epoch,
-    )
-    topic = EpochTopicResult(topic_name=METADATA_TOPIC, partitions=(result,))
-    return EndQuorumEpochResponse(topics=(topic,), node_endpoints=_endpoints(known))
+    return response(topics=(topic,), node_endpoints=_endpoints(known))
 
 
 def fetch_response(

@@ -1,20 +1,8 @@
-"""What a role does when its time has come, and what it becomes by it.
-
-Each role is polled once a turn, after all events. Most turns bring a leader nothing to do here, nor
-a follower that waits for its leader's answer.
-"""
+"""What a role does when its time has come, and what it becomes by it; once a turn, after events."""
 
 from quorum.raft import electing, following, leading, membership
 from quorum.raft.replica import Replica
-from quorum.raft.roles import (
-    Candidate,
-    Follower,
-    Leader,
-    Prospective,
-    Resigned,
-    Role,
-    Unattached,
-)
+from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 
 __all__ = ["next_role"]
 

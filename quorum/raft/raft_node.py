@@ -83,11 +83,7 @@ from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetching import (
-    FetchedPartition,
-    FetchResponse,
-    FetchSnapshotResponse,
-)
+from wire.messages.fetching import FetchedPartition, FetchResponse, FetchSnapshotResponse
 from wire.messages.quorum_epochs import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,

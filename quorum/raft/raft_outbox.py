@@ -7,27 +7,21 @@ messages is kept.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from quorum.core.effects import (
     Append,
     Durability,
     Effect,
-    Read,
-    ReadSnapshot,
-    ReceiveSnapshot,
     Reply,
-    ResetLog,
     SaveElection,
-    SaveSnapshot,
     Send,
     Stop,
     Token,
     Trace,
-    Trim,
     Truncate,
 )
-from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.core.types import ElectionState
 
 __all__ = ["OWNER", "Outbox", "waits_for"]
 
@@ -70,81 +64,19 @@ class Outbox:
             self.effects.append(message)
 
     def save(self, election: ElectionState, kraft_version: int = 1) -> None:
-        token = self.token()
-        self._saved_by = token.number
-        self.effects.append(
-            SaveElection(log=self._log, token=token, election=election, kraft_version=kraft_version)
-        )
+        self._saved_by = self.emit(SaveElection, election=election, kraft_version=kraft_version)
 
     def append(self, records: bytes, durability: Durability) -> int:
         """The token's number, whose `Stored` comes if SYNCED was asked for."""
-        token = self.token()
-        self.effects.append(
-            Append(log=self._log, token=token, records=records, durability=durability)
-        )
-        return token.number
+        return self.emit(Append, records=records, durability=durability)
 
     def truncate(self, end_offset: int, durability: Durability) -> int:
-        token = self.token()
-        self.effects.append(
-            Truncate(log=self._log, token=token, end_offset=end_offset, durability=durability)
-        )
-        return token.number
+        return self.emit(Truncate, end_offset=end_offset, durability=durability)
 
-    def read(self, *, start_offset: int, end_offset: int, bytes_max: int) -> int:
-        """The number of the token that `ReadDone` will carry."""
+    def emit(self, kind: Callable[..., Effect], **fields: object) -> int:
+        """Queue an effect on our log; returns the number of the token that its answer carries."""
         token = self.token()
-        self.effects.append(
-            Read(
-                log=self._log,
-                token=token,
-                start_offset=start_offset,
-                end_offset=end_offset,
-                bytes_max=bytes_max,
-            )
-        )
-        return token.number
-
-    def save_snapshot(self, snapshot_id: OffsetAndEpoch, content: Iterator[bytes]) -> int:
-        token = self.token()
-        self.effects.append(
-            SaveSnapshot(log=self._log, token=token, id=snapshot_id, content=content)
-        )
-        return token.number
-
-    def receive_snapshot(
-        self, snapshot_id: OffsetAndEpoch, *, position: int, records: bytes, is_last: bool
-    ) -> int:
-        token = self.token()
-        self.effects.append(
-            ReceiveSnapshot(
-                log=self._log,
-                token=token,
-                id=snapshot_id,
-                position=position,
-                records=records,
-                is_last=is_last,
-            )
-        )
-        return token.number
-
-    def read_snapshot(self, snapshot_id: OffsetAndEpoch, *, position: int, bytes_max: int) -> int:
-        token = self.token()
-        self.effects.append(
-            ReadSnapshot(
-                log=self._log, token=token, id=snapshot_id, position=position, bytes_max=bytes_max
-            )
-        )
-        return token.number
-
-    def reset_log(self, start: OffsetAndEpoch) -> int:
-        token = self.token()
-        self.effects.append(ResetLog(log=self._log, token=token, start=start))
-        return token.number
-
-    def trim(self, start_offset: int) -> int:
-        token = self.token()
-        self.effects.append(Trim(log=self._log, token=token, start_offset=start_offset))
+        self.effects.append(kind(log=self._log, token=token, **fields))
         return token.number
 
     def trace(self, event: str, **fields: object) -> None:

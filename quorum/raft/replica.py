@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from quorum.core.effects import Durability, Send, SnapshotFile
+from quorum.core.effects import Durability, ResetLog, Send, SnapshotFile, Trim
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
@@ -128,8 +128,9 @@ class Replica:
             bytes=file.size_bytes,
             from_=self.log.end_offset,
         )
-        number = self.outbox.reset_log(file.id)
-        self.outbox.trim(file.id.offset)  # the snapshots before it go, too
+        number = self.outbox.emit(ResetLog, start=file.id)
+        # The snapshots before it go, too.
+        self.outbox.emit(Trim, start_offset=file.id.offset)
         self.log.reset(file, syncing=number)
         if self.history.restart(file):
             self.voters_changed()

@@ -91,13 +91,11 @@ def _fetch_common_fields(
 
 def news_of(response: FetchResponse, *, leader_id: int, epoch: int) -> FetchedPartition | None:
     """What the leader of this epoch answers without an error; None if it says anything else."""
-    for topic in response.responses[:1]:
-        for answer in topic.partitions[:1]:
-            leader = answer.current_leader
-            is_theirs = leader.leader_id == leader_id and leader.leader_epoch == epoch
-            is_accepted = response.error_code is answer.error_code is ErrorCode.NONE
-            return answer if is_theirs and is_accepted else None
-    return None
+    answer = partition_of(response)
+    if answer is None or not (response.error_code is answer.error_code is ErrorCode.NONE):
+        return None
+    leader = answer.current_leader
+    return answer if (leader.leader_id, leader.leader_epoch) == (leader_id, epoch) else None
 
 
 def partition_of(response: FetchResponse) -> FetchedPartition | None:

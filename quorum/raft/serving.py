@@ -9,7 +9,7 @@ Source: KIP-595; KIP-1166 (a higher watermark wakes a parked fetch).
 
 from collections.abc import Callable
 
-from quorum.core.effects import Reply
+from quorum.core.effects import Read, Reply
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log import fetch as fetch_rules
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
@@ -152,8 +152,8 @@ def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
         else:
             _answer(replica, role, parked.token, records=records)
     for (start_offset, bytes_max), asking in reads.items():
-        number = replica.outbox.read(
-            start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
+        number = replica.outbox.emit(
+            Read, start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
         )
         role.reading[number] = tuple(asking)
 

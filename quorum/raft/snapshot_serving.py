@@ -6,7 +6,7 @@ asked begins again with a Fetch.
 Source: KIP-630; the order of checks is Kafka's (handleFetchSnapshotRequest).
 """
 
-from quorum.core.effects import Reply, SnapshotRead
+from quorum.core.effects import ReadSnapshot, Reply, SnapshotRead
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log import fetch as fetch_rules
 from quorum.raft.leading import hear
@@ -54,8 +54,9 @@ def fetch_snapshot(
     """The answer comes with the bytes. Whoever loads a snapshot follows us all the while."""
     ask = request.topics[0].partitions[0]
     hear(replica, role, ReplicaKey(request.replica_id, ask.replica_directory_id), now_ms)
-    number = replica.outbox.read_snapshot(
-        _id_of(ask),
+    number = replica.outbox.emit(
+        ReadSnapshot,
+        id=_id_of(ask),
         position=ask.position,
         bytes_max=max(0, min(request.max_bytes, replica.config.snapshots.fetch_max_bytes)),
     )

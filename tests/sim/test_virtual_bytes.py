@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from jepsen_like.sim.virtual_files import VirtualFiles
+from jepsen_like.sim.world_workers import Done
 from quorum.core.effects import (
     Append,
     DeleteLog,
@@ -28,7 +29,7 @@ from quorum.core.storage import METADATA_LOG, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage, StorageSettings
-from quorum.log.files.jobs import Done, Outcome, Pool
+from quorum.log.files.jobs import Outcome, Pool
 from quorum.log.files.system import System
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from tests.quorum.log_files import batch

@@ -389,7 +389,7 @@ class FileStorage:
             )
         if token is not None:
             self._events.append(Stored(log=queue.log, token=token))
-        if queue.waiting or queue.has_work:
+        if not is_inline or queue.may_remove():  # nothing came in during an inline sync
             self._advance(queue)
 
     # --- removing ---------------------------------------------------------------------------

@@ -11,9 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from quorum.core.storage import StorageError
-
-__all__ = ["Done", "Finish", "Jobs", "Outcome", "Pool", "Workers"]
+__all__ = ["Finish", "Jobs", "Outcome", "Pool", "Workers"]
 
 
 class Pool(Enum):
@@ -53,24 +51,6 @@ class Workers(Protocol):
     def sleep(self, seconds: float) -> None:
         """Leave the processor to others; called in jobs."""
         ...
-
-
-class Done:
-    """The outcome of a job that is run here and now."""
-
-    __slots__ = ("_error", "_value")
-
-    def __init__(self, job: Callable[[], object]) -> None:
-        self._error: StorageError | None = None
-        try:
-            self._value = job()
-        except StorageError as error:
-            self._error = error
-
-    def result(self) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._value
 
 
 class Jobs:

@@ -79,12 +79,6 @@ class LogQueue:
             return False
         return self.sync_token is not None or self.has_rolled
 
-    @property
-    def has_work(self) -> bool:
-        """Does it wait for a sync, or for the removal of what was cut off?"""
-        is_cut = bool(self.doomed or self.doomed_snapshots or self.has_new_start)
-        return is_cut or self.sync_token is not None or self.has_rolled
-
     def take_sync(self) -> tuple[Token | None, int]:
         """The token that the sync that begins now makes durable, and how many it covers.
 
