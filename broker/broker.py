@@ -18,7 +18,6 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.coordination import Coordination
-from broker.deadlines import Deadlines
 from broker.deletions import Deletions
 from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
@@ -41,6 +40,7 @@ from broker.replicas import Replicas
 from broker.replication import Replication
 from broker.sessions import FetchSessions
 from broker.views import Views
+from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
