@@ -290,7 +290,11 @@ class Broker:
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        """Tell those who wait of all that has moved. What they do may move something in turn."""
+        """Take over what was decided of ISRs, and tell those who wait of all that has moved. What
+        they do may move something in turn."""
+        decided = self.membership.isr_keeper.decided
+        while decided:
+            self.leaders.decided(decided.popleft(), now_ms)
         while names := self._moves.take():
             for name in names:
                 self._chores.moved(name)

@@ -11,6 +11,7 @@ as they name the same version.
 Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from broker import isr
@@ -43,13 +44,12 @@ class AlterIsr:
         broker_epoch: Callable[[], int],
         controller: ControllerChannel,
         timeout_ms: int,
-        settled: Callable[[Partition, int], None],
     ) -> None:
+        self.decided: deque[Partition] = deque()
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._controller = controller
         self._timeout_ms = timeout_ms
-        self._settled = settled
         self._wanted: dict[TopicPartition, Wish] = {}
         self._in_flight: dict[TopicPartition, Wish] | None = None
         self._awaited: dict[TopicPartition, tuple[Wish, int]] = {}  # heard; when to ask again
@@ -120,4 +120,4 @@ class AlterIsr:
                 self._awaited[of] = (wish, now_ms + self._timeout_ms)
             elif wish.is_wanted:
                 wish.role.isr = Committed(members=wish.asked.members)
-                self._settled(wish.partition, now_ms)
+                self.decided.append(wish.partition)

@@ -19,6 +19,7 @@ Source: seed 000, G; seed 001, IsrChangeNotificationListener; seed 003, motivati
 constants.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -44,7 +45,7 @@ WAIT_MAX_MS = 60_000
 
 
 class IsrWrites:
-    """`changed` hears of each ISR that has become true, `settled` of each wish that is over."""
+    """`changed` hears of each ISR that has become true."""
 
     def __init__(
         self,
@@ -54,15 +55,14 @@ class IsrWrites:
         outbox: Outbox,
         procedures: Procedures,
         controller_epoch: Callable[[], int],
-        settled: Callable[[Partition], None],
         changed: Callable[[TopicPartition], None],
     ) -> None:
+        self.decided: deque[Partition] = deque()
         self._design = design
         self._node_id = node_id
         self._outbox = outbox
         self._procedures = procedures
         self._controller_epoch = controller_epoch
-        self._settled = settled
         self._changed = changed
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
@@ -115,7 +115,7 @@ class IsrWrites:
         wish.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
         self._changed(of)
-        self._settled(wish.partition)
+        self.decided.append(wish.partition)
 
     def _may_have_joined(self, wish: Wish, found: znodes.PartitionState) -> bool:
         """Is somebody in sync by a write of ours that others have built on?"""
@@ -127,7 +127,7 @@ class IsrWrites:
         """Not made: the ISR is what it was, or what a command will say."""
         if wish.is_wanted:
             wish.role.isr = Committed(members=wish.asked.members)
-            self._settled(wish.partition)
+            self.decided.append(wish.partition)
 
 
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:

@@ -7,6 +7,7 @@ answer was lost may have been made, so that who was to join counts.
 Source: seed 002, the commit thread.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -24,7 +25,7 @@ __all__ = ["IsrNode"]
 
 
 class IsrNode:
-    """`settled` hears of each wish that is over, `failed` if another leads."""
+    """`failed` hears if another leads."""
 
     def __init__(
         self,
@@ -33,14 +34,13 @@ class IsrNode:
         procedures: Procedures,
         nodes: PartitionNodes,
         held: Mapping[TopicPartition, Held],
-        settled: Callable[[Partition], None],
         failed: Callable[[TopicPartition], None],
     ) -> None:
+        self.decided: deque[Partition] = deque()
         self._outbox = outbox
         self._procedures = procedures
         self._nodes = nodes
         self._held = held
-        self._settled = settled
         self._failed = failed
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
@@ -72,4 +72,4 @@ class IsrNode:
     def _settle(self, wish: Wish, members: tuple[int, ...]) -> None:
         if wish.is_wanted:
             wish.role.isr = Committed(members=members)
-            self._settled(wish.partition)
+            self.decided.append(wish.partition)

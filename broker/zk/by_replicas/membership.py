@@ -172,7 +172,6 @@ class ReplicaMembership:
             procedures=self._procedures,
             nodes=nodes,
             held=self.held,
-            settled=lambda partition: broker.leaders.settled(partition, self._procedures.now_ms),
             failed=self._look,
         )
 
