@@ -7,6 +7,7 @@ wants. Which change to want is decided in leading.py.
 Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -95,14 +96,12 @@ class Alterations:
         controller: ControllerChannel,
         retry_backoff_ms: int,
         timeout_ms: int,
-        settled: Callable[[Partition, int], None],
     ) -> None:
-        """`settled` is called with a partition whose ISR an answer changed, and the time."""
+        self.decided: deque[Partition] = deque()
         self._asker = asker
         self._controller = controller
         self._retry_backoff_ms = retry_backoff_ms
         self._timeout_ms = timeout_ms
-        self._settled = settled
         self._wanted: dict[tuple[UUID, int], Alteration] = {}
         self._in_flight: dict[tuple[UUID, int], Alteration] | None = None
         self._next_send_ms = 0
@@ -163,10 +162,10 @@ class Alterations:
         if verdict is Verdict.ACCEPTED:
             assert result is not None
             if leading.accept_alteration(alteration.role, alteration.asked, result):
-                self._settled(alteration.partition, now_ms)
+                self.decided.append(alteration.partition)
         elif verdict is Verdict.REVERT:
             leading.revert_alteration(alteration.role, alteration.asked)
-            self._settled(alteration.partition, now_ms)
+            self.decided.append(alteration.partition)
 
 
 def results_of(event: Event) -> dict[tuple[UUID, int], IsrPartitionResult]:

@@ -18,7 +18,6 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
 from broker.coordination import Coordination
-from broker.deadlines import Deadlines
 from broker.deletions import Deletions
 from broker.early_requests import EarlyRequests
 from broker.fetching import Fetching
@@ -41,6 +40,7 @@ from broker.replicas import Replicas
 from broker.replication import Replication
 from broker.sessions import FetchSessions
 from broker.views import Views
+from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
@@ -290,7 +290,11 @@ class Broker:
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        """Tell those who wait of all that has moved. What they do may move something in turn."""
+        """Take over what was decided of ISRs, and tell those who wait of all that has moved. What
+        they do may move something in turn."""
+        decided = self.membership.isr_keeper.decided
+        while decided:
+            self.leaders.decided(decided.popleft(), now_ms)
         while names := self._moves.take():
             for name in names:
                 self._chores.moved(name)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
 from broker.group_config import INTERNAL_TOPICS
 from broker.leading import Peers
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
+from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, Waiting
 from quorum.core.effects import Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
@@ -39,9 +39,11 @@ _UNKNOWN = -1
 class PendingDeletion:
     token: int
     topics: tuple[DeleteRecordsTopic, ...]
-    results: list[DeleteRecordsPartitionResult | None]
-    missing: int
-    is_done: bool = False
+    answers: Answers[DeleteRecordsPartitionResult]
+
+    @property
+    def is_done(self) -> bool:
+        return self.answers.is_done
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class Waiter:
     pending: PendingDeletion
     slot: int
     index: int
-    offset: int
+
+    @property
+    def is_done(self) -> bool:
+        return self.pending.answers.is_done
 
 
 class Deletions:
@@ -62,14 +67,14 @@ class Deletions:
         self._peers = peers
         self._outbox = outbox
         self._deadlines = deadlines
-        self._waiting: dict[Partition, list[Waiter]] = {}
+        self._waiting: Waiting[Waiter] = Waiting()  # for the start of the last live replica
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, DeleteRecordsRequest), body
         asked = [(topic.name, each) for topic in body.topics for each in topic.partitions]
         count = len(asked)
-        pending = PendingDeletion(request.token, body.topics, [None] * count, missing=count)
+        pending = PendingDeletion(request.token, body.topics, Answers(count))
         for slot, (topic, each) in enumerate(asked):
             self._delete(pending, slot, topic, each)
         if count == 0:
@@ -99,54 +104,37 @@ class Deletions:
         if low >= offset:
             self._settle(pending, slot, success(index, low))
         else:
-            waiting = self._waiting.setdefault(found, [])
-            if is_worth_compacting(len(waiting)):
-                waiting[:] = [waiter for waiter in waiting if not waiter.pending.is_done]
-            waiting.append(Waiter(pending, slot, index, offset))
+            self._waiting.add(found, offset, Waiter(pending, slot, index))
 
     def progressed(self, partition: Partition) -> None:
         """A follower of a led partition has said where its log starts."""
-        waiters = self._waiting.pop(partition, [])
         role = partition.role
-        if not waiters or not isinstance(role, LeaderOf):
+        if not self._waiting.has(partition) or not isinstance(role, LeaderOf):
             return
         low = low_watermark(partition, role, self._peers)
-        left = []
-        for waiter in waiters:
-            if waiter.pending.is_done:
-                continue
-            if low < waiter.offset:
-                left.append(waiter)
-                continue
+        for waiter in self._waiting.reached(partition, low):
             self._settle(waiter.pending, waiter.slot, success(waiter.index, low))
-        if left:
-            self._waiting[partition] = left
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
         """The partition is not led here any more."""
-        for waiter in self._waiting.pop(partition, []):
-            if not waiter.pending.is_done:
-                self._settle(waiter.pending, waiter.slot, failure(waiter.index, error))
+        for waiter in self._waiting.lost(partition):
+            self._settle(waiter.pending, waiter.slot, failure(waiter.index, error))
 
     def _expire(self, pending: PendingDeletion, _now_ms: int) -> None:
         indexes = [each.partition_index for topic in pending.topics for each in topic.partitions]
-        for slot, result in enumerate(pending.results):
-            if result is None:
-                late = failure(indexes[slot], ErrorCode.REQUEST_TIMED_OUT)
-                self._settle(pending, slot, late)
+        for slot in pending.answers.missing:
+            late = failure(indexes[slot], ErrorCode.REQUEST_TIMED_OUT)
+            self._settle(pending, slot, late)
 
     def _settle(
         self, pending: PendingDeletion, slot: int, result: DeleteRecordsPartitionResult
     ) -> None:
-        assert pending.results[slot] is None, (slot, result)
-        pending.results[slot] = result
-        pending.missing -= 1
-        if pending.missing == 0:
+        pending.answers.put(slot, result)
+        if pending.answers.is_complete:
             self._reply(pending)
 
     def _reply(self, pending: PendingDeletion) -> None:
-        pending.is_done = True
-        results = iter([result for result in pending.results if result is not None])
+        results = iter(pending.answers.take())
         topics = tuple(
             DeleteRecordsTopicResult(
                 name=topic.name, partitions=tuple(islice(results, len(topic.partitions)))

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from broker.deadlines import Deadlines
 from broker.outbox import Outbox
+from broker.waiting import Deadlines
 from quorum.core.effects import Reply, Request
 
 __all__ = ["EarlyRequests"]

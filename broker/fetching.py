@@ -15,7 +15,6 @@ from functools import partial
 
 from broker import reads
 from broker.cluster import Cluster
-from broker.deadlines import WAIT_MAX_MS, Deadlines
 from broker.leaders import Leaders
 from broker.leading import FollowerFetch
 from broker.outbox import Outbox
@@ -31,6 +30,7 @@ from broker.sessions import (
     SessionPartition,
     SessionRefused,
 )
+from broker.waiting import WAIT_MAX_MS, Deadlines
 from quorum.core.effects import Event, ReadDone, Reply, Request
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode

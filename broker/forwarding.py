@@ -13,8 +13,8 @@ from functools import partial
 
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
-from broker.deadlines import Deadlines
 from broker.outbox import Outbox
+from broker.waiting import Deadlines
 from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from wire.errors import ErrorCode
 from wire.forwarding import has_error, wrap_request

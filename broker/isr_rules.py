@@ -6,6 +6,7 @@ have others (`broker.zk.lag_limits`). `IsrKeeper` is who makes a change of the I
 controller that is asked for it, or ZooKeeper.
 """
 
+from collections import deque
 from typing import Protocol
 
 from broker import leading
@@ -18,6 +19,11 @@ __all__ = ["EligibleReplicas", "IsrKeeper", "IsrRules"]
 
 
 class IsrKeeper(Protocol):
+    @property
+    def decided(self) -> deque[Partition]:
+        """Partitions whose ISR is pending no longer; the broker takes them when it settles."""
+        ...
+
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         """`role.isr` has become pending: have it made."""
         ...

@@ -104,8 +104,8 @@ class Leaders:
             return None
         return follower
 
-    def settled(self, partition: Partition, now_ms: int) -> None:
-        """An answer of the controller has changed the ISR."""
+    def decided(self, partition: Partition, now_ms: int) -> None:
+        """A change of the ISR that was asked for has been made, or is not going to be."""
         role = partition.role
         if isinstance(role, LeaderOf):
             self._trace_isr(partition, role)

@@ -15,7 +15,6 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel, Whereabouts
 from broker.isr_rules import IsrKeeper, IsrRules
-from broker.leaders import Leaders
 from broker.lifecycle import BrokerState
 from broker.log_dirs import LogDirs
 from broker.outbox import Outbox
@@ -67,7 +66,7 @@ class Metadata(Protocol):
 
 
 class BrokerParts(Protocol):
-    """What a membership has of its broker. `replicas` and `leaders` are there after `join`."""
+    """What a membership has of its broker. `replicas` are there after `join`."""
 
     config: BrokerConfig
     outbox: Outbox
@@ -76,7 +75,6 @@ class BrokerParts(Protocol):
     cluster: Cluster
     log_dirs: LogDirs
     replicas: Replicas
-    leaders: Leaders
 
     def entered(self, state: BrokerState, now_ms: int, /) -> None:
         """The life-cycle is in another state."""

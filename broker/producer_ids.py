@@ -12,8 +12,8 @@ from functools import partial
 
 from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
-from broker.deadlines import Deadlines
 from broker.outbox import Outbox
+from broker.waiting import Deadlines
 from quorum.core.effects import Event, Reply, Request, Response
 from wire.errors import ErrorCode
 from wire.messages.producing import (

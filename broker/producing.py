@@ -9,7 +9,6 @@ Source: Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
 
 from dataclasses import dataclass
 from functools import partial
-from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -18,12 +17,12 @@ from broker import appends
 from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended
 from broker.batch_checks import Refused
 from broker.cluster import Cluster
-from broker.deadlines import WAIT_MAX_MS, Deadlines, is_worth_compacting
 from broker.group_config import INTERNAL_TOPICS
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
+from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, Waiting
 from controller.metadata.partitions import NO_LEADER
 from quorum.core.effects import Reply, Request
 from quorum.core.types import NO_EPOCH
@@ -62,10 +61,11 @@ class PendingProduce:
     api_version: int
     listener: str
     topics: tuple[Asked, ...]
-    results: list[PartitionProduceResponse | None]
-    waiting: int = 0  # partitions
-    is_parked: bool = False
-    is_done: bool = False
+    answers: Answers[PartitionProduceResponse]
+
+    @property
+    def is_done(self) -> bool:
+        return self.answers.is_done
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +76,10 @@ class Waiter:
     slot: int
     index: int
     appended: Appended
+
+    @property
+    def is_done(self) -> bool:
+        return self.pending.answers.is_done
 
 
 class Producing:
@@ -93,33 +97,34 @@ class Producing:
         self._cluster = cluster
         self._outbox = outbox
         self._deadlines = deadlines
-        self._waiters: dict[Partition, list[tuple[int, int, Waiter]]] = {}  # heaps by offset
-        self._count = 0
+        self._waiting: Waiting[Waiter] = Waiting()  # for the high watermark
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, ProduceRequest), body
+        indexes = [data.index for topic in body.topic_data for data in topic.partition_data]
         pending = PendingProduce(
             token=request.token,
             acks=body.acks,
             api_version=request.api_version,
             listener=request.listener,
             topics=tuple(map(asked_topic, body.topic_data)),
-            results=[],
+            answers=Answers(len(indexes)),
         )
         refusal = request_refusal(body, request.api_version)
+        slots = iter(range(len(indexes)))
         for topic in body.topic_data:
             for data in topic.partition_data:
-                slot = len(pending.results)
-                pending.results.append(None)
                 if refusal is None:
-                    self._take(pending, slot, topic, data, now_ms)
+                    self._take(pending, next(slots), topic, data, now_ms)
                 else:
-                    pending.results[slot] = failure(data.index, refusal)
-        if pending.waiting == 0:
+                    self._settle(pending, next(slots), failure(data.index, refusal))
+        if not indexes:
             self._reply(pending)
-        else:
-            self._park(pending, now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS))
+        elif not pending.is_done:
+            deadline_ms = now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS)
+            if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
+                self._expire(pending, now_ms)
 
     def _take(
         self,
@@ -131,15 +136,15 @@ class Producing:
     ) -> None:
         partition = self._replicas.find(topic.name, topic.topic_id, data.index)
         if isinstance(partition, ErrorCode):
-            pending.results[slot] = self._elsewhere(topic, data.index, partition)
+            self._settle(pending, slot, self._elsewhere(topic, data.index, partition))
             return
         if partition.topic in INTERNAL_TOPICS:
-            pending.results[slot] = failure(data.index, _NOT_FOR_CLIENTS)
+            self._settle(pending, slot, failure(data.index, _NOT_FOR_CLIENTS))
             return
         role = partition.role
         if not isinstance(role, LeaderOf):
             error = partition.check_epoch(NO_EPOCH)
-            pending.results[slot] = self._elsewhere(topic, data.index, error)
+            self._settle(pending, slot, self._elsewhere(topic, data.index, error))
             return
         taken = appends.take(
             partition,
@@ -150,12 +155,13 @@ class Producing:
             now_ms=now_ms,
         )
         if isinstance(taken, Refused):
-            pending.results[slot] = failure(data.index, taken)
+            self._settle(pending, slot, failure(data.index, taken))
             return
         if waits_for_isr(pending.acks):
-            self._wait(partition, Waiter(pending, slot, data.index, taken))
+            waiter = Waiter(pending, slot, data.index, taken)
+            self._waiting.add(partition, taken.last_offset + 1, waiter)
         else:
-            pending.results[slot] = success(data.index, taken, partition)
+            self._settle(pending, slot, success(data.index, taken, partition))
         if not taken.is_duplicate:
             self._leaders.changed(partition, now_ms)
         self.progressed(partition, now_ms)
@@ -168,37 +174,17 @@ class Producing:
 
     # --- waiting
 
-    def _park(self, pending: PendingProduce, deadline_ms: int) -> None:
-        pending.is_parked = True
-        if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
-            self._expire(pending, deadline_ms)
-
-    def _wait(self, partition: Partition, waiter: Waiter) -> None:
-        waiter.pending.waiting += 1
-        self._count += 1
-        heap = self._waiters.setdefault(partition, [])
-        if is_worth_compacting(len(heap)):
-            heap[:] = [item for item in heap if not item[2].pending.is_done]
-            heapify(heap)
-        heappush(heap, (waiter.appended.last_offset + 1, self._count, waiter))
-
     def progressed(self, partition: Partition, now_ms: int) -> None:
         """The high watermark of a led partition may have passed what somebody waits for."""
-        heap = self._waiters.get(partition)
-        if not heap:
-            return
-        role = partition.role
-        assert isinstance(role, LeaderOf), (partition.name, role)
-        high_watermark = partition.open_log.high_watermark
-        while heap and heap[0][0] <= high_watermark:
-            waiter = heappop(heap)[2]
+        for waiter in self._waiting.reached(partition, partition.open_log.high_watermark):
+            role = partition.role
+            assert isinstance(role, LeaderOf), (partition.name, role)
             error = appends.wait_result(partition, role)
             if error is ErrorCode.NONE:
-                self._resolve(waiter, success(waiter.index, waiter.appended, partition))
+                result = success(waiter.index, waiter.appended, partition)
             else:
-                self._resolve(waiter, failure(waiter.index, Refused(error=error)))
-        if not heap:
-            del self._waiters[partition]
+                result = failure(waiter.index, Refused(error=error))
+            self._settle(waiter.pending, waiter.slot, result)
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
         """The partition is not led here any more: its log may be cut, so nothing can be promised.
@@ -207,40 +193,33 @@ class Producing:
         somebody waits for, it may be another record that lies there.
         """
         leader = self._cluster.leader_of(partition.topic, partition.topic_id, partition.index)
-        for _, _, waiter in sorted(self._waiters.pop(partition, ()), key=lambda item: item[:2]):
-            self._resolve(waiter, failure(waiter.index, Refused(error=error), leader))
+        for waiter in self._waiting.lost(partition):
+            refused = failure(waiter.index, Refused(error=error), leader)
+            self._settle(waiter.pending, waiter.slot, refused)
 
     def _expire(self, pending: PendingProduce, _now_ms: int) -> None:
         """The request's time is up: what is still waiting is answered as timed out."""
         indexes = [index for topic in pending.topics for index in topic.indexes]
-        for slot, result in enumerate(pending.results):
-            if result is None:
-                late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
-                pending.results[slot] = failure(indexes[slot], late)
-        pending.waiting = 0
-        self._reply(pending)
-
-    def _resolve(self, waiter: Waiter, result: PartitionProduceResponse) -> None:
-        pending = waiter.pending
-        if pending.is_done:
-            return
-        pending.results[waiter.slot] = result
-        pending.waiting -= 1
-        if pending.waiting == 0 and pending.is_parked:
-            self._reply(pending)
+        for slot in pending.answers.missing:
+            late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
+            self._settle(pending, slot, failure(indexes[slot], late))
 
     # --- answering
 
+    def _settle(self, pending: PendingProduce, slot: int, result: PartitionProduceResponse) -> None:
+        pending.answers.put(slot, result)
+        if pending.answers.is_complete:
+            self._reply(pending)
+
     def _reply(self, pending: PendingProduce) -> None:
-        pending.is_done = True
+        results = iter(pending.answers.take())
         if pending.acks == 0:
             self._outbox.emit(Reply(token=pending.token, body=None))
             return
-        results = iter(pending.results)
         responses = []
         leaders: dict[int, None] = {}
         for topic in pending.topics:
-            answers = tuple(answer for answer in islice(results, len(topic.indexes)) if answer)
+            answers = tuple(islice(results, len(topic.indexes)))
             leaders.update((answer.current_leader.leader_id, None) for answer in answers)
             responses.append(
                 TopicProduceResponse(

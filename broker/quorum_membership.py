@@ -48,7 +48,6 @@ class QuorumMembership:
             controller=broker.controller,
             retry_backoff_ms=config.controller_retry_backoff_ms,
             timeout_ms=config.session_timeout_ms,
-            settled=lambda partition, now_ms: broker.leaders.settled(partition, now_ms),
         )
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:

@@ -11,7 +11,6 @@ Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.deadlines import Deadlines
 from broker.group_config import GroupConfig
 from broker.groups import joining, membership, offsets, removal, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
@@ -23,6 +22,7 @@ from broker.groups.writing import Concluded, Writing
 from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import Partition
+from broker.waiting import Deadlines
 from quorum.core.effects import Reply
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (

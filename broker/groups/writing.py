@@ -7,17 +7,16 @@ be committed all the same, and counts then.
 Source: Kafka's CoordinatorPartitionWriter and CoordinatorRuntime.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from broker import appends, leading
 from broker.batch_checks import Refused, check_batch
-from broker.deadlines import Deadlines
 from broker.groups.records import Change, encode_change
 from broker.leaders import Leaders
 from broker.partition import LeaderOf, Partition
+from broker.waiting import Deadlines, Waiting
 from wire.batch import build_batch
 from wire.errors import ErrorCode
 
@@ -28,14 +27,16 @@ Concluded = Callable[[ErrorCode, int], None]  # (error, now_ms), once
 
 @dataclass(slots=True, eq=False)
 class Write:
-    end_offset: int  # committed when the high watermark is here
+    """What is written counts when it is committed, also if it was answered as late before."""
+
     changes: Sequence[Change]
     concluded: Concluded
-    is_done: bool = False
+    is_answered: bool = False
+    is_done: bool = False  # committed, or leadership is lost
 
     def conclude(self, error: ErrorCode, now_ms: int) -> None:
-        if not self.is_done:
-            self.is_done = True
+        if not self.is_answered:
+            self.is_answered = True
             self.concluded(error, now_ms)
 
 
@@ -55,7 +56,7 @@ class Writing:
         self._deadlines = deadlines
         self._timeout_ms = timeout_ms
         self._committed = committed
-        self._waiting: deque[Write] = deque()
+        self._waiting: Waiting[Write] = Waiting()  # for the high watermark
 
     @property
     def bytes_max(self) -> int:
@@ -74,24 +75,23 @@ class Writing:
 
     def flush(self, concluded: Concluded, now_ms: int) -> None:
         """When all that was written before is committed."""
-        if self._waiting:
+        if self._waiting.has(self._partition):
             self._wait((), concluded, now_ms)
         else:
             concluded(ErrorCode.NONE, now_ms)
 
     def progressed(self, now_ms: int) -> None:
         """The high watermark may have moved."""
-        while self._waiting and (
-            self._waiting[0].end_offset <= self._partition.open_log.high_watermark
-        ):
-            write = self._waiting.popleft()
+        high_watermark = self._partition.open_log.high_watermark
+        for write in self._waiting.reached(self._partition, high_watermark):
+            write.is_done = True
             for change in write.changes:
                 self._committed(change, now_ms)
             write.conclude(ErrorCode.NONE, now_ms)
 
     def close(self, error: ErrorCode, now_ms: int) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for write in waiting:
+        for write in self._waiting.lost(self._partition):
+            write.is_done = True
             write.conclude(error, now_ms)
 
     def _append(self, changes: Sequence[Change], now_ms: int) -> ErrorCode:
@@ -110,8 +110,8 @@ class Writing:
         return ErrorCode.NONE
 
     def _wait(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:
-        write = Write(self._partition.open_log.end_offset, changes, concluded)
-        self._waiting.append(write)
+        write = Write(changes, concluded)
+        self._waiting.add(self._partition, self._partition.open_log.end_offset, write)
         late = coordinator_error(ErrorCode.REQUEST_TIMED_OUT)
         deadline_ms = now_ms + self._timeout_ms
         if not self._deadlines.add(write, deadline_ms, partial(write.conclude, late)):

@@ -12,6 +12,7 @@ requests only one can hold, as they name the same version.
 Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from broker import isr
@@ -44,13 +45,12 @@ class AlterIsr:
         broker_epoch: Callable[[], int],
         controller: ControllerChannel,
         timeout_ms: int,
-        settled: Callable[[Partition, int], None],
     ) -> None:
+        self.decided: deque[Partition] = deque()
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._controller = controller
         self._timeout_ms = timeout_ms
-        self._settled = settled
         self._wanted: dict[TopicPartition, IsrChange] = {}
         self._in_flight: dict[TopicPartition, IsrChange] | None = None
         self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}  # heard; when to ask again
@@ -120,4 +120,4 @@ class AlterIsr:
             if each.error_code in _NEWS_FOLLOWS:
                 self._awaited[of] = (change, now_ms + self._timeout_ms)
             elif change.end(change.asked.members):
-                self._settled(change.partition, now_ms)
+                self.decided.append(change.partition)

@@ -24,6 +24,7 @@ Source: seed 000, G; seed 001, IsrChangeNotificationListener; seed 003, motivati
 constants.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -92,7 +93,7 @@ WAIT_MAX_MS = 60_000
 
 
 class IsrWrites:
-    """`changed` hears of each ISR that has become true, `settled` of each change that is over."""
+    """`changed` hears of each ISR that has become true."""
 
     def __init__(
         self,
@@ -102,15 +103,14 @@ class IsrWrites:
         outbox: Outbox,
         procedures: Procedures,
         controller_epoch: Callable[[], int],
-        settled: Callable[[Partition], None],
         changed: Callable[[TopicPartition], None],
     ) -> None:
+        self.decided: deque[Partition] = deque()
         self._design = design
         self._node_id = node_id
         self._outbox = outbox
         self._procedures = procedures
         self._controller_epoch = controller_epoch
-        self._settled = settled
         self._changed = changed
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
@@ -162,7 +162,7 @@ class IsrWrites:
         change.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
         self._changed(of)
-        self._settled(change.partition)
+        self.decided.append(change.partition)
 
     def _may_have_joined(self, change: IsrChange, found: znodes.PartitionState) -> bool:
         """May a replica be in sync by a write of ours, on top of which others have written?"""
@@ -173,7 +173,7 @@ class IsrWrites:
     def _give_up(self, change: IsrChange) -> None:
         """It was not made: the ISR is what it was, or what a command will say."""
         if change.end(change.asked.members):
-            self._settled(change.partition)
+            self.decided.append(change.partition)
 
 
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:

@@ -124,7 +124,6 @@ class ZkMembership:
                 broker_epoch=lambda: self.lifecycle.broker_epoch,
                 controller=broker.controller,
                 timeout_ms=broker.config.session_timeout_ms,
-                settled=lambda partition, now_ms: broker.leaders.settled(partition, now_ms),
             )
         return IsrWrites(
             design=self._design,
@@ -132,7 +131,6 @@ class ZkMembership:
             outbox=broker.outbox,
             procedures=self._procedures,
             controller_epoch=lambda: self._obeying.controller_epoch,
-            settled=lambda partition: broker.leaders.settled(partition, self._now_ms),
             changed=self._isr_changed,
         )
 

@@ -136,7 +136,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(steps=STEPS)
 def test_an_incremental_session_answers_what_a_look_at_everything_would(
     steps: list[tuple[str, int]],
@@ -379,7 +379,7 @@ def as_noted(follower: FollowerProgress) -> tuple[int, int, int, int]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(moves=MOVES)
 def test_a_follower_that_rests_is_judged_as_if_each_fetch_were_noted_for_each_partition(
     moves: list[tuple[str, int, str]],

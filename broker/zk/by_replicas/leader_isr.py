@@ -24,6 +24,7 @@ replica counts.
 Source: seed 002, the commit thread ("write p.ISR to ZK").
 """
 
+from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 
@@ -127,20 +128,19 @@ def _of(partition: Partition) -> TopicPartition:
 
 
 class IsrNode:
-    """`settled` hears of each change that is over, `failed` if another leads."""
+    """`failed` hears if another broker leads."""
 
     def __init__(
         self,
         context: ReplicaContext,
         *,
-        settled: Callable[[Partition], None],
         failed: Callable[[TopicPartition], None],
     ) -> None:
         self._outbox = context.outbox
         self._procedures = context.procedures
         self._nodes = PartitionNodes(context.design)
         self._held = context.held
-        self._settled = settled
+        self.decided: deque[Partition] = deque()
         self._failed = failed
 
     def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
@@ -170,4 +170,4 @@ class IsrNode:
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
         if change.end(members):
-            self._settled(change.partition)
+            self.decided.append(change.partition)

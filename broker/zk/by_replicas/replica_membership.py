@@ -140,7 +140,6 @@ class ReplicaMembership:
         )
         self.isr_keeper = IsrNode(
             context,
-            settled=lambda partition: broker.leaders.settled(partition, self._procedures.now_ms),
             failed=self._look,
         )
 

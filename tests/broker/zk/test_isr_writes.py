@@ -48,7 +48,6 @@ class Leader:
             outbox=self.outbox,
             procedures=self.procedures,
             controller_epoch=lambda: 1,
-            settled=lambda partition: self.heard.append(f"{partition.name} is settled"),
             changed=lambda of: self.heard.append(f"{of.topic}-{of.partition} has changed"),
         )
 
@@ -194,7 +193,8 @@ def test_shrink_that_was_not_written_is_settled_with_the_isr_of_before() -> None
     leader.is_answered(LATE)
     leader.is_answered(found(leader=a, leader_epoch=6, isr=(a, b)))
     assert leader.role.isr == Committed(members=(a, b))
-    assert leader.heard == [f"{leader.partition.name} is settled"]
+    assert leader.heard == []
+    assert list(leader.writes.decided) == [leader.partition]
 
 
 def test_change_that_is_written_is_told_and_settled() -> None:
@@ -204,8 +204,8 @@ def test_change_that_is_written_is_told_and_settled() -> None:
     leader.is_answered(Written(stat=STAT))
     assert leader.role.isr == Committed(members=(leader.partition.node_id,))
     assert leader.role.partition_epoch == STAT.version
-    name = leader.partition.name
-    assert leader.heard == [f"{name} has changed", f"{name} is settled"]
+    assert leader.heard == [f"{leader.partition.name} has changed"]
+    assert list(leader.writes.decided) == [leader.partition]
 
 
 @pytest.mark.parametrize("is_other_role", [True, False])
@@ -220,6 +220,7 @@ def test_change_that_was_overtaken_by_a_command_leaves_what_that_says(is_other_r
     leader.is_answered(Written(stat=STAT))
     assert leader.role.isr == commanded
     assert leader.heard == []
+    assert not leader.writes.decided
 
 
 @pytest.mark.parametrize("leads_on", [True, False])

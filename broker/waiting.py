@@ -1,0 +1,148 @@
+"""Requests that wait: who waits for which partition to reach what, and until when.
+
+    - `Deadlines`: no request waits for ever; when its time is up it is answered with what there is;
+    - `Waiting`: waiters by partition and by the offset that they wait for. Producers and group
+      coordinators wait for the high watermark, DeleteRecords for the start of the last live
+      replica's log; whoever owns the waiters says what has been reached;
+    - `Answers`: the answers of a request about several partitions, complete once each has one.
+
+A Fetch waits for bytes of many partitions at once, and is found by its session (fetching.py). What
+a request is answered, its owner knows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Generic, Protocol, TypeVar
+
+from broker.partition import Partition
+
+__all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "Parked", "Waiting", "is_worth_compacting"]
+
+WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
+
+_COMPACT_FROM = 1024
+
+Expire = Callable[[int], None]  # (now_ms): answer with what there is
+
+
+class Parked(Protocol):
+    """A request that is answered later, or a part of it."""
+
+    @property
+    def is_done(self) -> bool:
+        """Has it been answered?"""
+        ...
+
+
+Waiter = TypeVar("Waiter", bound=Parked)
+Result = TypeVar("Result")
+
+
+def is_worth_compacting(count: int) -> bool:
+    """Should those that are done be dropped from so many? Each time they have doubled: whoever
+    adds one pays for little, even where none is done."""
+    return count >= _COMPACT_FROM and count & (count - 1) == 0
+
+
+class Deadlines:
+    """Parked requests by deadline; `quorum.core.parking` scans all, this has thousands a second.
+
+    Those that are done stay until they come up or room is needed.
+    """
+
+    __slots__ = ("_count", "_heap", "_max")
+
+    def __init__(self, parked_max: int) -> None:
+        self._heap: list[tuple[int, int, Parked, Expire]] = []
+        self._count = 0
+        self._max = parked_max
+
+    def add(self, parked: Parked, deadline_ms: int, expire: Expire) -> bool:
+        """False if too many wait already: the caller then answers at once."""
+        if len(self._heap) >= self._max:
+            self._heap = [item for item in self._heap if not item[2].is_done]
+            heapify(self._heap)
+            if len(self._heap) >= self._max:
+                return False
+        self._count += 1
+        heappush(self._heap, (deadline_ms, self._count, parked, expire))
+        return True
+
+    def tick(self, now_ms: int) -> None:
+        while self._heap and (self._heap[0][0] <= now_ms or self._heap[0][2].is_done):
+            _, _, parked, expire = heappop(self._heap)
+            if not parked.is_done:
+                expire(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        while self._heap and self._heap[0][2].is_done:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+
+class Waiting(Generic[Waiter]):
+    """Each waiter is returned once, or never if it is done before."""
+
+    __slots__ = ("_count", "_heaps")
+
+    def __init__(self) -> None:
+        self._heaps: dict[Partition, list[tuple[int, int, Waiter]]] = {}  # by offset, then in turn
+        self._count = 0
+
+    def add(self, partition: Partition, offset: int, waiter: Waiter) -> None:
+        """It waits for `partition` to reach `offset`."""
+        heap = self._heaps.setdefault(partition, [])
+        if is_worth_compacting(len(heap)):
+            heap[:] = [item for item in heap if not item[2].is_done]
+            heapify(heap)
+        self._count += 1
+        heappush(heap, (offset, self._count, waiter))
+
+    def has(self, partition: Partition) -> bool:
+        return partition in self._heaps
+
+    def reached(self, partition: Partition, offset: int) -> Iterator[Waiter]:
+        """Those that need not wait any longer, the lowest offset first."""
+        while (heap := self._heaps.get(partition)) and heap[0][0] <= offset:
+            waiter = heappop(heap)[2]
+            if not heap:
+                del self._heaps[partition]
+            if not waiter.is_done:
+                yield waiter
+
+    def lost(self, partition: Partition) -> list[Waiter]:
+        """The partition is not led here any more: nobody waits for it, whatever it reaches."""
+        heap = sorted(self._heaps.pop(partition, ()), key=lambda item: item[:2])
+        return [waiter for _, _, waiter in heap if not waiter.is_done]
+
+
+class Answers(Generic[Result]):
+    """The answers about the partitions of one request, each in the slot of its question."""
+
+    __slots__ = ("_missing", "_results", "is_done")
+
+    def __init__(self, count: int) -> None:
+        self._results: list[Result | None] = [None] * count
+        self._missing = count
+        self.is_done = False  # the request has been answered
+
+    @property
+    def is_complete(self) -> bool:
+        return self._missing == 0
+
+    @property
+    def missing(self) -> Sequence[int]:
+        """The slots without an answer."""
+        return [slot for slot, result in enumerate(self._results) if result is None]
+
+    def put(self, slot: int, result: Result) -> None:
+        assert self._results[slot] is None, (slot, result)
+        self._results[slot] = result
+        self._missing -= 1
+
+    def take(self) -> list[Result]:
+        """All of them, in order, to be told: the request is done."""
+        assert self.is_complete, self._results
+        assert not self.is_done, "the request has been answered"
+        self.is_done = True
+        return [result for result in self._results if result is not None]

@@ -1,0 +1,126 @@
+"""Requests that wait: until when, for which partition to reach what, with which answers."""
+
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.partition import Partition
+from broker.waiting import Answers, Deadlines, Waiting, is_worth_compacting
+from controller.metadata.partitions import PartitionState
+
+
+@dataclass
+class Request:
+    is_done: bool = False
+
+
+def test_what_is_due_expires_in_the_order_of_its_deadline() -> None:
+    deadlines = Deadlines(10)
+    expired: list[str] = []
+
+    def note(name: str, _now_ms: int) -> None:
+        expired.append(name)
+
+    for name, deadline_ms in (("b", 20), ("a", 10), ("c", 30)):
+        assert deadlines.add(Request(), deadline_ms, partial(note, name))
+
+    deadlines.tick(20)
+
+    assert expired == ["a", "b"]
+    assert deadlines.deadline_ms() == 30
+
+
+def test_what_was_answered_does_not_expire() -> None:
+    deadlines = Deadlines(10)
+    waiting = Request()
+    deadlines.add(waiting, 10, lambda _: None)
+    waiting.is_done = True
+    assert deadlines.deadline_ms() is None
+
+
+def test_only_so_many_wait_and_the_answered_make_room() -> None:
+    deadlines = Deadlines(2)
+    first, second, third = Request(), Request(), Request()
+    assert deadlines.add(first, 10, lambda _: None)
+    assert deadlines.add(second, 10, lambda _: None)
+    assert not deadlines.add(third, 10, lambda _: None)
+
+    first.is_done = True
+
+    assert deadlines.add(third, 10, lambda _: None)
+
+
+def test_who_waits_is_looked_through_twice_as_often_as_it_is_added_to_at_most() -> None:
+    """Even if nobody is done: one request may add a hundred thousand."""
+    looked_at = sum(count for count in range(100_000) if is_worth_compacting(count))
+    assert 0 < looked_at < 2 * 100_000
+
+
+# --- waiting for an offset
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("wait"), st.integers(0, 9)),
+            st.tuples(st.just("reach"), st.integers(0, 9)),
+            st.tuples(st.just("be done"), st.integers(0, 9)),
+            st.tuples(st.just("lose"), st.just(0)),
+        )
+    )
+)
+def test_whoever_waits_is_returned_once_in_order_unless_it_is_done(
+    steps: list[tuple[str, int]],
+) -> None:
+    partition = partition_of("t", 0)
+    waiting: Waiting[Request] = Waiting()
+    expected: list[tuple[int, Request]] = []
+    for step, number in steps:
+        expected = [each for each in expected if not each[1].is_done]
+        reached = sorted((each for each in expected if each[0] <= number), key=lambda each: each[0])
+        match step:
+            case "wait":
+                expected.append((number, request := Request()))
+                waiting.add(partition, number, request)
+            case "reach":
+                found = list(waiting.reached(partition, number))
+                assert list(map(id, found)) == [id(request) for _, request in reached]
+                expected = [each for each in expected if each[0] > number]
+            case "be done" if number < len(expected):
+                expected[number][1].is_done = True
+            case "lose":
+                in_order = sorted(expected, key=lambda each: each[0])
+                lost = list(map(id, waiting.lost(partition)))
+                assert lost == [id(request) for _, request in in_order]
+                assert not waiting.has(partition)
+                expected = []
+
+
+def test_a_partition_is_waited_for_by_itself() -> None:
+    one, other = partition_of("t", 0), partition_of("t", 1)
+    waiting: Waiting[Request] = Waiting()
+    waiting.add(one, 5, request := Request())
+    assert not list(waiting.reached(other, 9))
+    assert list(waiting.reached(one, 5)) == [request]
+
+
+def partition_of(topic: str, index: int) -> Partition:
+    wanted = PartitionState(replicas=(1,), isr=(1,), leader=1)
+    return Partition(topic=topic, topic_id=UUID(int=1), index=index, node_id=1, wanted=wanted)
+
+
+# --- answers
+
+
+def test_answers_are_complete_once_each_partition_has_one() -> None:
+    answers: Answers[str] = Answers(3)
+    answers.put(2, "c")
+    answers.put(0, "a")
+    assert not answers.is_complete
+    assert answers.missing == [1]
+    answers.put(1, "b")
+    assert answers.take() == ["a", "b", "c"]
+    assert answers.is_done
