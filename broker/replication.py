@@ -98,6 +98,7 @@ class Fetcher:
         self._followed: dict[PartitionKey, Followed] = {}
         self._session = ReplicaSession()
         self._is_fetching = False
+        self._locating: set[PartitionKey] = set()  # out of range, and the leader is asked
         self._next_fetch_ms = 0
 
     def add(self, partition: Partition) -> None:
@@ -107,14 +108,17 @@ class Fetcher:
         self._followed.pop(key_of(partition), None)
 
     def tick(self, now_ms: int) -> None:
-        if self._is_fetching or not self._followed or now_ms < self._next_fetch_ms:
+        """A replica that is out of range is not left behind: a fetch for the others may wait at the
+        leader for long, while old records go on being removed there."""
+        is_busy = self._is_fetching or self._locating
+        if is_busy or not self._followed or now_ms < self._next_fetch_ms:
             return
         wanted = self._wanted(now_ms)
         if wanted:
             self._fetch(wanted, now_ms)
 
     def deadline_ms(self) -> int | None:
-        if self._is_fetching or not self._followed:
+        if self._is_fetching or self._locating or not self._followed:
             return None
         due = min(followed.next_fetch_ms for followed in self._followed.values())
         return None if due >= _NEVER else max(due, self._next_fetch_ms)
@@ -229,7 +233,9 @@ class Fetcher:
             timeout_ms=self._config.replica_socket_timeout_ms,
         )
         answered = partial(self._located, key, followed, asked)
-        if not self._send(request, "replica-offsets", answered):
+        if self._send(request, "replica-offsets", answered):
+            self._locating.add(key)
+        else:
             followed.next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms
 
     def _located(
@@ -240,6 +246,7 @@ class Fetcher:
         event: Event,
         now_ms: int,
     ) -> None:
+        self._locating.discard(key)
         if self._followed.get(key) is not followed:
             return
         body = event.body if isinstance(event, Response) else None
