@@ -112,6 +112,7 @@ class Fetcher:
         self._count = 0
         self._session = ReplicaSession()
         self._is_fetching = False
+        self._locating: set[PartitionKey] = set()  # out of range, and the leader is asked
         self._next_fetch_ms = 0
 
     def add(self, partition: Partition) -> None:
@@ -135,14 +136,19 @@ class Fetcher:
             self._touched[key] = None
 
     def tick(self, now_ms: int) -> None:
-        if self._is_fetching or now_ms < self._next_fetch_ms:
+        """Fetch what is wanted, but not while the leader is asked where a log begins or ends.
+
+        A fetch of the others might wait at the leader for long, and meanwhile the leader goes on
+        removing the old records that the replica out of range needs.
+        """
+        if self._is_fetching or self._locating or now_ms < self._next_fetch_ms:
             return
         self._look_at_touched(now_ms)
         if self._session.wanted:
             self._fetch(now_ms)
 
     def deadline_ms(self) -> int | None:
-        if self._is_fetching:
+        if self._is_fetching or self._locating:
             return None
         if self._touched or self._session.wanted:
             return self._next_fetch_ms
@@ -274,7 +280,9 @@ class Fetcher:
             timeout_ms=self._config.replica_socket_timeout_ms,
         )
         answered = partial(self._located, key, followed, asked)
-        if not self._send(request, "replica-offsets", answered):
+        if self._send(request, "replica-offsets", answered):
+            self._locating.add(key)
+        else:
             followed.next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms
 
     def _located(
@@ -285,6 +293,7 @@ class Fetcher:
         event: Event,
         now_ms: int,
     ) -> None:
+        self._locating.discard(key)
         if self._followed.get(key) is not followed:
             return
         self.touch(key)

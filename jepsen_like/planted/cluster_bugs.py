@@ -12,13 +12,14 @@ from contextlib import ExitStack, contextmanager
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
+from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
 
 __all__ = ["CLUSTER_PLANTS", "CLUSTER_SCHEDULED", "CLUSTER_SURVIVORS", "planted"]
 
-_ALL: Plants = {**CONTROLLER_PLANTS, **PARTITION_PLANTS}
+_ALL: Plants = {**CONTROLLER_PLANTS, **PARTITION_PLANTS, **SETTING_PLANTS}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _ALL.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _ALL.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS: Plants = PARTITION_SURVIVORS
+CLUSTER_SURVIVORS: Plants = {**PARTITION_SURVIVORS, **SETTING_SURVIVORS}
 
 
 @contextmanager

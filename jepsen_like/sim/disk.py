@@ -183,8 +183,12 @@ class Disk:
                 self._answer(ReadDone(token=token, log=name, records=records))
             case FindTimestamp():
                 self._answer(stored.find(effect))
-            case Trim(token=token, log=name):
-                stored.trim(effect)
+            case Trim(token=token, log=name) | Retain(token=token, log=name):
+                stored.trim(
+                    effect.start_offset
+                    if isinstance(effect, Trim)
+                    else stored.retained_from(effect)
+                )
                 trimmed = Trimmed(
                     token=token,
                     log=name,
@@ -192,8 +196,6 @@ class Disk:
                     size_bytes=stored.size_bytes,
                 )
                 self._later(self._sync_us(), trimmed)
-            case Retain():
-                pass  # nothing grows old in a simulation, and disks have no end
             case SaveSnapshot(content=content):
                 self._draw_later(stored, effect, content)
             case ReceiveSnapshot():

@@ -27,10 +27,10 @@ from quorum.core.effects import (
     LogState,
     Read,
     ResetLog,
+    Retain,
     SaveElection,
     TimestampFound,
     Token,
-    Trim,
     Truncate,
 )
 from quorum.core.types import ElectionState, OffsetAndEpoch
@@ -105,16 +105,33 @@ class StoredLog:
             raise Violation("R-SS", f"a log begins anew at {start}, where no record ends")
         return Content([], origin, start)
 
-    def trim(self, effect: Trim) -> None:
+    def trim(self, start_offset: int) -> None:
         """Whole segments before it go, and the snapshots that end before it."""
-        count = self.written.index_of(effect.start_offset)
+        count = self.written.index_of(start_offset)
         if count:
             self.tree.let_go(self.written.entries[count - 1])
         first = self.written.entries[0].index if self.written.entries else 0
         count -= (first + count) % self.segment_batches
         self.written.trim(max(0, count))
         self._trimmed_to = self.written.start_offset
-        self.snapshots.remove_before(effect.start_offset)
+        self.snapshots.remove_before(start_offset)
+
+    def retained_from(self, effect: Retain) -> int:
+        """Where the log may start by that: whole batches go, as each were a segment."""
+        start_offset = self.written.start_offset
+        excess = 0 if effect.bytes_max is None else self.size_bytes - effect.bytes_max
+        for entry in self.written.entries:
+            size = len(entry.records)
+            is_old = (
+                effect.since_ms is not None
+                and read_header(entry.records).max_timestamp_ms < effect.since_ms
+            )
+            is_excess = effect.bytes_max is not None and excess >= size
+            if entry.next_offset > effect.end_offset or not (is_old or is_excess):
+                break
+            excess -= size
+            start_offset = entry.next_offset
+        return start_offset
 
     def make_durable(self, count: int) -> None:
         """The first `count` waiting operations are on the medium."""

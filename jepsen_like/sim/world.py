@@ -24,6 +24,7 @@ from jepsen_like.sim.pace import TURNS_US
 from jepsen_like.sim.releases import Releases
 from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.tolerance import Tolerance
+from jepsen_like.sim.two_part_disk import TwoPartDisk
 from jepsen_like.sim.virtual_time import Streams, VirtualTime
 from quorum.core.effects import Core, Effect
 from quorum.core.types import ElectionState
@@ -42,11 +43,12 @@ class World(VirtualTime):
         links: LinkFaults | None = None,
         disks: DiskFaults | None = None,
         files: FileOptions | None = None,
+        has_partitions: bool = False,
         turns_us: tuple[int, ...] = TURNS_US,
         is_judged: bool = True,
         streams: Streams | None = None,
     ) -> None:
-        """`files`: the shipped storage runs on them; None: on model disks.
+        """`files`: the shipped storage runs on them, but for partitions; None: on model disks.
 
         Not judged: judges say nothing.
         """
@@ -68,6 +70,7 @@ class World(VirtualTime):
         self._trees = LogTrees(self.tolerance)
         self._disks = disks or DiskFaults()
         self._files = files
+        self._has_partitions = has_partitions
         self._turns_us = turns_us
 
     # --- who is there -------------------------------------------------------------------
@@ -109,7 +112,7 @@ class World(VirtualTime):
             node_id=node_id,
             world=self,
             network=self.network,
-            disk=self._disk(node_id),
+            disk=self._disk(node_id, has_storage=watch is not _NOBODY),
             clock=clock,
             speech=self._speech,
             counts=self.counts,
@@ -120,13 +123,23 @@ class World(VirtualTime):
         )
         return host
 
-    def _disk(self, node_id: int) -> NodeDisk:
-        if self._files is None:
+    def _disk(self, node_id: int, *, has_storage: bool) -> NodeDisk:
+        """A client stores nothing."""
+        if self._files is None or not has_storage:
             return Disk(
                 world=self,
                 random=self.fork(f"disk/{node_id}"),
                 counts=self.counts,
                 faults=self._disks,
+                tree_of=self._trees.of,
+            )
+        if self._has_partitions:
+            return TwoPartDisk(
+                world=self,
+                node_id=node_id,
+                counts=self.counts,
+                faults=self._disks,
+                options=self._files,
                 tree_of=self._trees.of,
             )
         return ShippedDisk(

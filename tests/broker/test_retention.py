@@ -108,6 +108,29 @@ def test_follower_behind_the_start_of_its_leader_begins_anew_there() -> None:
     assert [header.base_offset for header in brokers.disks[2].logs["t-0"].headers()] == [6]
 
 
+def test_follower_out_of_range_does_not_wait_for_fetches_of_other_partitions() -> None:
+    """Found by cluster seed 500017 of the simulator: while a fetch of another partition waited at
+    the leader, records went on being removed there, and the follower was out of range again.
+    """
+    brokers = Brokers(2, replica_fetch_wait_max_ms=5000, replica_lag_time_max_ms=100_000).start()
+    for topic in ("t", "u"):
+        brokers.create_topic(topic, (1, 2))
+    brokers.produce(1, "t", 0, batch_of(b"x"))
+    brokers.run(100)
+    brokers.kill(2)
+    brokers.fence(2)
+    for topic in ("t", "u"):
+        brokers.change(topic, 0, isr=(1,))
+    for _ in range(4):
+        brokers.produce(1, "t", 0, batch_of(b"y"))
+    brokers.run(100)
+    brokers.partition(1, "t", 0).open_log.trim(4)
+    brokers.start(2)
+    brokers.run(1000)
+    assert starts(brokers) == [4, 4]
+    assert brokers.partition(2, "t", 0).open_log.end_offset == 5
+
+
 def test_follower_that_begins_anew_within_a_batch_has_the_batch_whole() -> None:
     """Found by cluster seed 328 of the simulator: it never fetched again."""
     brokers = started(2)

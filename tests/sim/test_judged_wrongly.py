@@ -16,7 +16,13 @@ from broker.isr import Committed
 from broker.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key, _Partition
+from jepsen_like.sim.cluster.client import (
+    Acknowledged,
+    Client,
+    ClientSettings,
+    Key,
+    ProducedPartition,
+)
 from jepsen_like.sim.cluster.cluster_run import ClusterRun
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
@@ -439,7 +445,7 @@ def test_answer_counts_for_the_batch_that_was_sent_though_its_topic_seemed_gone(
     key = (UUID(int=7), 0)
     sent: list[Send] = []
     for _ in range(2):  # the second time it has come back with the metadata, and knows nothing
-        client._partitions[key] = _Partition("other", leader=1, leader_epoch=0)
+        client._partitions[key] = ProducedPartition("other", leader=1, leader_epoch=0)
         client.settle(0)
         effects = client.take_effects()
         sent += [e for e in effects if isinstance(e, Send) and isinstance(e.body, ProduceRequest)]

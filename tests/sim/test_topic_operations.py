@@ -1,6 +1,7 @@
 """What is done to topics in some random clusters, and what is judged of it."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
@@ -42,8 +43,11 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
         assert all(
             getattr(options, name) == getattr(before, name)
             for name in before.__slots__
-            if name != "operations"
+            if name not in ("operations", "quorum")
         )
+        quorum = replace(options.quorum, files=None, disks=before.quorum.disks)
+        assert quorum == before.quorum
+        assert options.quorum.files is not None or options.quorum == before.quorum
 
 
 # --- topics of 100 partitions and more ------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Protocol
 from uuid import UUID
 
 from broker.offsets import EARLIEST
-from jepsen_like.sim.quorum.asking import Asking
+from jepsen_like.sim.quorum.asking import Answered, Asking
 from quorum.core.effects import Effect, Event
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
@@ -49,7 +49,21 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 
-__all__ = ["TOPIC", "UNUSED", "WIDE", "Acknowledged", "Client", "ClientSettings", "Judge", "Key"]
+__all__ = [
+    "LOST_SEQUENCE",
+    "TOPIC",
+    "UNUSED",
+    "WIDE",
+    "Acknowledged",
+    "Client",
+    "ClientSettings",
+    "InFlight",
+    "Judge",
+    "Key",
+    "ProducedPartition",
+    "batch_of",
+    "produced_in",
+]
 
 Key = tuple[UUID, int]  # topic id, partition
 TOPIC = "orders"
@@ -57,7 +71,7 @@ WIDE = "wide"
 UNUSED = (WIDE, "__")  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
-_LOST_SEQUENCE = (
+LOST_SEQUENCE = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.UNKNOWN_PRODUCER_ID,
@@ -125,8 +139,19 @@ class Judge(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """One of the batches from the first on that has no answer for good, in their order."""
+
+    values: tuple[bytes, ...]
+    sequence: int
+    is_sent: bool = False  # and waits for an answer
+    is_acknowledged: bool = False  # before another that was sent before it
+    was_first: bool = False  # when it was sent last: all before had been acknowledged
+
+
 @dataclass(slots=True)
-class _Partition:
+class ProducedPartition:
     name: str  # of the topic
     leader: int | None = None
     leader_epoch: int = -1
@@ -136,6 +161,9 @@ class _Partition:
     producer_id: int = -1  # one a partition, so that losing it concerns no other
     is_asking_id: bool = False
     sequence: int = 0
+    flight: list[InFlight] = field(default_factory=list)  # of a client that has several
+    is_repeating: bool = False  # some of these have failed: all are sent again, in order
+    has_acknowledged: bool = False  # something of this producer id
     position: int = 0  # of the reader
     is_reading: bool = False
     is_before_start: bool = False  # what comes next has been deleted
@@ -151,7 +179,7 @@ class Client:
     produces: bool = True
     _asking: Asking = field(default_factory=Asking)
     _is_created: bool = False
-    _partitions: dict[Key, _Partition] = field(default_factory=dict)
+    _partitions: dict[Key, ProducedPartition] = field(default_factory=dict)
     _ids: dict[tuple[str, int], list[UUID]] = field(default_factory=dict)  # ever, the last counts
     _is_asking_metadata: bool = False
     _due_ms: int = 0  # the next look at the metadata, or the next try to create the topic
@@ -212,7 +240,7 @@ class Client:
             if partition.leader is not None and partition.name == TOPIC
         }
 
-    def _may_send(self, partition: _Partition) -> bool:
+    def _may_send(self, partition: ProducedPartition) -> bool:
         if self.settings.is_idempotent and partition.producer_id < 0:
             return False
         return bool(partition.sent) or (self.produces and self.settings.interval_ms > 0)
@@ -261,7 +289,7 @@ class Client:
         for told in topic.partitions:
             assert topic.name is not None, topic
             key = (topic.topic_id, told.partition_index)
-            partition = self._partitions.setdefault(key, _Partition(topic.name))
+            partition = self._partitions.setdefault(key, ProducedPartition(topic.name))
             self._learn_id(topic.name, key, told.leader_id)
             if told.leader_epoch >= partition.leader_epoch:  # an older one is old news (KIP-320)
                 partition.leader = told.leader_id if told.leader_id >= 0 else None
@@ -276,11 +304,13 @@ class Client:
             for topic_id in ids[:-1]:
                 self._read_deleted(name, (topic_id, key[1]), leader)
 
-    def _lose_leader(self, key: Key, partition: _Partition, error: ErrorCode, now_ms: int) -> None:
+    def _lose_leader(
+        self, key: Key, partition: ProducedPartition, error: ErrorCode, now_ms: int
+    ) -> None:
         """The leader is another, or the whole topic is gone.
 
         A broker that lags behind does not know the topic yet: metadata brings it back, as another
-        `_Partition` that knows nothing of what this one has sent.
+        `ProducedPartition` that knows nothing of what this one has sent.
         """
         partition.leader = None
         is_gone = error is ErrorCode.UNKNOWN_TOPIC_ID and partition.name != TOPIC
@@ -290,7 +320,7 @@ class Client:
 
     # --- producing ------------------------------------------------------------------------
 
-    def _want_producer_id(self, partition: _Partition) -> None:
+    def _want_producer_id(self, partition: ProducedPartition) -> None:
         if not partition.is_asking_id:
             partition.is_asking_id = True
             answered = partial(self._given_id, partition)
@@ -298,44 +328,48 @@ class Client:
                 self._any_broker(), InitProducerIdRequest(), self.settings.short_ms, answered
             )
 
-    def _given_id(self, partition: _Partition, body: object, now_ms: int) -> None:
+    def _given_id(self, partition: ProducedPartition, body: object, now_ms: int) -> None:
         partition.is_asking_id = False
         if isinstance(body, InitProducerIdResponse) and body.error_code is ErrorCode.NONE:
             partition.producer_id, partition.sequence = body.producer_id, 0
 
-    def _produce(self, key: Key, partition: _Partition, now_ms: int) -> None:
-        assert partition.leader is not None, key
+    def _produce(self, key: Key, partition: ProducedPartition, now_ms: int) -> None:
         if not partition.sent:
-            count = self.random.randint(1, self.settings.records_max)
-            partition.sent = tuple(b"%d" % self.next_serial() for _ in range(count))
+            partition.sent = self._new_values()
         partition.is_sending = True
-        data = PartitionProduceData(index=key[1], records=self._batch(partition, now_ms))
+        answered = partial(self._produced, key, partition)
+        self._send(key, partition, self._batch(partition, now_ms), answered)
+
+    def _new_values(self) -> tuple[bytes, ...]:
+        count = self.random.randint(1, self.settings.records_max)
+        return tuple(b"%d" % self.next_serial() for _ in range(count))
+
+    def _send(
+        self, key: Key, partition: ProducedPartition, records: bytes, answered: Answered
+    ) -> None:
+        assert partition.leader is not None, key
+        data = PartitionProduceData(index=key[1], records=records)
         topic = TopicProduceData(name=partition.name, topic_id=key[0], partition_data=(data,))
         body = ProduceRequest(
             acks=-1, timeout_ms=self.settings.timeout_ms // 2, topic_data=(topic,)
         )
-        answered = partial(self._produced, key, partition)
         self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
-    def _batch(self, partition: _Partition, now_ms: int) -> bytes:
-        return build_batch(
-            [Record(value=value) for value in partition.sent],
-            timestamp_ms=now_ms,
-            producer_id=partition.producer_id,
-            producer_epoch=0 if partition.producer_id >= 0 else -1,
-            base_sequence=partition.sequence if partition.producer_id >= 0 else -1,
-        )
+    def _batch(self, partition: ProducedPartition, now_ms: int) -> bytes:
+        return batch_of(partition, partition.sent, partition.sequence, now_ms)
 
-    def _produced(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
+    def _produced(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         """The answer counts, even if the topic seemed to be gone meanwhile."""
         partition.is_sending = False
-        told = _produced_in(body)
+        told = produced_in(body)
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
         if told is not None and error is ErrorCode.NONE:
             values = partition.sent
             self.judge.acknowledged(key, Acknowledged(base_offset=told.base_offset, values=values))
             self._next_batch(partition)
-        elif error in _LOST_SEQUENCE:
+        elif error is ErrorCode.MESSAGE_TOO_LARGE:
+            partition.sent = ()  # which has not moved the sequence
+        elif error in LOST_SEQUENCE:
             self._next_batch(partition)
             partition.producer_id = -1
         elif not self.settings.is_idempotent:
@@ -344,13 +378,13 @@ class Client:
         if error is not ErrorCode.NONE:
             self._lose_leader(key, partition, error, now_ms)
 
-    def _next_batch(self, partition: _Partition) -> None:
+    def _next_batch(self, partition: ProducedPartition) -> None:
         partition.sequence += len(partition.sent)
         partition.sent = ()
 
     # --- reading --------------------------------------------------------------------------
 
-    def _read(self, key: Key, partition: _Partition) -> None:
+    def _read(self, key: Key, partition: ProducedPartition) -> None:
         assert partition.leader is not None, key
         partition.is_reading = True
         place = FetchPartition(
@@ -367,7 +401,7 @@ class Client:
         answered = partial(self._has_read, key, partition)
         self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
-    def _has_read(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
+    def _has_read(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         partition.is_reading = False
         told = body.responses[0].partitions[0] if isinstance(body, FetchResponse) else None
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
@@ -397,7 +431,7 @@ class Client:
         for value, offset in _values(records or b""):
             self.judge.has_read(key, offset, value)
 
-    def _find_start(self, key: Key, partition: _Partition) -> None:
+    def _find_start(self, key: Key, partition: ProducedPartition) -> None:
         assert partition.leader is not None, key
         partition.is_reading = True
         asked = ListOffsetsPartition(
@@ -411,7 +445,9 @@ class Client:
         answered = partial(self._has_found_start, key, partition)
         self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
-    def _has_found_start(self, key: Key, partition: _Partition, body: object, now_ms: int) -> None:
+    def _has_found_start(
+        self, key: Key, partition: ProducedPartition, body: object, now_ms: int
+    ) -> None:
         partition.is_reading = False
         told = body.topics[0].partitions[0] if isinstance(body, ListOffsetsResponse) else None
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
@@ -423,7 +459,20 @@ class Client:
         partition.position = told.offset
 
 
-def _produced_in(body: object) -> PartitionProduceResponse | None:
+def batch_of(
+    partition: ProducedPartition, values: tuple[bytes, ...], sequence: int, now_ms: int
+) -> bytes:
+    is_idempotent = partition.producer_id >= 0
+    return build_batch(
+        [Record(value=value) for value in values],
+        timestamp_ms=now_ms,
+        producer_id=partition.producer_id,
+        producer_epoch=0 if is_idempotent else -1,
+        base_sequence=sequence if is_idempotent else -1,
+    )
+
+
+def produced_in(body: object) -> PartitionProduceResponse | None:
     if not isinstance(body, ProduceResponse):
         return None
     return body.responses[0].partition_responses[0]

@@ -7,6 +7,7 @@ schedule (`scenarios.directed_cluster`).
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
@@ -28,7 +29,10 @@ from jepsen_like.sim.cluster.nodes import (
 )
 from jepsen_like.sim.cluster.one_at_a_time import Operator
 from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.cluster.pipelined_client import PipelinedClient
 from jepsen_like.sim.cluster.record_deletion import RecordDeletion
+from jepsen_like.sim.cluster.setting_changes import SettingChanges
+from jepsen_like.sim.cluster.setting_invariants import SettingInvariants
 from jepsen_like.sim.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.cluster.wide_topics import WideTopics
 from jepsen_like.sim.codec import Codec
@@ -70,6 +74,8 @@ class Cluster(Observer):
             seed,
             links=options.quorum.links,
             disks=options.quorum.disks,
+            files=options.quorum.files,
+            has_partitions=True,
             turns_us=options.quorum.turns_us,
             is_judged=is_judged,
             streams=streams,
@@ -111,6 +117,7 @@ class Cluster(Observer):
             self.wide_topics,
             self._record_deletion(),
             self._group_commits(),
+            self._setting_changes(),
         )
         world.add_client(self.client)
         for operator in self.operators:
@@ -152,13 +159,20 @@ class Cluster(Observer):
             interval_ms=options.produce_interval_ms,
             is_idempotent=options.is_idempotent,
         )
-        return Client(
-            settings=settings,
-            random=self.world.fork("client"),
-            next_serial=self.world.sequence,
-            judge=self.judge,
-            fired=self.counts.fired,
-        )
+        known: dict[str, Any] = {
+            "settings": settings,
+            "random": self.world.fork("client"),
+            "next_serial": self.world.sequence,
+            "judge": self.judge,
+            "fired": self.counts.fired,
+        }
+        if options.is_idempotent and options.operations.in_flight_max > 1:
+            return PipelinedClient(
+                **known,
+                in_flight_max=options.operations.in_flight_max,
+                refused_sequence=self.partitions.refused_sequence,
+            )
+        return Client(**known)
 
     def _admin(self) -> Admin:
         options = self.options
@@ -217,6 +231,26 @@ class Cluster(Observer):
             timeout_ms=options.client_timeout_ms // 4,
             interval_ms=options.operations.commit_interval_ms,
             random=self.world.fork("group commits"),
+        )
+
+    def _setting_changes(self) -> SettingChanges:
+        options = self.options
+        if options.operations.setting_interval_ms:
+            settings = SettingInvariants(
+                node_of=self._node_of,
+                partitions=self.partitions,
+                images_between=self.metadata.images_between,
+                fired=self.counts.fired,
+            )
+            self.world.judge(settings)
+        return SettingChanges(
+            controllers=options.controllers,
+            unit_ms=options.quorum.election_timeout_ms,
+            asks_min_isr=self.partitions.asks_min_isr,
+            timeout_ms=options.client_timeout_ms // 2,
+            interval_ms=options.operations.setting_interval_ms,
+            random=self.world.fork("setting changes"),
+            fired=self.counts.fired,
         )
 
     # --- processes ------------------------------------------------------------------------

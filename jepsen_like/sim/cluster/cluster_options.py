@@ -14,7 +14,7 @@ from jepsen_like.sim.cluster.topic_operations import OPERATION_KINDS, Operations
 from jepsen_like.sim.counts import CHANCES
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.quorum.quorum_options import Options
+from jepsen_like.sim.quorum.quorum_options import Options, draw_storage
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.raft.config import SnapshotSettings
 
@@ -39,7 +39,15 @@ _QUORUM_KINDS = (
 )
 # Beside those of the quorum.
 CLUSTER_NEMESIS_KINDS = ("cut-controllers", "hold-rpc", "wipe")
-_KINDS = (*_QUORUM_KINDS, *CLUSTER_NEMESIS_KINDS, *CHANCES, *OPERATION_KINDS, "superseded")
+_STORAGE = ("shipped_storage", "lost_sectors", "died_at_start", "bit_flipped")
+_KINDS = (
+    *_QUORUM_KINDS,
+    *CLUSTER_NEMESIS_KINDS,
+    *CHANCES,
+    *OPERATION_KINDS,
+    *_STORAGE,
+    "superseded",
+)
 CLUSTER_FIRING_KINDS = tuple(kind for kind in sorted(_KINDS) if kind not in _NOT_DRAWN)
 _PACE = {"cut-controllers": (4.0, 8.0), "hold-rpc": (0.5, 1.0, 2.0), "wipe": (4.0, 8.0)}
 
@@ -105,7 +113,8 @@ def draw_run(world: VirtualTime) -> ClusterOptions:
     """All that a seed decides before its run begins."""
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
-    return replace(options, operations=draw_operations(world, unit_ms))
+    quorum = draw_storage(options.quorum, world.fork("storage"))
+    return replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
 
 
 def draw_cluster_options(random: Random) -> ClusterOptions:

@@ -1,4 +1,4 @@
-"""Which records of a partition may be gone, because somebody has asked for that.
+"""Which records of a partition may be gone, because somebody or the topic has asked for that.
 
 What got no clear answer may have happened, or happen yet.
 """
@@ -22,6 +22,10 @@ class Deletable:
         """All live replicas start at `low_watermark` or later."""
         self._open.remove(offset)
         self.start_offset = max(self.start_offset, offset, low_watermark)
+
+    def retained(self, start_offset: int) -> None:
+        """A replica may start there, since what lies before is too old or too much."""
+        self.start_offset = max(self.start_offset, start_offset)
 
     def refused(self, offset: int) -> None:
         self._open.remove(offset)

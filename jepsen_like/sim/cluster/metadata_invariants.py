@@ -4,7 +4,7 @@ The committed log is replayed here, change by change, as the quorum's leader com
 show can then be compared with it, and each change of a partition be judged when it happens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from controller.decisions.failover import COLUMNS_FROM
@@ -15,7 +15,7 @@ from controller.metadata.changes import (
     offsets_of,
     record_count,
 )
-from controller.metadata.configs import min_insync_replicas
+from controller.metadata.configs import UNCLEAN_ELECTION, min_insync_replicas, topic_value
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -117,7 +117,19 @@ class MetadataInvariants:
         if was is not None:
             _epochs_grow(name, index, was, now)
             _move_is_done(name, index, was, now)
+            self._may_lead(name, index, was, now)
         self.changed((topic_id, index), name, was, now)
+
+    def _may_lead(self, name: str, index: int, was: PartitionState, now: PartitionState) -> None:
+        """M-UCL: nobody from outside ISR and ELR leads unless the topic's setting allows it, or
+        (KIP-966) nobody was left in either, and it was the last of them."""
+        is_clean = now.leader in (NO_LEADER, *was.isr, *was.eligible_leader_replicas)
+        if is_clean or now.leader_epoch == was.leader_epoch or now.isr != (now.leader,):
+            return
+        is_last_known = not was.isr and now.leader in was.last_known_elr
+        is_allowed = topic_value(self.image, name, UNCLEAN_ELECTION) == "true"
+        if not is_allowed and not is_last_known:
+            raise Violation("M-UCL", f"{name}-{index}: {was} becomes {now}")
 
     def _is_sound(self, topic_id: UUID, index: int) -> None:
         """At the end of a batch: within a decision, not all that belongs together may be there."""
@@ -181,6 +193,10 @@ class MetadataInvariants:
         if now.epoch != known:
             self.registered_at[broker_id] = self._moment()
         self._broker_epochs[broker_id] = now.epoch
+
+    def images_between(self, first: int, last: int) -> Iterator[MetadataImage]:
+        """As of every offset of these at which a batch ends: what a node may have shown."""
+        return (image for offset, image in self._images.items() if first <= offset <= last)
 
     # --- what nodes show ------------------------------------------------------------------
 

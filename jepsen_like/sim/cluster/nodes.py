@@ -138,6 +138,7 @@ def start_broker(
         hold_max_ms=options.session_timeout_ms,
         forward_timeout_ms=options.client_timeout_ms,
         auto_create_topics=False,
+        log_retention_check_interval_ms=options.operations.retention_check_ms,
         groups=GroupConfig(initial_rebalance_delay_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")

@@ -26,7 +26,7 @@ from broker.local_log import LocalLog
 from broker.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.sim.cluster.client import Acknowledged, Key
+from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Key
 from jepsen_like.sim.cluster.deletable import Deletable
 from jepsen_like.sim.cluster.epochs_on_disk import add_epochs, within
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
@@ -92,8 +92,13 @@ class PartitionInvariants:
         self._seen: dict[tuple[int, Key], _Seen] = {}  # by node and partition
         self._held: dict[tuple[int, Key], Entry | None] = {}  # the last that a node had written
         self._shown = ShownPartitions()
+        self._asked_min_isr: set[int] = set()
         self._effects: Sequence[Effect] = ()  # of the turn that is looked at
         metadata.changed = self.metadata_changed
+
+    def asks_min_isr(self, value: int) -> None:
+        """Somebody is about to ask for it, of the client's topic."""
+        self._asked_min_isr.add(value)
 
     def named(self, name: str) -> Watched | None:
         """The partition that has this log, unless it is deleted."""
@@ -137,8 +142,11 @@ class PartitionInvariants:
         return self._metadata.image.has_eligible_leaders
 
     def _min_isr(self, watched: Watched, state: PartitionState) -> int:
+        """The fewest by which anything of it may have been exposed."""
         topic = watched.name.rpartition("-")[0]
-        return min(min_insync_replicas(self._metadata.image, topic), len(state.replicas))
+        now = min_insync_replicas(self._metadata.image, topic)
+        asked = self._asked_min_isr if topic == TOPIC else ()
+        return min(now, len(state.replicas), *asked)
 
     def _members_hold(self, watched: Watched) -> None:
         """D-THW: every member of ISR and ELR that is up holds all that was ever exposed.
@@ -424,6 +432,14 @@ class PartitionInvariants:
         watched.acknowledgements += 1
         if not watched.excused:
             watched.acknowledged.append(batch)
+
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        """H-SEQ: a producer whose batches were all acknowledged up to the one that it sends is not
+        told that this one is out of order: a leader has what was acknowledged, and knows again the
+        last five. Not where records may have been let go of, with what they said of producers."""
+        watched = self.watched[key]
+        if not watched.excused and not watched.deletable.start_offset:
+            raise Violation("H-SEQ", f"{watched.name}: sequence {sequence} is out of order")
 
     def has_read(self, key: Key, offset: int, value: bytes) -> None:
         """D-ONE: whoever reads an offset, whenever and of whomever, reads the same value: that

@@ -1,0 +1,122 @@
+"""Planted bugs of what brokers and controllers do by the settings of topics, and of what they
+remember of producers that have several batches in flight.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from broker import appends, idempotence
+from broker.idempotence import ProducerStates, last_sequence
+from broker.local_log import LocalLog
+from broker.partition import LeaderOf, Partition
+from broker.replicas import Replicas
+from controller.metadata import configs
+from controller.metadata.configs import NO_STATIC
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.image import MetadataImage
+from jepsen_like.planted.planting import Plants, plant_in
+from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from wire.batch import BatchHeader
+
+__all__ = ["SETTING_PLANTS", "SETTING_SURVIVORS"]
+
+SETTING_PLANTS: Plants = {}
+SETTING_SURVIVORS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_take = appends.take
+_retain = LocalLog.retain
+_truncated = ProducerStates.truncated
+
+
+# --- settings -------------------------------------------------------------------------------
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "retention lets go of what is exposed only",
+    holder=LocalLog,
+    name="retain",
+    seeds_max=40,
+)
+def lets_go_of_what_is_not_exposed(
+    self: LocalLog, *, since_ms: int | None, bytes_max: int | None
+) -> None:
+    before, self.high_watermark = self.high_watermark, self.end_offset
+    _retain(self, since_ms=since_ms, bytes_max=bytes_max)
+    self.high_watermark = before
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "a setting that has changed holds from then on",
+    holder=Replicas,
+    name="reconfigure",
+    seeds_max=40,
+)
+def goes_by_the_settings_of_before(self: Replicas, delta: MetadataDelta, now_ms: int) -> None:
+    return
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "no batch is larger than max.message.bytes",
+    holder=appends,
+    name="take",
+    seeds_max=40,
+)
+def takes_batches_of_any_size(
+    partition: Partition, role: LeaderOf, records: bytes | None, **known: Any
+) -> appends.Taken:
+    before = partition.settings
+    partition.settings = replace(before, max_message_bytes=1 << 30)
+    try:
+        return _take(partition, role, records, **known)
+    finally:
+        partition.settings = before
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "nobody from outside ISR and ELR leads unless the topic allows it",
+    holder=configs,
+    name="unclean_election_enabled",
+    seeds_max=20,
+)
+def elects_uncleanly_unasked(
+    image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
+) -> bool:
+    return True
+
+
+# --- batches in flight ------------------------------------------------------------------------
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "each of the last five batches of a producer is known again (KIP-98)",
+    holder=idempotence,
+    name="find_duplicate",
+    seeds_max=40,
+)
+def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> ProducerBatch | None:
+    return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None
+
+
+# --- what random runs have not found --------------------------------------------------------
+
+# A replica has to cut its log so that two batches of a producer stay, to be elected before another
+# batch comes, and to be asked for the first of the two again. Unit tests know what it remembers.
+
+
+@plant_in(
+    SETTING_SURVIVORS,
+    "a truncation leaves the batches that it does not take (KIP-98)",
+    holder=ProducerStates,
+    name="truncated",
+)
+def keeps_one_batch_of_a_producer(self: ProducerStates, end_offset: int) -> None:
+    _truncated(self, end_offset)
+    for entry in self.entries():
+        self._entries[entry.producer_id] = entry._replace(batches=entry.batches[-1:])

@@ -1,0 +1,36 @@
+"""Whole clusters whose metadata logs lie on the shipped storage: what goes where, what is found."""
+
+import pytest
+
+from jepsen_like.planted.file_bugs import FILE_PLANTS
+from jepsen_like.planted.planting import planted_in
+from jepsen_like.sim.cluster.cluster_options import draw_run
+from jepsen_like.sim.cluster.cluster_run import run_cluster
+from jepsen_like.sim.virtual_time import VirtualTime
+
+# A seed that finds each bug of files in a whole cluster, and what breaks then.
+FOUND_AT = {
+    "forgets_the_name_of_a_new_segment": (25, "S-UP"),
+    "publishes_without_a_sync": (40, "S-UP"),
+    "replaces_without_a_sync": (20, "S-UP"),
+    "tolerates_one_lost_record": (20, "S-BF"),
+}
+
+
+def test_one_seed_of_eight_runs_the_shipped_storage() -> None:
+    drawn = [draw_run(VirtualTime(seed)).quorum.files is not None for seed in range(400)]
+    assert 30 <= sum(drawn) <= 70
+
+
+@pytest.mark.parametrize("name", FOUND_AT)
+def test_bug_of_files_is_found_in_a_whole_cluster(name: str) -> None:
+    seed, rule = FOUND_AT[name]
+    with planted_in(FILE_PLANTS[name]):
+        outcome = run_cluster(seed)
+    assert (outcome.kind, outcome.rule) == ("safety", rule)
+
+
+def test_rules_hold_on_the_shipped_storage() -> None:
+    outcome = run_cluster(20)
+    assert outcome.kind == "ok", outcome.detail
+    assert outcome.faults["shipped_storage"] > 0
