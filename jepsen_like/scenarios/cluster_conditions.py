@@ -58,8 +58,8 @@ def is_out(partition: WithMetadata, node: int) -> bool:
     return node not in partition.isr or partition.leader < 0
 
 
-@PARTITION_CONDITIONS.form("NODE has OFFSET records", "its log ends there")
-def has_records(partition: WithMetadata, node: int, offset: int) -> bool:
+@PARTITION_CONDITIONS.form("the log of NODE ends at OFFSET", "it has so many records")
+def ends_at(partition: WithMetadata, node: int, offset: int) -> bool:
     return partition.end_offset(node) == offset
 
 

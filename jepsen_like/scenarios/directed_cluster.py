@@ -212,7 +212,7 @@ class DirectedCluster:
     # --- the account --------------------------------------------------------------------
 
     def _client_told(self, line: str) -> None:
-        self.note(line)
+        self.note(f"client: {line}")
         self.story.tell(f"client: {line}")
 
     def cast(self) -> None:

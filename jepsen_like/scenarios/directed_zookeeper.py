@@ -75,7 +75,11 @@ class DirectedZooKeeper(Observer):
         )
         self._judge = ZkJudge(is_judging=production.is_judged)
         self._clients = DirectedClients(
-            production, self._judge, told=self.note, name=self.names.of, timeout_ms=WAIT_MS
+            production,
+            self._judge,
+            told=lambda line: self.note(f"client: {line}"),
+            name=self.names.of,
+            timeout_ms=WAIT_MS,
         )
         without = f" without {wanted.without}" if wanted.without else ""
         self.note(f"the design is {wanted.design}{without}")
