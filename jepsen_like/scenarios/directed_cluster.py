@@ -93,6 +93,7 @@ class DirectedCluster:
             timeout_ms=options.client_timeout_ms,
         )
         self._client_host = world.add_client(self.clients)
+        self._convergence = Convergence(cluster, events_max=self.machines.events_max, patience=2)
         self._shown = ""
         for host in cluster.hosts.values():
             host.start()
@@ -251,7 +252,7 @@ class DirectedCluster:
 
     def begin(self, start_ms: int) -> None:
         """Wait until all are up, and give out the names."""
-        self.until(lambda: self.is_ready, "the cluster is up", bound="L-BR", within_ms=start_ms)
+        self._convergence.reach("L-BR", is_ready, start_ms)
         self.cast()
 
     # --- processes and disks ------------------------------------------------------------
@@ -393,7 +394,7 @@ class DirectedCluster:
                 host.start()
         excused = () if self._production.is_judged else (Stuck, Violation, EventsSpent)
         with suppress(*excused):
-            Convergence(self.cluster, events_max=self.machines.events_max, patience=2).run()
+            self._convergence.run()
             check_end(self.cluster)
         with suppress(*excused):
             self._write_behind()
