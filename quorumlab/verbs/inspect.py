@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from quorumlab.arguments import Parser, UsageError
-from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
 from quorumlab.output import Progress
 
@@ -84,6 +83,8 @@ def _function(name: str) -> Any:
 
 
 def _with_target(run: str, args: argparse.Namespace) -> int:
+    from quorumlab.inspection.stream import opened  # knows all records, which `--help` need not
+
     with opened(args.target) as target:
         code: int = _function(run)(args, target)
         return code
