@@ -35,6 +35,7 @@ from wire.metadata_records import RegisterBrokerRecord
 from wire.primitives import ZERO_UUID
 
 PARTITIONS = 3
+REPLICAS = ((1,), (1, 2), (1, 2))
 Key = tuple[UUID, int]
 
 
@@ -142,7 +143,7 @@ def test_an_incremental_session_answers_what_a_look_at_everything_would(
     steps: list[tuple[str, int]],
 ) -> None:
     cluster = Brokers(2, session_cache_slots=2).start()
-    cluster.create_topic("t", *(((1, 2),) * PARTITIONS))
+    cluster.create_topic("t", *REPLICAS)
     reader, told = Fetcher(cluster), dict[Key, Told]()
     reader.wanted = {(cluster.topics["t"], index): 0 for index in range(PARTITIONS)}
     for step, argument in (*steps, ("fetch", 0), ("fetch", 0)):
@@ -166,15 +167,19 @@ def act(cluster: Brokers, reader: Fetcher, step: str, argument: int) -> None:
         case "ask":
             reader.wanted.setdefault(key, 0)
         case "lead" | "follow":
-            cluster.change("t", argument, leader=1 if step == "lead" else 2)
+            cluster.change("t", argument, leader=1 if step == "lead" else other_leader(argument))
         case "evict":
             cluster.ask(1, Fetcher(cluster, session=(reader.session[0], 0)).request())
         case "recreate":
             cluster.delete_topic("t")
             number = len(cluster.metadata)
-            cluster.create_topic("t", *(((1, 2),) * PARTITIONS), number=number)
+            cluster.create_topic("t", *REPLICAS, number=number)
         case "wait":
             cluster.run(argument)
+
+
+def other_leader(index: int) -> int:
+    return 2 if 2 in REPLICAS[index] else -1
 
 
 def fetch_and_compare(
@@ -221,10 +226,11 @@ MOVES = st.lists(
             st.just("fetch"), st.integers(2, 3), st.sampled_from(["end", "end", "as before"])
         ),
         st.tuples(st.just("fetch"), st.integers(2, 3), st.sampled_from(["end", "wait", "behind"])),
+        st.tuples(st.just("fetch"), st.integers(2, 3), st.sampled_from(["end", "wait"])),
         st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1), st.just("")),
         st.tuples(st.just("forget"), st.integers(2, 3), st.sampled_from("012")),
         st.tuples(st.just("start over"), st.integers(2, 3), st.just("")),
-        st.tuples(st.just("lose session"), st.integers(2, 3), st.just("")),
+        st.tuples(st.just("other session"), st.integers(2, 3), st.just("")),
         st.tuples(st.just("lead anew"), st.integers(0, PARTITIONS - 1), st.just("")),
         st.tuples(st.just("register"), st.integers(2, 3), st.just("")),
         st.tuples(st.just("pass"), st.sampled_from([1, 300, 900, 1500]), st.just("")),
@@ -243,6 +249,7 @@ class Followed:
         self.cluster.create_topic("t", *(((1, 2, 3),) * PARTITIONS))
         self.broker = self.cluster.brokers[1]
         self.fetchers = {broker_id: self.fetcher(broker_id) for broker_id in (2, 3)}
+        self.others = {broker_id: self.fetcher(broker_id) for broker_id in (2, 3)}
         self.parked: dict[int, int] = {}  # by follower: the token of a fetch that waits
         self.epochs: dict[int, int] = {}
         self.plain: Plain = {}
@@ -321,8 +328,9 @@ class Followed:
                 session_id = self.fetchers[number].session[0]
                 self.fetchers[number] = self.fetcher(number)
                 self.fetchers[number].session = (session_id, 0)
-            case "lose session" if number not in self.parked:
-                self.fetchers[number] = self.fetcher(number)  # the leader keeps the one before
+            case "other session" if number not in self.parked:
+                before = self.fetchers[number]  # which the leader keeps, and may hear of again
+                self.fetchers[number], self.others[number] = self.others[number], before
             case "lead anew":
                 self.cluster.change("t", number, leader=1)
             case "register":
@@ -388,6 +396,7 @@ def test_a_follower_that_rests_is_judged_as_if_each_fetch_were_noted_for_each_pa
     for move, number, how in moves:
         followed.act(move, number, how)
         followed.compare()
+        followed.cluster.run(1)
 
 
 def test_partitions_at_rest_are_not_walked() -> None:
