@@ -1,13 +1,14 @@
-"""Planted bugs of what brokers and controllers do by the settings of topics, and of what they
-remember of producers that have several batches in flight.
+"""Planted bugs of what brokers and controllers do by settings, and of what they remember of
+producers that have several batches in flight.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker import appends, idempotence
+from broker import appends, idempotence, isr
 from broker.idempotence import ProducerStates, last_sequence
+from broker.isr import IsrState
 from broker.local_log import LocalLog
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
@@ -88,6 +89,17 @@ def elects_uncleanly_unasked(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> bool:
     return True
+
+
+@plant_in(
+    SETTING_PLANTS,
+    "who lags for replica.lag.time.max.ms is to leave the ISR",
+    holder=isr,
+    name="out_of_sync",
+    seeds_max=20,
+)
+def keeps_whoever_lags(state: IsrState, followers: Any, **known: Any) -> tuple[int, ...]:
+    return ()
 
 
 # --- batches in flight ------------------------------------------------------------------------

@@ -27,6 +27,7 @@ FOUND_AT = {
     "is_content_with_any_isr": 3,
     "keeps_in_sync_who_has_left": 5,
     "keeps_the_leader_epoch": 0,
+    "keeps_whoever_lags": 0,
     "knows_the_last_batch_only": 24,
     "lets_go_of_what_is_not_exposed": 0,
     "loads_what_it_knows_to_be_committed": 18,

@@ -20,6 +20,7 @@ from jepsen_like.sim.cluster.cluster_administrator import Admin, AdminSettings
 from jepsen_like.sim.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.cluster.controller_invariants import ControllerInvariants
 from jepsen_like.sim.cluster.group_commits import GroupCommits, GroupInvariants
+from jepsen_like.sim.cluster.lagging_members import LaggingMembers
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.cluster.nodes import (
     BROKER_LISTENER,
@@ -98,6 +99,7 @@ class Cluster(Observer):
         world.judge(self.quorum)
         world.judge(self)
         world.judge(ControllerInvariants(self._node_of))
+        world.judge(LaggingMembers(self._node_of))
         for node_id in (*options.controllers, *options.brokers):
             world.add(
                 node_id,
