@@ -48,17 +48,17 @@ def test_promises_of_each_design_hold_under_faults(design: str, faults: tuple[st
 
 
 @pytest.mark.parametrize(
-    ("plant", "rule"),
+    ("plant", "rule", "seed"),
     [
-        ("tells_no_epoch", "D-DIV"),
-        ("truncates_to_the_high_watermark", "D-THW"),
-        ("writes_in_the_epoch_before", "D-ONE"),
+        ("tells_no_epoch", "D-DIV", 3),
+        ("truncates_to_the_high_watermark", "D-THW", 1),
+        ("writes_in_the_epoch_before", "D-ONE", 1),
     ],
 )
-def test_logs_of_all_brokers_are_compared(plant: str, rule: str) -> None:
+def test_logs_of_all_brokers_are_compared(plant: str, rule: str, seed: int) -> None:
     outcome = run_plan(
         Plan(
-            seed=1,
+            seed=seed,
             design="zk-kip497",
             faults=("kill", "pause", "partition", "cut-zookeeper"),
             seconds=8,
