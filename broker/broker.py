@@ -1,7 +1,7 @@
 """Broker: the replicas, requests and life of one broker, as an application on the metadata log.
 
-Joins the parts and routes between them; each part decides for itself (see its module). What may
-be seen of the metadata is metadata.py's, what follows from it replicas.py's.
+Joins the parts and routes between them; each part decides for itself (see its module).
+metadata.py publishes images of the cluster, and replicas.py applies them to the replicas here.
 
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
