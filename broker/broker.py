@@ -302,7 +302,7 @@ class Broker:
                 if partition is None:
                     continue
                 if isinstance(partition.role, LeaderOf):
-                    self._producing.progressed(partition, now_ms)
+                    self._producing.progressed(partition)
                     self._deletions.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
                 elif isinstance(partition.role, FollowerOf):
