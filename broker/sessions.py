@@ -85,7 +85,7 @@ class SessionPartition:
     is_marked: bool = False  # something has happened since it was last looked at
     high_watermark: int = -1
     log_start_offset: int = -1
-    was_in_vain: bool = False  # an error, or where to cut the log: the rest was not heeded
+    was_in_vain: bool = False  # an error, or where to cut the log: the fetcher ignored the rest
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
