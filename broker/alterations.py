@@ -122,7 +122,7 @@ class Alterations:
     def _send(self, now_ms: int) -> None:
         if self._in_flight is not None or now_ms < self._next_send_ms:
             return
-        self._wanted = {key: wish for key, wish in self._wanted.items() if wish.is_wanted}
+        self._wanted = {key: each for key, each in self._wanted.items() if each.is_wanted}
         batch = dict(list(self._wanted.items())[:_BATCH_MAX])
         if not batch:
             return

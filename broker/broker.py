@@ -1,7 +1,7 @@
 """Broker: the replicas, requests and life of one broker, as an application on the metadata log.
 
-Joins the parts and routes between them; each part decides for itself (see its module). What may
-be seen of the metadata is metadata.py's, what follows from it replicas.py's.
+Joins the parts and routes between them; each part decides for itself (see its module).
+metadata.py publishes images of the cluster, and replicas.py applies them to the replicas here.
 
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
@@ -302,7 +302,7 @@ class Broker:
                 if partition is None:
                     continue
                 if isinstance(partition.role, LeaderOf):
-                    self._producing.progressed(partition, now_ms)
+                    self._producing.progressed(partition)
                     self._deletions.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
                 elif isinstance(partition.role, FollowerOf):

@@ -33,7 +33,7 @@ class Cluster:
         self.is_published = True
         self._settings.clear()
 
-    # --- brokers
+    # --- brokers ----------------------------------------------------------------------------
 
     @property
     def own_registration(self) -> BrokerImage | None:
@@ -74,7 +74,7 @@ class Cluster:
             if endpoint is not None:
                 yield broker, endpoint
 
-    # --- topics and partitions
+    # --- topics and partitions --------------------------------------------------------------
 
     def topic_name(self, topic_id: UUID) -> str | None:
         topic = self.image.topic_by_id(topic_id)

@@ -119,7 +119,7 @@ class Coordination:
             DeleteGroupsRequest: self._delete,
         }
 
-    # --- FindCoordinator
+    # --- FindCoordinator --------------------------------------------------------------------
 
     def _find_coordinator(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -140,7 +140,7 @@ class Coordination:
             self._auto_creation.create(OFFSETS_TOPIC, now_ms)
         return FoundCoordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    # --- members
+    # --- members ----------------------------------------------------------------------------
 
     def _find(self, group_id: str) -> Coordinator | ErrorCode:
         """For requests of members: a group has a name then."""
@@ -202,7 +202,7 @@ class Coordination:
         else:
             self._reply(request, found.leave(body, now_ms))
 
-    # --- offsets
+    # --- offsets ----------------------------------------------------------------------------
 
     def _commit(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -243,7 +243,7 @@ class Coordination:
         else:
             found.delete_offsets(body, partial(self._reply, request), now_ms)
 
-    # --- tools
+    # --- tools ------------------------------------------------------------------------------
 
     def _list(self, request: Request, _now_ms: int) -> None:
         body = request.body

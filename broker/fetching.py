@@ -176,7 +176,7 @@ class Fetching:
         )
         self._leaders.fetched(partition, partition.role, fetch, now_ms)
 
-    # --- is there enough?
+    # --- is there enough? -------------------------------------------------------------------
 
     def _look(self, pending: PendingFetch, item: SessionPartition, now_ms: int) -> Part:
         partition = self._replicas.find(*item.key)
@@ -233,7 +233,7 @@ class Fetching:
             partition_index=key.partition, error_code=error, current_leader=leader, records=b""
         )
 
-    # --- waiting
+    # --- waiting ----------------------------------------------------------------------------
 
     def _park(self, pending: PendingFetch, deadline_ms: int) -> None:
         if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
@@ -290,7 +290,7 @@ class Fetching:
         if isinstance(pending.context, Sessionless):
             self._sessions.close(session)
 
-    # --- reading
+    # --- reading ----------------------------------------------------------------------------
 
     def _read(self, pending: PendingFetch) -> None:
         """Read as much as may fit into the answer, first asked first read."""

@@ -139,8 +139,8 @@ class Leaders:
     def deadline_ms(self) -> int | None:
         return self._next_check_ms
 
-    def _advance(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
-        return self._rules.advance_high_watermark(partition, role, now_ms)
+    def _advance(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
+        self._rules.advance_high_watermark(partition, role, now_ms)
 
     def _ask(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
         self._trace_isr(partition, role)

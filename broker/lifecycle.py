@@ -136,7 +136,7 @@ class Lifecycle:
         published = self._published_epoch(self.incarnation_id)
         return max(self._answered_epoch, -1 if published is None else published)
 
-    # --- what the broker tells
+    # --- what the broker tells --------------------------------------------------------------
 
     def ready_to_unfence(self, now_ms: int) -> None:
         """The first image is published and every log is open: serve, if the controller agrees."""
@@ -191,7 +191,7 @@ class Lifecycle:
         self._next_send_ms = now_ms
         self.tick(now_ms)
 
-    # --- time
+    # --- time -------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
         if self.state is BrokerState.NOT_RUNNING:
@@ -226,7 +226,7 @@ class Lifecycle:
         self.state = state
         self._entered(state, now_ms)
 
-    # --- requests
+    # --- requests ---------------------------------------------------------------------------
 
     def _speak(self, now_ms: int) -> None:
         if self._is_registered and not self._is_to_amend:
@@ -275,7 +275,7 @@ class Lifecycle:
             offline_log_dirs=self._failed_log_dirs(),
         )
 
-    # --- answers
+    # --- answers ----------------------------------------------------------------------------
 
     def _registration_answered(self, event: Event, now_ms: int) -> None:
         body = event.body if isinstance(event, Response) else None

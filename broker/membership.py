@@ -2,8 +2,8 @@
 
 A broker is told by its membership what the cluster looks like and what its replicas have to be, and
 has it make its ISR changes true. `broker.quorum_membership` follows the metadata log and asks its
-controller; `broker.zk` has a session with ZooKeeper and is commanded. Everything else,
-the logs, the fetch path, the clients, is the broker's and the same.
+controller; `broker.zk` has a session with ZooKeeper and is commanded. Everything else, the logs,
+the fetch path, the clients, is the broker's and the same.
 """
 
 from collections.abc import Callable, Mapping

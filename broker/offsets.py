@@ -77,7 +77,7 @@ class Offsets:
         self._replicas = replicas
         self._outbox = outbox
 
-    # --- ListOffsets
+    # --- ListOffsets ------------------------------------------------------------------------
 
     def list_offsets(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -198,7 +198,7 @@ class Offsets:
         body = ListOffsetsResponse(topics=tuple(topics))
         self._outbox.emit(Reply(token=question.token, body=body))
 
-    # --- OffsetForLeaderEpoch
+    # --- OffsetForLeaderEpoch ---------------------------------------------------------------
 
     def offset_for_leader_epoch(self, request: Request, _now_ms: int) -> None:
         body = request.body

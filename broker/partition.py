@@ -128,7 +128,7 @@ class Partition:
             requested, self.leader_epoch, is_leader=isinstance(self.role, LeaderOf)
         )
 
-    # --- transitions
+    # --- transitions ------------------------------------------------------------------------
 
     def opened(self, log: LocalLog, now_ms: int) -> Change:
         """Recovery is done: take the role that the metadata asks for by now."""

@@ -164,7 +164,7 @@ class Producing:
             self._settle(pending, slot, success(data.index, taken, partition))
         if not taken.is_duplicate:
             self._leaders.changed(partition, now_ms)
-        self.progressed(partition, now_ms)
+        self.progressed(partition)
 
     def _elsewhere(
         self, topic: TopicProduceData, index: int, error: ErrorCode
@@ -172,9 +172,9 @@ class Producing:
         leader = self._cluster.leader_of(topic.name, topic.topic_id, index)
         return failure(index, Refused(error=error), leader)
 
-    # --- waiting
+    # --- waiting ----------------------------------------------------------------------------
 
-    def progressed(self, partition: Partition, now_ms: int) -> None:
+    def progressed(self, partition: Partition) -> None:
         """The high watermark of a led partition may have passed what somebody waits for."""
         for waiter in self._waiting.reached(partition, partition.open_log.high_watermark):
             role = partition.role
@@ -204,7 +204,7 @@ class Producing:
             late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
             self._settle(pending, slot, failure(indexes[slot], late))
 
-    # --- answering
+    # --- answering --------------------------------------------------------------------------
 
     def _settle(self, pending: PendingProduce, slot: int, result: PartitionProduceResponse) -> None:
         pending.answers.put(slot, result)

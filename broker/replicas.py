@@ -94,7 +94,7 @@ class Replicas:
     def of_log(self, name: str) -> Partition | None:
         return self._hosted_by_log.get(name)
 
-    # --- metadata
+    # --- metadata ---------------------------------------------------------------------------
 
     def apply_all(self, now_ms: int) -> None:
         """The first image: every replica that it assigns to us, and no other."""
@@ -208,7 +208,7 @@ class Replicas:
                 if isinstance(partition.role, LeaderOf):  # min.insync.replicas may have changed
                     self._observer.role_changed(partition, Change.UPDATED, now_ms)
 
-    # --- logs
+    # --- logs -------------------------------------------------------------------------------
 
     def _open(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
         partition = Partition(
@@ -309,7 +309,7 @@ class Replicas:
         self._log_dirs.removed(log)
         LocalLog.delete(log, self._outbox, is_stray=is_stray)
 
-    # --- failures
+    # --- failures ---------------------------------------------------------------------------
 
     def fail_directory(self, directory_id: UUID, now_ms: int) -> None:
         """Everything that lies there is offline until the process starts again."""

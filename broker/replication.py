@@ -211,7 +211,7 @@ class Fetcher:
         self._outbox.ask(endpoint, body, channel=channel, timeout_ms=timeout_ms, answered=answered)
         return True
 
-    # --- answers
+    # --- answers ----------------------------------------------------------------------------
 
     def _answered(self, event: Event, now_ms: int) -> None:
         self._is_fetching = False
@@ -264,7 +264,7 @@ class Fetcher:
             reason=getattr(outcome, "reason", ""),
         )
 
-    # --- out of range
+    # --- out of range -----------------------------------------------------------------------
 
     def _locate(self, key: PartitionKey, followed: Followed, timestamp: int, now_ms: int) -> None:
         """Ask the leader where its log ends or begins."""

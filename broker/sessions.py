@@ -85,7 +85,7 @@ class SessionPartition:
     is_marked: bool = False  # something has happened since it was last looked at
     high_watermark: int = -1
     log_start_offset: int = -1
-    was_in_vain: bool = False  # an error, or where to cut the log: the rest was not heeded
+    was_in_vain: bool = False  # an error, or where to cut the log: the fetcher ignored the rest
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -226,7 +226,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    # --- requests
+    # --- requests ---------------------------------------------------------------------------
 
     def open(self, request: FetchRequest, now_ms: int) -> FetchContext | SessionRefused:
         """What this request asks for, by itself or within its session."""
@@ -289,7 +289,7 @@ class FetchSessions:
                 if forgotten is not None:
                     self._let_go(forgotten)
 
-    # --- what has changed
+    # --- what has changed -------------------------------------------------------------------
 
     def mark(self, item: SessionPartition) -> None:
         """The next fetch of the session has to look at this partition."""
@@ -326,7 +326,7 @@ class FetchSessions:
         for item in session.partitions.values():
             self.mark(item)
 
-    # --- what is looked at
+    # --- what is looked at ------------------------------------------------------------------
 
     def look(self, item: SessionPartition, partition: Partition | None) -> None:
         """The partition is being looked at for an answer: hear of what happens to it from now on.
@@ -375,7 +375,7 @@ class FetchSessions:
         self._stop_hearing(item)
         item.partition = None
 
-    # --- room
+    # --- room -------------------------------------------------------------------------------
 
     def close(self, session: Session) -> None:
         """The session is over, or the one request that it was made for."""

@@ -90,7 +90,7 @@ class Views:
             self._alive[listener] = alive
         return alive
 
-    # --- Metadata
+    # --- Metadata ---------------------------------------------------------------------------
 
     def metadata(self, request: Request, now_ms: int) -> MetadataResponse:
         body = request.body
@@ -179,7 +179,7 @@ class Views:
             partitions=partitions,
         )
 
-    # --- DescribeTopicPartitions
+    # --- DescribeTopicPartitions ------------------------------------------------------------
 
     def topic_partitions(self, request: Request) -> DescribeTopicPartitionsResponse:
         """Topics by name, from the cursor on, until there are enough partitions."""
@@ -246,7 +246,7 @@ class Views:
             offline_replicas=offline_replicas(state, alive),
         )
 
-    # --- DescribeCluster, ApiVersions
+    # --- DescribeCluster, ApiVersions -------------------------------------------------------
 
     def cluster(self, request: Request) -> DescribeClusterResponse:
         body = request.body

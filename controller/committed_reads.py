@@ -62,7 +62,7 @@ class CommittedReads:
     def serves(self, body: object) -> bool:
         return isinstance(body, ReadCommittedRequest)
 
-    # --- Core
+    # --- Core -------------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
         assert isinstance(event, Request), event
@@ -84,7 +84,7 @@ class CommittedReads:
         effects, self._effects = self._effects, []
         return effects
 
-    # --- Application
+    # --- Application ------------------------------------------------------------------------
 
     def lead(self, epoch: int, now_ms: int) -> None:
         """The controller is active now, and says so itself."""
@@ -104,7 +104,7 @@ class CommittedReads:
     def state(self) -> State | None:
         return None
 
-    # --- answers
+    # --- answers ----------------------------------------------------------------------------
 
     def _answer(self) -> None:
         for request in self._reads.take_ready(self._controller.applied_offset):

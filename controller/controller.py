@@ -118,7 +118,7 @@ class Controller:
     def is_active(self) -> bool:
         return self._epoch is not None
 
-    # --- Application
+    # --- Application ------------------------------------------------------------------------
 
     def serves(self, body: object) -> bool:
         kind = type(body)
@@ -197,7 +197,7 @@ class Controller:
         self._has_stopped = True
         self._effects.append(Stop(reason=reason, exit_code=1))
 
-    # --- Core
+    # --- Core -------------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
         if self._has_stopped:
@@ -235,7 +235,7 @@ class Controller:
         effects, self._effects = self._effects, []
         return effects
 
-    # --- requests
+    # --- requests ---------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
         read = READS.get(type(request.body))
@@ -321,7 +321,7 @@ class Controller:
             now_ms=now_ms,
         )
 
-    # --- what happens by itself
+    # --- what happens by itself -------------------------------------------------------------
 
     def _changes_at_start(self) -> tuple[Change, ...]:
         """What a new active controller writes before anything else."""
@@ -357,7 +357,7 @@ class Controller:
         self._token += 1
         self._effects.append(self._registration.send(Token(OWNER, self._token), to))
 
-    # --- the log, answers
+    # --- the log, answers -------------------------------------------------------------------
 
     def _append(
         self, changes: tuple[Change, ...], cause: Cause, *, is_atomic: bool, now_ms: int

@@ -29,10 +29,10 @@ from jepsen_like.histories.interchange import READERS, REGISTERS, read_as
 from quorumlab.arguments import Failed, UsageError
 
 __all__ = [
-    "Asked",
-    "Found",
     "TABLE",
     "VERDICT",
+    "Asked",
+    "Found",
     "Table",
     "find_history",
     "histories_in",

@@ -140,14 +140,14 @@ class Node(NodeParts):
             )
         else:
             self.raft = self._replica(metadata, loaded)
-        self.member = member = Member(
+        self.member = Member(
             self.raft,
             self._applications(directories, storage),
             (self.config.controller_listener,),
             snapshots=snapshot_settings(self.config),
         )
         if is_raftos:
-            library = await raftos_side.connect(self.config, metadata, member, self.driver)
+            library = await raftos_side.connect(self.config, metadata, self.driver)
             self._exit.push_async_callback(library.close)
 
     def _join_zookeeper(self, directories: DataDirectories, storage: FileStorage) -> None:

@@ -12,7 +12,6 @@ from quorum.node.directories import DataDirectory
 from quorum.node.driver import Driver
 from quorum.node.engines import why_not_installed
 from quorum.node.listening import cannot_listen
-from quorum.node.member import Member
 from quorum.raftos.raftos_effects import News, RaftosEvent, RaftosRequest
 from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import ConfigError, NodeConfig
@@ -48,10 +47,8 @@ def raftos_node(
     )
 
 
-async def connect(
-    config: NodeConfig, metadata: DataDirectory, member: Member, driver: Driver
-) -> "RaftosLibrary":
-    """Take part. `driver` asks and `member` hears the library from now on."""
+async def connect(config: NodeConfig, metadata: DataDirectory, driver: Driver) -> "RaftosLibrary":
+    """Take part. From now on `driver` asks the library, and brings its core what it says."""
     from quorum.raftos.library import RaftosLibrary, Timing
 
     def hear(news: News) -> None:

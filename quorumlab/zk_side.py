@@ -17,8 +17,8 @@ from broker.zk.session_membership import ZkMembership
 from broker.zk.view import ReadClusterRequest, ReadClusterResponse, Reading
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.controller_election import Authorizer, ZkControllerConfig
 from controller.zk.zk_controller import OWNER, ZkController
+from controller.zk.zk_controller_config import Authorizer, ZkControllerConfig
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.node.driver import Driver

@@ -173,12 +173,6 @@ def test_every_edge_exists() -> None:
     assert missing == [], "an edge that is gone must leave the list of those that may do I/O"
 
 
-@pytest.mark.parametrize("package", ["quorum", "wire"])
-def test_no_two_modules_of_a_package_have_the_same_name(package: str) -> None:
-    names = [path.stem for path in (ROOT / package).rglob("*.py") if path.stem != "__init__"]
-    assert {name for name in names if names.count(name) > 1} == set()
-
-
 def top_level_names(tree: ast.Module) -> set[str]:
     names: set[str] = set()
     for node in tree.body:

@@ -25,10 +25,10 @@ from wire.messages.features import (
 __all__ = [
     "APIS",
     "API_VERSIONS_KEY",
-    "Api",
     "CONTROL_RPCS",
-    "ListenerKind",
     "SOFTWARE_NAME_SINCE",
+    "Api",
+    "ListenerKind",
     "Versions",
     "api_by_key",
     "api_of",

@@ -32,15 +32,15 @@ from wire.metadata_records import (
 from wire.record_rows import Column, Columns, Rows, Shape
 
 __all__ = [
-    "ISR_UNCHANGED",
     "DIRECTORIES_SINCE",
-    "Int32s",
+    "ISR_UNCHANGED",
+    "REPLICAS_MAX",
+    "TOPIC_ID",
     "Int8s",
+    "Int32s",
     "NewPartitions",
     "PartitionBlock",
     "PartitionChanges",
-    "REPLICAS_MAX",
-    "TOPIC_ID",
     "Uuids",
     "as_block",
     "block_of_runs",

@@ -17,7 +17,7 @@ from wire.layout import FIXED_FORMATS, STRING_BYTES_MAX, EntityLayout, FieldLayo
 from wire.rules import Rules
 from wire.varint import uvarint
 
-__all__ = ["CannotExpress", "Sink", "WRITING", "Writer", "misfit", "number_arrays"]
+__all__ = ["WRITING", "CannotExpress", "Sink", "Writer", "misfit", "number_arrays"]
 
 _SPLICE_BYTES_MIN = 4096  # below that, copying records costs less than one more buffer
 _SHORT_CHARS = 64

@@ -80,7 +80,7 @@ class Coordinator:
             failed=self._failed,
         )
 
-    # --- life
+    # --- life -------------------------------------------------------------------------------
 
     def progressed(self, now_ms: int) -> None:
         """The high watermark of the partition may have moved."""
@@ -114,7 +114,7 @@ class Coordinator:
         self.error = ErrorCode.NOT_COORDINATOR
         self._shared.outbox.trace("groups-not-loaded", partition=self._name, reason=reason)
 
-    # --- groups
+    # --- groups -----------------------------------------------------------------------------
 
     def join(self, joiner: Joiner, now_ms: int) -> None:
         group_id = joiner.request.group_id
@@ -176,7 +176,7 @@ class Coordinator:
         del self.groups[group.id]
         self._shared.wake(self.index, group.id, None)
 
-    # --- offsets
+    # --- offsets ----------------------------------------------------------------------------
 
     def commit(
         self,
@@ -267,7 +267,7 @@ class Coordinator:
             gone += removal.tombstones(group_id, old)
         self._forget(gone, now_ms)
 
-    # --- carrying out
+    # --- carrying out -----------------------------------------------------------------------
 
     def _carry_out(self, group: Group, out: Outcome, now_ms: int) -> None:
         self._answer(out)

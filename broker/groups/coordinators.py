@@ -52,7 +52,7 @@ class Coordinators:
     def __iter__(self) -> Iterator[Coordinator]:
         return iter(self._here.values())
 
-    # --- finding
+    # --- finding ----------------------------------------------------------------------------
 
     @property
     def has_topic(self) -> bool:
@@ -78,7 +78,7 @@ class Coordinators:
         topic = self._cluster.image.topic(OFFSETS_TOPIC)
         return None if topic is None else partition_of(group_id, topic.partition_count)
 
-    # --- life
+    # --- life -------------------------------------------------------------------------------
 
     def elected(self, partition: Partition, now_ms: int) -> None:
         """The partition leads a new epoch, here: whatever was known before is read again."""
@@ -111,7 +111,7 @@ class Coordinators:
             for coordinator in self._serving():
                 coordinator.topics_deleted(names, now_ms)
 
-    # --- time
+    # --- time -------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
         for index, group_id in self._timers.take_due(now_ms):

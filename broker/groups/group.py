@@ -118,7 +118,7 @@ class Group:
     has_newcomer: bool = False  # since it was last extended
     wake_ms: int | None = None  # not later than the first of all deadlines
 
-    # --- facts
+    # --- facts ------------------------------------------------------------------------------
 
     @property
     def have_all_joined(self) -> bool:
@@ -173,7 +173,7 @@ class Group:
             wanted |= topics
         return wanted
 
-    # --- changes
+    # --- changes ----------------------------------------------------------------------------
 
     def become(self, state: GroupState, now_ms: int) -> None:
         assert state in _NEXT[self.state], f"{self.id}: {self.state} to {state}"
@@ -209,7 +209,7 @@ class Group:
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
-    # --- time
+    # --- time -------------------------------------------------------------------------------
 
     def touch(self, member: Member, now_ms: int) -> None:
         """A sign of life: the session begins anew."""
@@ -227,7 +227,7 @@ class Group:
             *(member.deadline_ms for member in self.members.values()),
         )
 
-    # --- to and from the log
+    # --- to and from the log ----------------------------------------------------------------
 
     def stored(self, assignments: dict[str, bytes] | None = None) -> GroupMetadata:
         """This generation, with what each member is to get."""

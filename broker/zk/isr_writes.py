@@ -44,7 +44,7 @@ from wire.zk.designs import Design
 from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
 from wire.zk.znodes import PartitionList
 
-__all__ = ["IsrNotifications", "IsrWrites", "IsrChange", "tell_wanted", "tell_written"]
+__all__ = ["IsrChange", "IsrNotifications", "IsrWrites", "tell_wanted", "tell_written"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,9 @@ from wire.metadata_records import AccessControlEntryRecord, ClientQuotaRecord, C
 
 __all__ = ["CHANGES_MAX", "CHARACTERS_MAX", "Decision", "excess", "limited", "refused"]
 
+CHANGES_MAX = 10_000  # of one request: Kafka's MAX_RECORDS_PER_USER_OP
+CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
+
 Answer = TypeVar("Answer")
 
 
@@ -38,10 +41,6 @@ class Decision(Generic[Answer]):
 
 def refused(request: object, refusal: Refusal) -> Decision[Any]:
     return Decision(response=refuse(request, refusal.error_code, refusal.message))
-
-
-CHANGES_MAX = 10_000
-CHARACTERS_MAX = 4 << 20  # of names and values; everything else is small by its nature
 
 
 def excess(changes: Sequence[Change]) -> Refusal | None:

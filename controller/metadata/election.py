@@ -24,11 +24,11 @@ from wire.metadata_records import RECOVERY_UNCHANGED, PartitionChangeRecord
 
 __all__ = [
     "Acceptable",
+    "Desired",
     "Elected",
     "Election",
     "ElectionPolicy",
     "Target",
-    "Desired",
     "decide_change",
     "elect_leader",
     "eligible_leaders",

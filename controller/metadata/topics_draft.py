@@ -63,7 +63,7 @@ class TopicsDraft:
             "rows_changed": distinct(np.concatenate(rows, dtype=np.int32)),
         }
 
-    # --- topics
+    # --- topics -----------------------------------------------------------------------------
 
     def create(self, record: records.TopicRecord) -> None:
         if record.topic_id in self._by_id.now or record.name in self._by_name.now:
@@ -109,7 +109,7 @@ class TopicsDraft:
             self._by_name = MappingDraft(self._topics.by_name)
         return self._topics
 
-    # --- new partitions
+    # --- new partitions ---------------------------------------------------------------------
 
     def put_partition(self, record: records.PartitionRecord) -> None:
         topic = self._topic(record.topic_id, record)
@@ -177,7 +177,7 @@ class TopicsDraft:
         self._rows[topic.id] = room
         return room
 
-    # --- changed partitions
+    # --- changed partitions -----------------------------------------------------------------
 
     def change_partition(self, record: records.PartitionChangeRecord) -> None:
         topic = self._topic(record.topic_id, record)

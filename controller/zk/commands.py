@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from controller.metadata.partitions import PartitionState
-from controller.zk.controller_election import ZkControllerConfig
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint

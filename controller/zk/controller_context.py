@@ -10,9 +10,10 @@ from typing import Protocol
 from controller.metadata.partitions import PartitionState
 from controller.zk.commands import Batch, Commands
 from controller.zk.commands import Request as Command
-from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import read_brokers
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Cause, Occasion

@@ -6,7 +6,7 @@ states (`controller.zk.state_machines`). Topics are deleted in `deletion.py`, an
 reassigned in `zk_reassignment.py`.
 
 Leadership moves back to the first replica where an administrator asks for it, and from time to time
-(`PreferredLeaders`). `leader_selection` decides who may lead; partitions of a topic that is being
+(`PreferredLeaders`). `controller.zk.partition_states` elects; partitions of a topic that is being
 deleted are left alone.
 
 Source: seed 001, "Protocols", "Current Design", "Proposed Controller Improvements" and "preferred

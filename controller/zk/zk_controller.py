@@ -23,13 +23,13 @@ from controller.zk.controller_election import (
     NO_CONTROLLER,
     Controllership,
     Lost,
-    ZkControllerConfig,
     run_for_controller,
 )
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.redesign import RedesignDuties
 from controller.zk.v3 import V3Duties
+from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
 from quorum.core.milestones import Cause, Occasion

@@ -13,7 +13,7 @@ from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
 from jepsen_like.sim.ending import ANY_ERROR, described
 
-__all__ = ["Counted", "Comparison", "count_seeds", "compare", "compare_item"]
+__all__ = ["Comparison", "Counted", "compare", "compare_item", "count_seeds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,16 +24,12 @@ VOTE_SURVIVORS: Plants = {}
 # What a plant calls of the rule that it replaces.
 _election_of = roles.election_of
 _initial_role = raft.initial_role
-_candidate = electing.candidate
-_prospective = electing.prospective
-_poll_resigned = electing.poll_resigned
 _poll_leader = leading.poll
 _maybe_transition = transitions.maybe_transition
 _follow = following.follow
 _send = Outbox.send
 _save = Outbox.save
 _stored = Outbox.stored
-_track = leading.track
 _check_vote = vote.check_vote
 
 

@@ -20,8 +20,8 @@ from broker.zk.lag_limits import Limits
 from broker.zk.session_membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
-from controller.zk.controller_election import EVERYBODY, Authorizer, ZkControllerConfig
 from controller.zk.zk_controller import OWNER, ZkController
+from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControllerConfig
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.network import LinkFaults
 from jepsen_like.sim.node_disk import DiskFaults, NodeDisk

@@ -14,7 +14,7 @@ runner drops the client, and another one takes its place under a new process num
 
 Phases: the topics are created before; then come wishes while faults come and go; when everything is
 healed, each process carries out its list of `final` wishes. The checkers of a history are chosen by
-the name of the workload, which is in its header: `jepsen_like.checkers.judge`.
+the name of the workload, which is in its header: `jepsen_like.checkers.judges`.
 
 Every process draws from a generator of its own, made from the run's seed and its number: what one
 process does never depends on how fast another one is. Only unique values are counted over all.

@@ -1,4 +1,4 @@
-"""Member: an engine and the applications on it as one core: a process's share in the quorum.
+"""Member: an engine and the applications on it as one core, a process's share in the quorum.
 
 Decides which of them gets an event, and tells the applications when they lead. `delivery` brings
 them what is committed. Decides nothing about the log or what is in it.
@@ -119,9 +119,7 @@ class Member:
         if self._has_stopped:
             return
         engine, self._is_unsettled = self.engine, False
-        told: list[Effect] = []
-        for application in self._listed:
-            told += application.take_effects()
+        told = self._gather()
         engine.settle(now_ms)
         if engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)

@@ -6,7 +6,7 @@
 
 A write or a cas is one record, and its outcome is found when it is applied, so every node finds the
 same. It is `ok` or `fail` (nothing was done, nor ever will be) or `info` (nobody knows: the leader
-lost its office, or the time was up, and the record may be committed all the same).
+resigned, or the time was up, and the record may be committed all the same).
 
 Requests come from inside the process or the simulator; they have no form on the wire.
 

@@ -1,7 +1,7 @@
 """What to say, and what to become, when a peer asks for a vote, begins an epoch or ends one.
 
-Checks are made in Kafka's order and end in a `Judgement`; `raft` changes role by it and answers
-then, so that the answer speaks of the new role and waits for it to be saved.
+Checks are made in Kafka's order and end in a `Judgement`. `raft_node` changes role by it, and only
+then answers: the answer speaks of the new role, and waits until that is saved.
 
 Source: KIP-595, KIP-853, KIP-996; Kafka's handleVoteRequest, handleBeginQuorumEpochRequest and
 handleEndQuorumEpochRequest.

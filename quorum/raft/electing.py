@@ -1,4 +1,4 @@
-"""How a replica without a leader comes to have one: by waiting, by asking, by standing.
+"""How a replica without a leader comes to have one: by waiting, asking, campaigning.
 
 Each `poll_*` sends what its role has to send by now, and says what the replica becomes, if
 anything. Votes that this replica gives to others are judged in `vote`.
@@ -189,7 +189,7 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
     """Tell every voter, until it is known or the epoch is over. Then leave the epoch behind.
 
-    Not by standing again: whoever is more up to date shall have gone first.
+    Unless it is the only voter it does not campaign again: one that is more up to date goes first.
     """
     if replica.is_sole_voter:
         return candidate(replica, role, now_ms)

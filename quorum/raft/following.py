@@ -62,7 +62,7 @@ def follow(
 
 def _fetch_timeout_ms(replica: Replica) -> int:
     """Kafka's is fixed. A fifth of it at random keeps the followers of a dead leader, whose last
-    answers came at the same moment, from standing at the same moment."""
+    answers came at the same moment, from campaigning at the same moment."""
     timeout_ms = replica.config.fetch_timeout_ms
     return timeout_ms + replica.random.randrange(timeout_ms // 5 + 1)
 

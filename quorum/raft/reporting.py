@@ -27,7 +27,7 @@ from wire.messages.voters import (
     UpdateRaftVoterResponse,
 )
 
-__all__ = ["ReportResponse", "report", "reported", "common_fields"]
+__all__ = ["ReportResponse", "common_fields", "report", "reported"]
 
 Report = UpdateRaftVoterRequest | AddRaftVoterRequest | RemoveRaftVoterRequest
 ReportResponse = UpdateRaftVoterResponse | AddRaftVoterResponse | RemoveRaftVoterResponse

@@ -22,12 +22,12 @@ from wire.messages.quorum_epochs import (
 )
 
 __all__ = [
-    "PeerResponse",
     "CommonFields",
+    "PeerResponse",
+    "common_fields",
     "is_granted",
     "news_of",
     "partition_of",
-    "common_fields",
     "snapshot_of",
 ]
 

@@ -14,7 +14,7 @@ from quorum.raft import electing, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 
-__all__ = ["TwoLeaders", "maybe_transition", "locate"]
+__all__ = ["TwoLeaders", "locate", "maybe_transition"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Vote rules: may this replica grant its vote, or its pre-vote?
 
-Pure. Does not send, persist or change role: see `raft` for the order of checks around it.
+Pure. Does not send, persist or change role: see `raft_node` for the order of checks.
 
 Source: Raft thesis 3.4 and 3.6.1, 9.6 for pre-vote; KIP-996; Kafka's canGrantVote of each state
 for the cases by role.

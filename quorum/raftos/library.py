@@ -41,7 +41,7 @@ from raftos.storage import Log
 
 from quorum.node.engines import ONLY_IN_PROCESSES
 from quorum.raftos.commands import Command
-from quorum.raftos.raftos_effects import Broken, Committed, News, RaftosRequest, Standing
+from quorum.raftos.raftos_effects import Broken, Committed, News, RaftosRequest, TermAndLeader
 
 __all__ = ["Address", "RaftosLibrary", "Timing"]
 
@@ -84,7 +84,7 @@ class RaftosLibrary:
         _adapt(directory, timing)
         self._hear = hear
         self._ids = {f"{host}:{port}": each for each, (host, port) in addresses.items()}
-        self._known: Standing | None = None  # what was told last
+        self._known: TermAndLeader | None = None  # what was told last
         own = addresses[node_id]
         self._node = _Node(address=own, loop=asyncio.get_running_loop())
         self._node.heard = self._look
@@ -124,11 +124,11 @@ class RaftosLibrary:
         term = state.storage.term
         led_term, leader = state.led
         leader_id = self._ids.get(leader) if led_term == term else None
-        stands = isinstance(state.state, raftos.state.Candidate)
-        standing = Standing(term=term, leader_id=leader_id, stands=stands)
-        if standing != self._known:
-            self._known = standing
-            self._hear(standing)
+        is_candidate = isinstance(state.state, raftos.state.Candidate)
+        now = TermAndLeader(term=term, leader_id=leader_id, is_candidate=is_candidate)
+        if now != self._known:
+            self._known = now
+            self._hear(now)
 
     def _applied(self, said: Mapping[str, Any]) -> None:
         log = self._node.state.log

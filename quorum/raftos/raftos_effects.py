@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from quorum.core.effects import Effect, Event
 from quorum.raftos.commands import Command
 
-__all__ = ["Broken", "Committed", "News", "RaftosEvent", "RaftosRequest", "Standing"]
+__all__ = ["Broken", "Committed", "News", "RaftosEvent", "RaftosRequest", "TermAndLeader"]
 
 
 class RaftosRequest(Effect):
     """Replicate `command` as leader of `term`; without a command, lead no longer.
 
-    It is not carried out where the library leads that term no longer: `Standing` says so. It leads
-    to `Committed` unless leadership is lost, and maybe after that, too.
+    It is not carried out where the library leads that term no longer: `TermAndLeader` says so. It
+    leads to `Committed` unless leadership is lost, and maybe after that, too.
     """
 
     term: int
@@ -35,12 +35,12 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The term, and who leads it as far as the library knows. `stands`: this node does, for it."""
+class TermAndLeader:
+    """The present term, and its leader as far as the library knows."""
 
     term: int
     leader_id: int | None
-    stands: bool = False
+    is_candidate: bool = False  # this node is, in this term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Broken:
     reason: str
 
 
-News = Committed | Standing | Broken
+News = Committed | TermAndLeader | Broken
 
 
 class RaftosEvent(Event):

@@ -40,7 +40,13 @@ from quorum.raft.view import RaftView, leader_and_epoch
 from quorum.raft.voter_history import VoterHistory
 from quorum.raftos.commands import ANYWHERE, Command, Joining
 from quorum.raftos.proposals import Proposals
-from quorum.raftos.raftos_effects import Broken, Committed, RaftosEvent, RaftosRequest, Standing
+from quorum.raftos.raftos_effects import (
+    Broken,
+    Committed,
+    RaftosEvent,
+    RaftosRequest,
+    TermAndLeader,
+)
 from wire.batch import headers, placed
 from wire.control_records import LeaderChange, LeaderChangeVoter, encode_control_batch
 from wire.errors import ErrorCode
@@ -104,7 +110,7 @@ class RaftosNode(RaftView):
     def resign(self, now_ms: int) -> None:
         if isinstance(self.role, Leader) and not self._has_stopped:
             self._requests.append(RaftosRequest(term=self.role.epoch, command=None))
-            self._stand(Standing(term=self.role.epoch, leader_id=None), now_ms)
+            self._adopt(TermAndLeader(term=self.role.epoch, leader_id=None), now_ms)
 
     def confirm_leadership(self, now_ms: int) -> int:
         assert isinstance(self.role, Leader), f"asked as {name_of(self.role)}"
@@ -153,8 +159,8 @@ class RaftosNode(RaftView):
                 self._on_request(event, now_ms)
             case RaftosEvent(news=Committed() as news):
                 self._on_committed(news, now_ms)
-            case RaftosEvent(news=Standing() as news):
-                self._stand(news, now_ms)
+            case RaftosEvent(news=TermAndLeader() as news):
+                self._adopt(news, now_ms)
             case RaftosEvent(news=Broken(reason=reason)):
                 self._stop(reason)
             case Stored():
@@ -187,7 +193,7 @@ class RaftosNode(RaftView):
 
     # --- leading and following ----------------------------------------------------------------
 
-    def _stand(self, news: Standing, now_ms: int) -> None:
+    def _adopt(self, news: TermAndLeader, now_ms: int) -> None:
         """What raftos says of its term and leader, as one of our roles."""
         if news.term < self.role.epoch:
             self._stop(
@@ -199,11 +205,11 @@ class RaftosNode(RaftView):
         if (self.role.epoch, known) == (news.term, news.leader_id):
             return  # known, since this node resigned by itself
         self._proposals = None
-        self._become(self._role_of(news), stands=news.stands)
+        self._become(self._role_of(news), is_candidate=news.is_candidate)
         if news.leader_id == self.node_id:
             self._begin_term(news.term, now_ms)
 
-    def _role_of(self, news: Standing) -> Role:
+    def _role_of(self, news: TermAndLeader) -> Role:
         """Not `Leader`: who has won a term has to commit something in it first."""
         others = self.replica.voters.others(self.node_id)
         for voter in others:
@@ -216,8 +222,8 @@ class RaftosNode(RaftView):
                 )
         return Unattached(epoch=news.term, election_deadline_ms=None)
 
-    def _become(self, role: Role, *, stands: bool = False) -> None:
-        """`stands`: raftos asks for votes, and tells nothing that our `Candidate` has to know."""
+    def _become(self, role: Role, *, is_candidate: bool = False) -> None:
+        """`is_candidate`: raftos asks for votes, and says nothing that our `Candidate` needs."""
         previous, self.role = self.role, role
         self.leader = leader_and_epoch(role, self.node_id)
         self.leading_since = role.since if isinstance(role, Leader) else None
@@ -227,7 +233,7 @@ class RaftosNode(RaftView):
                 self.replica.outbox.send(Reply(token=token, body=refusal))
         self.replica.outbox.trace(
             "role",
-            role="candidate" if stands else name_of(role),
+            role="candidate" if is_candidate else name_of(role),
             epoch=role.epoch,
             leader=leader_of(role, self.node_id),
             node=self.node_id,

@@ -107,7 +107,7 @@ class Procedures:
             case _:
                 pass
 
-    # --- running
+    # --- running ----------------------------------------------------------------------------
 
     def _advance(self) -> None:
         while self._running is None and self._waiting and self._session.is_connected:

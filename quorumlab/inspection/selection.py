@@ -32,8 +32,8 @@ from wire.partition_columns import NewPartitions, PartitionBlock
 from wire.record_json import field_names, type_name
 
 __all__ = [
-    "Condition",
     "EVERYWHERE",
+    "Condition",
     "Selection",
     "WhereError",
     "parse_place",
@@ -192,7 +192,7 @@ class Selection:
         )
 
     def takes(self, facts: Mapping[str, Any]) -> bool:
-        """`facts` are those of `telling.TopicNames.facts`; asked where `may_take` says yes."""
+        """`facts` are those of `entries.TopicNames.facts`; asked where `may_take` says yes."""
         return (
             self.topic in (None, facts["topic"])
             and self.partition in (None, facts["partition"])

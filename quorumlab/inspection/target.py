@@ -30,9 +30,9 @@ from wire.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatch, records_of
 from wire.varint import Malformed
 
 __all__ = [
+    "PREVIEW",
     "Address",
     "NoSuchTarget",
-    "PREVIEW",
     "Target",
     "find_target",
     "is_torn",

@@ -29,8 +29,8 @@ from wire.metadata_records import BrokerFeature
 from wire.primitives import uuid_text
 
 __all__ = [
-    "Change",
     "DEFAULT",
+    "Change",
     "Node",
     "differences",
     "find",

@@ -19,10 +19,10 @@ __all__ = [
     "add_format_option",
     "addresses",
     "bootstrap_servers",
+    "in_bounds",
     "one_of",
     "open_cluster",
     "take_defaults",
-    "in_bounds",
 ]
 
 DEFAULT_DIRECTORY = "data"

@@ -31,7 +31,7 @@ from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.kraft_version import describe_versions
 from quorum.raft.messages import begin_request, fetch_request
 from quorum.raft.roles import Leader
-from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, Standing
+from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, TermAndLeader
 from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.benches import BENCHES, Ask, Bench
 from tests.quorum.raft.test_membership import addition, removal
@@ -99,13 +99,13 @@ def raftos() -> tuple[Led, Event, Event]:
     """The same of raftos, which has committed the put before the disk has synced it."""
     engine = RaftosNode(config(1), _empty(), Random(1), NOW_MS)
     led = Led(Member(engine, {"register": Register(engine)}), NOW_MS)
-    led.given(RaftosEvent(news=Standing(term=1, leader_id=1)))
+    led.given(RaftosEvent(news=TermAndLeader(term=1, leader_id=1)))
     led.given(_committed(led))
     led.given(Stored(log=METADATA_LOG, token=led.append().token))
     led.put()
     assert led.given(_committed(led)) == []
     stored = Stored(log=METADATA_LOG, token=led.append().token)
-    return led, stored, RaftosEvent(news=Standing(term=2, leader_id=2))
+    return led, stored, RaftosEvent(news=TermAndLeader(term=2, leader_id=2))
 
 
 def _empty() -> Any:
@@ -249,7 +249,7 @@ def carry(bench: Bench) -> None:
         bench.feed(RaftosEvent(news=news))
 
     bench.perform_with(RaftosRequest, commit)
-    bench.feed(RaftosEvent(news=Standing(term=1, leader_id=1)))
+    bench.feed(RaftosEvent(news=TermAndLeader(term=1, leader_id=1)))
 
 
 async def puts(bench: Bench, engine: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from broker.isr import PendingShrink
 from broker.partition import LeaderOf
-from controller.zk.controller_election import Authorizer
+from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster

@@ -11,9 +11,10 @@
     hold-rpc, drop-rpc, duplicate-rpc, reorder-rpc    single requests and answers between nodes; the
                          parameters are those of `jepsen_like.faults.message_rules`; an answer never
                          comes twice
-    netns-partition      every packet between the targets and everybody else is lost netns-one-way
-    every packet in one direction alone: of the data, or of its receipt netns-loss
-    `percent` of the packets between the targets and everybody else, clients too
+    netns-partition      every packet between the targets and everybody else is lost
+    netns-one-way        every packet in one direction alone: of the data, or of its receipt
+    netns-loss           `percent` of the packets between the targets and everybody else, clients
+                         too
 
 The last three need root, and namespaces in which nodes meet without proxies
 (`jepsen_like.faults.kinds.clash`). They make what proxies cannot: a connection attempt that nobody

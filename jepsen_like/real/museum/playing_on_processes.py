@@ -18,7 +18,7 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import Beginning
 from wire.zk.designs import DESIGNS
 
-__all__ = ["ProcessComparison", "play_on_processes", "compare_on_processes", "process_page"]
+__all__ = ["ProcessComparison", "compare_on_processes", "play_on_processes", "process_page"]
 
 if TYPE_CHECKING:
     from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper

@@ -6,10 +6,11 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.alter_isr import IsrChanges, refusal
 from controller.zk.commands import Commands
 from controller.zk.controller_context import Context
-from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.core.effects import Reply, Request, Send, Trace
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult

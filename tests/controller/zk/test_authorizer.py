@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.zk.controller_election import Authorizer
+from controller.zk.zk_controller_config import Authorizer
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context
-from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult

@@ -12,7 +12,7 @@ from quorum.core.effects import Append, LogState, Stop, Stored
 from quorum.core.storage import METADATA_LOG
 from quorum.raft.roles import Leader
 from quorum.raftos.commands import PIECE_BYTES_MAX, Command
-from quorum.raftos.raftos_effects import Committed, News, RaftosEvent, RaftosRequest, Standing
+from quorum.raftos.raftos_effects import Committed, News, RaftosEvent, RaftosRequest, TermAndLeader
 from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
 from wire.batch import data_batch, headers, records_of
@@ -45,7 +45,7 @@ class Ideal:
         self.term += 1
         self.leader = self.random.choice(IDS)
         for each in IDS:
-            self.tell(each, Standing(term=self.term, leader_id=self.leader))
+            self.tell(each, TermAndLeader(term=self.term, leader_id=self.leader))
 
     def append(self, size: int = 1) -> None:
         node = self.nodes[self.leader]

@@ -28,7 +28,7 @@ from quorum.raftos.raftos_effects import (
     News,
     RaftosEvent,
     RaftosRequest,
-    Standing,
+    TermAndLeader,
 )
 from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
@@ -92,7 +92,7 @@ class Driven:
         return command
 
     def lead(self, term: int) -> None:
-        self.hear(Standing(term=term, leader_id=1))
+        self.hear(TermAndLeader(term=term, leader_id=1))
         self.commit(term=term)
         assert isinstance(self.node.role, Leader), self.node.role
 
@@ -126,7 +126,7 @@ def foreign(number: int, value: bytes, base_offset: int) -> Command:
 
 def test_who_wins_a_term_leads_once_its_first_record_is_committed() -> None:
     driven = Driven()
-    driven.hear(Standing(term=4, leader_id=1))
+    driven.hear(TermAndLeader(term=4, leader_id=1))
     assert (driven.node.leading_since, driven.node.leader) == (None, LeaderAndEpoch(None, 4))
     driven.commit(term=4)
     assert driven.node.leading_since == EpochStart(4, 0)
@@ -161,7 +161,7 @@ def test_leader_shows_nothing_before_its_own_first_record_is_synced() -> None:
 def test_no_two_proposals_of_a_process_share_a_number() -> None:
     driven = Driven()
     for term in (1, 2, 3):
-        driven.hear(Standing(term=term, leader_id=1))
+        driven.hear(TermAndLeader(term=term, leader_id=1))
     assert [each.command.number for each in driven.asked if each.command] == [1, 2, 3]
 
 
@@ -189,7 +189,7 @@ def test_large_batch_is_in_the_log_when_its_last_piece_is_committed() -> None:
 
 def test_follower_takes_what_another_leader_committed() -> None:
     driven = Driven()
-    driven.hear(Standing(term=2, leader_id=2))
+    driven.hear(TermAndLeader(term=2, leader_id=2))
     driven.hear(Committed(term=2, command=foreign(1, b"a", base_offset=0)))
     assert (driven.stored, driven.node.committed_through) == ([(0, 2, 1)], 1)
     assert isinstance(driven.node.role, Follower)
@@ -200,7 +200,7 @@ def test_who_lost_leadership_proposes_nothing_more() -> None:
     driven.lead(1)
     driven.append(b"a")
     driven.append(b"b")
-    driven.hear(Standing(term=2, leader_id=3))
+    driven.hear(TermAndLeader(term=2, leader_id=3))
     (pending,) = driven.asked
     assert pending.command is not None
     driven.hear(Committed(term=1, command=pending.command))  # a later leader had it
@@ -216,7 +216,7 @@ def test_resigning_asks_raftos_to_step_down_and_the_echo_changes_nothing() -> No
     driven.settle()
     assert driven.asked == [RaftosRequest(term=3, command=None)]
     roles = len(driven.effects)
-    driven.hear(Standing(term=3, leader_id=None))
+    driven.hear(TermAndLeader(term=3, leader_id=None))
     assert isinstance(driven.node.role, Unattached)
     assert len(driven.effects) == roles
 
@@ -263,19 +263,19 @@ def test_earlier_epoch_behind_a_later_one_stops_the_node() -> None:
 
 
 def test_follower_that_stands_says_so_and_one_that_hears_of_another_candidate_does_not() -> None:
-    for stands in (True, False):
+    for is_candidate in (True, False):
         driven = Driven()
-        driven.hear(Standing(term=4, leader_id=2))
-        driven.hear(Standing(term=5, leader_id=None, stands=stands))
+        driven.hear(TermAndLeader(term=4, leader_id=2))
+        driven.hear(TermAndLeader(term=5, leader_id=None, is_candidate=is_candidate))
         told = [dict(each.fields) for each in driven.effects if isinstance(each, Trace)][-1]
         assert told["previous"] == "follower"
-        assert told["role"] == ("candidate" if stands else "unattached")
+        assert told["role"] == ("candidate" if is_candidate else "unattached")
 
 
 def test_term_that_goes_back_stops_the_node() -> None:
     driven = Driven()
-    driven.hear(Standing(term=4, leader_id=None))
-    driven.hear(Standing(term=0, leader_id=None))
+    driven.hear(TermAndLeader(term=4, leader_id=None))
+    driven.hear(TermAndLeader(term=0, leader_id=None))
     assert driven.stopped is not None
     assert "from term 4 to 0" in driven.stopped
 
@@ -363,7 +363,7 @@ def test_broker_that_waits_hears_of_lost_leadership() -> None:
     driven.lead(1)
     broker = config(11, (1, 2, 3), syncs=False)
     driven.ask(fetch_request(broker, epoch=1, end=OffsetAndEpoch(1, 1), high_watermark=1))
-    driven.hear(Standing(term=2, leader_id=2))
+    driven.hear(TermAndLeader(term=2, leader_id=2))
     (answer,) = driven.replies()
     assert isinstance(answer, FetchResponse)
     (partition,) = answer.responses[0].partitions

@@ -9,12 +9,13 @@ from controller.metadata.partitions import PartitionState
 from controller.zk.admin_nodes import AdminNodes, grown
 from controller.zk.commands import Commands
 from controller.zk.controller_context import Context
-from controller.zk.controller_election import Controllership, ZkControllerConfig
+from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.redesign import PreferredLeaders
 from controller.zk.state_machines import StateMachines
+from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import write_over
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.outbox import Outbox

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from controller.zk.commands import Commands
-from controller.zk.controller_election import ZkControllerConfig
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.core.effects import Response, Send
 from quorum.core.outbox import Outbox
 from wire.zk.control_rpc import (
