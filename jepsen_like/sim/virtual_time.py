@@ -16,7 +16,12 @@ Streams = Callable[[str], Random]
 
 
 def below(random: Random, bound: int) -> int:
-    """As `random.randrange(bound)`, the same draws included, at less than half of its cost."""
+    """As `random.randrange(bound)`, the same draws included, at less than half of its cost.
+
+    Streams of another kind (`jepsen_like.scenarios.steady_streams`) have draws of their own.
+    """
+    if type(random) is not Random:
+        return random.randrange(bound)
     bits = bound.bit_length()
     drawn = random.getrandbits(bits)
     while drawn >= bound:
