@@ -11,7 +11,7 @@ from jepsen_like.sim.cluster.cluster_run import run_cluster
 
 # A seed that finds each bug: see `test_catches.py`.
 FOUND_AT = {
-    "acknowledges_at_once": 0,
+    "acknowledges_at_once": 16,
     "answers_without_doing": 0,
     "counts_on_the_shrunk_isr": 0,
     "counts_the_joining_as_in_sync": 0,
@@ -31,17 +31,17 @@ FOUND_AT = {
     "knows_the_last_batch_only": 24,
     "lets_go_of_what_is_not_exposed": 0,
     "loads_what_it_knows_to_be_committed": 18,
-    "obeys_late_answers": 9,
+    "obeys_late_answers": 37,
     "registers_under_the_old_epoch": 1,
     "shows_consumers_the_end": 32,
     "shows_what_is_not_committed": 0,
     "stops_without_an_epoch": 3,
     "takes_alterations_one_epoch_old": 19,
-    "takes_batches_of_any_size": 3,
+    "takes_batches_of_any_size": 5,
     "takes_repetitions": 7,
     "tells_no_epoch": 6,
     "tells_one_session": 0,
-    "truncates_to_the_high_watermark": 0,
+    "truncates_to_the_high_watermark": 5,
     "trusts_every_stop": 19,
     "writes_in_the_epoch_before": 0,
 }
