@@ -182,6 +182,11 @@ class Fetching:
         partition = self._replicas.find(*item.key)
         if not isinstance(pending.context, Sessionless):
             self._sessions.look(item, None if isinstance(partition, ErrorCode) else partition)
+        elif pending.is_follower and isinstance(partition, Partition):
+            # The follower no longer rests in another session of its own: that one must look again.
+            for other in self._sessions.holders(partition.name):
+                if other.session.replica.replica_id == pending.replica.replica_id:
+                    self._sessions.mark(other)
         part = self._part(pending, item, partition, now_ms)
         pending.put(part)
         return part

@@ -17,7 +17,8 @@ Pure. Source: jepsen.nemesis (`partition-majorities-ring`, `bridge`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jepsen_like.faults.fault import CLIENTS, Fault
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.participants import CLIENTS
 
 __all__ = [
     "CUTS",

@@ -15,8 +15,6 @@ from enum import StrEnum
 from jepsen_like.histories.history import Value
 
 __all__ = [
-    "CLIENTS",
-    "FIRST_ZOOKEEPER",
     "Fault",
     "InForce",
     "Injector",
@@ -28,9 +26,6 @@ __all__ = [
     "schedule_as_json",
     "schedule_from_json",
 ]
-
-CLIENTS = -1  # every client, whichever it is
-FIRST_ZOOKEEPER = 201  # ZooKeeper's servers are numbered from here on, apart from brokers
 
 
 class Role(StrEnum):

@@ -27,7 +27,8 @@ from enum import StrEnum
 from random import Random
 from typing import Generic, TypeVar
 
-from jepsen_like.faults.fault import CLIENTS, Fault
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.participants import CLIENTS
 from wire.api_table import APIS, api_by_key
 
 __all__ = [

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from jepsen_like.faults.fault import CLIENTS
+from jepsen_like.faults.participants import CLIENTS
 
 __all__ = ["Link", "advertised_port", "dial_overrides", "links_to_zookeeper", "plan_links"]
 

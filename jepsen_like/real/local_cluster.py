@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.faults.fault import FIRST_ZOOKEEPER
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.free_ports import free_ports

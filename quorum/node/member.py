@@ -80,6 +80,7 @@ class Member:
         self._is_unsettled = False  # an event came in since the last settlement
         self._applications_due_ms: int | None = None  # their first deadline
         self._is_due_stale = True  # a deadline may have moved
+        self._confirmed_through = 0  # as the applications know it
         self._has_stopped = False
         self._effects += engine.take_effects()
         for application in self._listed:
@@ -121,6 +122,9 @@ class Member:
         engine, self._is_unsettled = self.engine, False
         told = self._gather()
         engine.settle(now_ms)
+        confirmed_through = engine.confirmed_through
+        if confirmed_through != self._confirmed_through:  # a read may have become ready
+            self._confirmed_through, self._is_due_stale = confirmed_through, True
         if engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):

@@ -8,6 +8,7 @@ fetch, for every partition, would have left.
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -449,3 +450,30 @@ def test_topics_may_be_named_in_a_session() -> None:
     )
     (told,) = cluster.call(1, again).responses
     assert told.partitions[0].high_watermark == 1
+
+
+@pytest.mark.parametrize("how", ["no room", "final epoch"])
+def test_follower_that_fetches_without_a_session_rests_in_no_other(how: str) -> None:
+    followed = Followed()
+    broker = followed.broker
+
+    def fetch_twice() -> None:
+        followed.fetch(2, "end")
+        followed.fetch(2, "end")
+
+    fetch_twice()
+    followed.cluster.produce(1, "t", 0, batch_of(b"x"), acks=1)
+    fetch_twice()
+    followed.cluster.run(2 * LAG_MS)
+    fetch_twice()
+    followed.cluster.run(LAG_MS)
+    partition = followed.cluster.partition(1, "t", 0)
+    assert partition not in broker.lag_watch
+    if how == "no room":
+        broker._fetching._sessions._slots = 1
+    late = followed.fetcher(2)  # the same incarnation, which knows of no session, at offset 0
+    followed.cluster.call(1, late.request(is_full=how == "final epoch"))
+    followed.cluster.run(10 * LAG_MS)
+    role = partition.role
+    assert isinstance(role, LeaderOf)
+    assert role.isr.members == (1,), "it lags, and leaves the ISR"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from jepsen_like.faults.cut_links import CUTS, Way, around, bridge, one_way, ring
-from jepsen_like.faults.fault import CLIENTS, Fault
+from jepsen_like.faults.fault import Fault
+from jepsen_like.faults.participants import CLIENTS
 
 GROUPS = ((101, 102, 103), (1, 2, 3))
 NODES = {1, 2, 3, 101, 102, 103}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.faults.fault import CLIENTS
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import ClusterLayout, plan
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.config import node_config, parse_properties

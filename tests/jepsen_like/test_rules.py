@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from jepsen_like.faults.fault import CLIENTS
 from jepsen_like.faults.message_rules import (
     ALWAYS,
     Action,
@@ -16,6 +15,7 @@ from jepsen_like.faults.message_rules import (
     api_key_of,
     parse_trigger,
 )
+from jepsen_like.faults.participants import CLIENTS
 
 ALTER_PARTITION = 56
 

@@ -35,6 +35,7 @@ class Log:
 
     start_offset: int = 0
     committed_through: int = 0
+    confirmed_through: int = 0
     latest_snapshot: OffsetAndEpoch | None = None
     is_saving_snapshot: bool = False
     saved: list[tuple[State, int]] = field(default_factory=list)

@@ -97,3 +97,15 @@ def test_snapshot_holds_what_was_applied() -> None:
 def test_function_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="f is 'add', not one of read, write, cas"):
         RegisterRequest(f="add", key="x")
+
+
+def test_read_is_answered_as_soon_as_a_majority_has_confirmed() -> None:
+    """Only the engine hears of that, and nothing is committed meanwhile."""
+    registers = Registers()
+    registers.ask("write", 1)
+    registers.cluster.run(1000)
+    for _ in range(3):
+        asked_ms = registers.cluster.now_ms
+        assert registers.ask("read").outcome == "ok"
+        assert registers.cluster.now_ms - asked_ms < 100
+        registers.cluster.run(300)

@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from jepsen_like.faults.cut_links import Way
-from jepsen_like.faults.fault import CLIENTS
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.processes import run
 

@@ -5,7 +5,8 @@ from functools import partial
 from http import HTTPStatus
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.fault import FIRST_ZOOKEEPER, Fault, InForce, Injector, Proof
+from jepsen_like.faults.fault import Fault, InForce, Injector, Proof
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.real.impairments import Cut
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster

@@ -15,8 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jepsen_like.faults.fault import CLIENTS, Injector
+from jepsen_like.faults.fault import Injector
 from jepsen_like.faults.kinds import KINDS, Medium
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.address_rewriting import AddressRewriters
 from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
 from jepsen_like.real.free_ports import free_ports

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
-from jepsen_like.faults.fault import FIRST_ZOOKEEPER, Injector
+from jepsen_like.faults.fault import Injector
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_zookeeper import ZooKeepers

@@ -9,8 +9,9 @@ always reaches everybody. The proof is how many messages were stopped, late or l
 from collections.abc import Sequence
 
 from jepsen_like.faults.cut_links import CUTS, Way, Ways, around
-from jepsen_like.faults.fault import CLIENTS, Fault, InForce, Proof, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.faults.message_rules import Action, Armed
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_messages import Messages
 from jepsen_like.sim.interception import Interception

@@ -6,7 +6,8 @@ proof says was done: the ensemble has no message that could be lost without it.
 
 from collections.abc import Mapping, Sequence
 
-from jepsen_like.faults.fault import FIRST_ZOOKEEPER, Fault, InForce, Injector, cannot, proof_of
+from jepsen_like.faults.fault import Fault, InForce, Injector, cannot, proof_of
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.zk_cluster import ZkCluster
 
 __all__ = ["ZooKeepers"]

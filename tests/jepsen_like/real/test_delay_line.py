@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from jepsen_like.real.delay_line import DelayLine, serve
+from jepsen_like.real.delay_line import DelayLine
+from jepsen_like.real.delay_relay import serve
 from jepsen_like.real.free_ports import free_ports
 
 HOST = "127.0.0.1"
