@@ -69,7 +69,8 @@ def hang_twice(cluster: LocalCluster, puts: Puts) -> tuple[float, int]:
     wait(lambda: role(cluster, first) == "follower" and time.monotonic() > end, "it follows")
     puts.go_on()
     stops = [float(line.split(STOPPED)[1].split()[0]) for line in lines_with(first, STOPPED)]
-    assert stops == [HANG_SECONDS * 1000]
+    (stop_ms,) = stops  # as the node measured it: the sleep, and what it took to wake up
+    assert HANG_SECONDS * 1000 <= stop_ms < HANG_SECONDS * 1000 + 500
     return elected, splits
 
 
