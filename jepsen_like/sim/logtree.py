@@ -102,6 +102,9 @@ class LogTree:
             if entry is None:
                 entry = self._rejoining(parent, header.leader_epoch, header.base_offset, records)
             if entry is None:
+                if parent is None and header.base_offset > 0:
+                    # The log of this leader is empty, and begins behind records that were deleted.
+                    parent = self.before(header.base_offset)
                 entry = Entry(
                     parent=parent,
                     records=records,

@@ -235,6 +235,17 @@ def test_a_log_that_began_anew_goes_on_as_those_that_start_there() -> None:
     )
 
 
+def test_first_batch_of_a_leader_with_an_empty_log_goes_on_behind_what_was_deleted() -> None:
+    """Cluster seed 141000303: it was taken for the first batch of all."""
+    tree = LogTree("D-ONE", "D-DIV")
+    (deleted,) = tree.extend(None, of_epoch(2, 0, b"x", b"y"))
+    with pytest.raises(Violation, match="D-DIV"):
+        tree.extend(None, of_epoch(3, 2, b"z"))
+    tree.let_go(deleted)
+    (first,) = tree.extend(None, of_epoch(3, 2, b"z"))
+    assert first.parent is deleted
+
+
 def test_logs_may_differ_in_what_their_leader_has_let_go_of() -> None:
     tree = LogTree("D-ONE", "D-DIV")
     (first,) = tree.extend(None, of_epoch(0, 0, b"x"))
