@@ -25,7 +25,7 @@ _LATE_MS = 5  # of a timer
 
 
 class _Lag(NamedTuple):
-    """Of one leadership: since when a member has lagged for too long, and nobody was asked."""
+    """Since when in one leadership a member has lagged for too long, with nobody asked."""
 
     role: LeaderOf
     since_ms: int
