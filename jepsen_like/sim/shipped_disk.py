@@ -82,7 +82,7 @@ class ShippedDisk:
         tree_of: Callable[[str, UUID], LogTree],
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
-        self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}  # none but of brokers
+        self.high_watermarks: dict[str, int] = {}  # none but of brokers
         self.generation = 0
         self.is_damaged = False
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
