@@ -260,11 +260,16 @@ class LogDirectories:
     def sync(self, log: str, unsynced: Unsynced) -> None:
         for path in unsynced.paths:
             self._disk.sync(path)
-        if unsynced.directory is not None:
-            self._disk.sync_directory(unsynced.directory)
-            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
+        directory = unsynced.directory
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
-            self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
+            self._disk.replace(
+                f"{self.path(log)}/{EPOCHS}",
+                format_epochs(unsynced.epochs),
+                syncs_directory=directory is None,
+            )
+        if directory is not None:
+            self._disk.sync_directory(directory)
+            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
         if log == METADATA_LOG:
             self._mark.raise_to(unsynced.end_offset)
         else:

@@ -312,6 +312,34 @@ def test_reopened_log_says_what_is_in_it(storage: Storage, tmp_path: Path) -> No
     again.close()
 
 
+def test_logs_that_nobody_writes_to_are_opened_and_closed_without_a_sync(
+    storage: Storage, tmp_path: Path
+) -> None:
+    logs = [f"t-{index}" for index in range(20)]
+    for log in logs:
+        storage.open(log)
+        storage.do(*[storage.append(i, log, synced=False) for i in range(3)])
+    storage.close()
+    again = Storage(tmp_path)
+    for log in logs:
+        assert again.open(log).state.end_offset == 3
+    assert again.files.fsyncs == 1, "the mark of the orderly stop goes"
+    again.close()
+    assert again.files.fsyncs == 3, "it comes again"
+
+
+def test_log_with_a_tail_that_was_cut_off_is_synced(storage: Storage, tmp_path: Path) -> None:
+    storage.open("t-0")
+    storage.do(storage.append(0, "t-0", synced=False))
+    storage.close()
+    (segment,) = (tmp_path / "t-0").glob("*.log")
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    again = Storage(tmp_path)
+    assert again.open("t-0").state.end_offset == 1
+    assert again.files.fsyncs == 3, "the mark, the segment and its directory"
+    again.close()
+
+
 def test_rolled_segment_is_synced_though_nobody_waits(storage: Storage, tmp_path: Path) -> None:
     storage.open()
     appends = [storage.append(i, LOG, synced=False, size=300) for i in range(5)]
