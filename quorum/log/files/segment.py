@@ -229,11 +229,12 @@ class Segment:
         if indexes is None:
             return has_changed
         indexes.finish()
-        for path, content in zip(self.paths[1:], (indexes.offsets, indexes.times), strict=True):
+        contents = bytes(indexes.offsets), bytes(indexes.times)
+        for path, content in zip(self.paths[1:], contents, strict=True):
             if self._disk.read_whole(path) != content:
                 has_changed = True
                 self._disk.create(path)
-                self._disk.write(path, bytes(content), position=0)
+                self._disk.write(path, content, position=0)
                 self._disk.forget(path)
         return has_changed
 
