@@ -21,7 +21,7 @@ from controller.metadata.partitions import PartitionState
 from controller.metadata.security import ON_CLUSTER, ON_TOPIC
 from controller.metadata.topics import TopicImage, topic_name_problem
 from quorum.core.effects import Request
-from quorum.raft.kraft_version import KRAFT_VERSION
+from quorum.raft.voters import KRAFT_VERSION
 from wire.api_table import api_versions_response, finalized_features
 from wire.errors import ErrorCode
 from wire.message import replace

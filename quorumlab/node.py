@@ -15,12 +15,12 @@ from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.directories import DataDirectories, DataDirectory, open_directories
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import cannot_listen
 from quorum.node.member import Member
 from quorum.node.register import Register
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorumlab.agent import posts
 from quorumlab.config import NodeConfig

@@ -9,7 +9,7 @@ from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, Valid
 from quorum.log.tail import Tail
-from quorum.raft import following, leading, serving
+from quorum.raft import discovering, following, leading, serving
 from quorum.raft.log import ReplicaLog
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
@@ -101,7 +101,7 @@ def commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
 @plant_in(
     LOG_PLANTS,
     "a follower syncs before its next Fetch",
-    holder=following,
+    holder=discovering,
     name="acknowledges",
     seeds_max=10,
 )

@@ -6,8 +6,8 @@ Found at random but seldom: tests/sim/test_reads.py has the schedule.
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.effects import Event, Request
 from quorum.core.types import ReplicaKey
-from quorum.raft import confirmed_leadership
-from quorum.raft.confirmed_leadership import Questions
+from quorum.node import confirmed_leadership
+from quorum.node.confirmed_leadership import Questions
 from quorum.raft.messages import fetch_partition
 from quorum.raft.replica import Replica
 from wire.messages.fetching import FetchRequest

@@ -6,7 +6,7 @@ from typing import Any
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.effects import StorageFailed
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
-from quorum.raft import electing, following, leading, roles, transitions, vote
+from quorum.raft import becoming, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
 from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
@@ -26,7 +26,6 @@ _election_of = roles.election_of
 _initial_role = raft.initial_role
 _poll_leader = leading.poll
 _maybe_transition = transitions.maybe_transition
-_follow = following.follow
 _send = Outbox.send
 _save = Outbox.save
 _stored = Outbox.stored
@@ -137,12 +136,12 @@ def grants_pre_votes_while_following(
 @plant_in(
     VOTE_PLANTS,
     "who would stand asks first whether it may (R5, KIP-996)",
-    holder=electing,
+    holder=becoming,
     name="stand",
     seeds_max=10,
 )
 def stands_without_asking(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
-    return electing.candidate(replica, previous, now_ms)
+    return becoming.candidate(replica, previous, now_ms)
 
 
 @plant_in(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
-from quorum.raft import electing, following, transitions, vote
+from quorum.raft import becoming, electing, following, transitions, vote
 from quorum.raft.messages import (
     Known,
     election_partition,
@@ -97,7 +97,7 @@ def _vote_asked(replica: Replica, role: Role, request: VoteRequest, now_ms: int)
         return Judgement(error=error)
     become: Role | None = None
     if ask.replica_epoch > role.epoch:
-        become = electing.unattached(replica, role, epoch=ask.replica_epoch, now_ms=now_ms)
+        become = becoming.unattached(replica, role, epoch=ask.replica_epoch, now_ms=now_ms)
     error = check_receiver(replica, request.voter_id, ask.voter_directory_id)
     if error is not ErrorCode.NONE:
         return Judgement(error=error, become=become)

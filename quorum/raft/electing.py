@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from random import Random
 
 from quorum.core.effects import Failure, earliest
-from quorum.core.types import ReplicaKey
-from quorum.raft import following, leading, voters
+from quorum.raft import becoming, discovering, leading, voters
 from quorum.raft.messages import end_request, vote_request
 from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
@@ -23,99 +22,19 @@ from quorum.raft.voters import VoteResult
 
 __all__ = [
     "ask_again",
-    "candidate",
-    "candidate_again",
     "deadline_ms",
     "election_backoff_ms",
     "poll_candidate",
     "poll_prospective",
     "poll_resigned",
     "poll_unattached",
-    "prospective",
     "record_vote",
     "rejoin",
-    "stand",
     "tell_resigned",
-    "unattached",
 ]
 
 _BACKOFF_STEP_MS = 100  # Kafka's RETRY_BACKOFF_BASE_MS
 _BACKOFF_DOUBLINGS_MAX = 20
-
-
-# --- roles to become ------------------------------------------------------------------------
-
-
-def unattached(
-    replica: Replica,
-    previous: Role,
-    *,
-    epoch: int,
-    leader_id: int | None = None,
-    voted: ReplicaKey | None = None,
-    now_ms: int,
-) -> Unattached:
-    """Who was waiting for its turn keeps its place: a stream of candidates cannot starve it."""
-    deadline_ms: int | None = None
-    if replica.may_stand:
-        match previous:
-            case Unattached() | Prospective() | Candidate():
-                deadline_ms = previous.election_deadline_ms
-        if deadline_ms is None:
-            deadline_ms = now_ms + replica.election_timeout_ms()
-    return Unattached(
-        epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=deadline_ms
-    )
-
-
-def prospective(
-    replica: Replica, previous: Unattached | Follower | Candidate, now_ms: int
-) -> Prospective:
-    """Ask first, in the epoch as it is."""
-    endpoint = previous.leader_endpoint if isinstance(previous, Follower) else None
-    return Prospective(
-        epoch=previous.epoch,
-        leader_id=None if isinstance(previous, Candidate) else previous.leader_id,
-        leader_endpoint=endpoint,
-        voted=previous.voted,
-        election_deadline_ms=now_ms + replica.election_timeout_ms(),
-        votes=_own_vote_only(replica),
-        retries=previous.retries if isinstance(previous, Candidate) else 0,
-    )
-
-
-def candidate(replica: Replica, previous: Role, now_ms: int) -> Candidate:
-    """Begin an epoch, with one vote: its own (thesis 3.4)."""
-    return Candidate(
-        epoch=previous.epoch + 1,
-        voted=replica.key,
-        election_deadline_ms=now_ms + replica.election_timeout_ms(),
-        votes=_own_vote_only(replica),
-        retries=previous.retries if isinstance(previous, Prospective) else 0,
-    )
-
-
-def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
-    """After a restart: the vote for itself was saved, answers to it may have been lost."""
-    return Candidate(
-        epoch=epoch,
-        voted=replica.key,
-        election_deadline_ms=now_ms + replica.election_timeout_ms(),
-        votes=_own_vote_only(replica),
-    )
-
-
-def stand(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
-    """The timer ran out. A sole voter has nobody to ask."""
-    if replica.is_sole_voter:
-        return candidate(replica, previous, now_ms)
-    return prospective(replica, previous, now_ms)
-
-
-def _own_vote_only(replica: Replica) -> dict[int, bool | None]:
-    return {
-        voter_id: True if voter_id == replica.node_id else None for voter_id in replica.voters.ids
-    }
 
 
 # --- what the roles do by themselves ---------------------------------------------------------
@@ -124,15 +43,15 @@ def _own_vote_only(replica: Replica) -> dict[int, bool | None]:
 def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> Role | None:
     is_due = role.election_deadline_ms is not None and role.election_deadline_ms <= now_ms
     if is_due or replica.is_sole_voter:
-        return stand(replica, role, now_ms)
-    following.discover(replica, role.epoch, now_ms)
+        return becoming.stand(replica, role, now_ms)
+    discovering.discover(replica, role.epoch, now_ms)
     return None
 
 
 def poll_prospective(replica: Replica, role: Prospective, now_ms: int) -> Role | None:
     result = voters.vote_result(role.votes)
     if result is VoteResult.WON:
-        return candidate(replica, role, now_ms)
+        return becoming.candidate(replica, role, now_ms)
     if result is VoteResult.LOST or role.election_deadline_ms <= now_ms:
         return _step_back(replica, role, now_ms)
     _ask_for_votes(replica, role, now_ms)
@@ -153,7 +72,7 @@ def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Follower | None:
     """Follow again whom it was about to depose; None if that is not known, or not where."""
     if role.leader_id is None or role.leader_endpoint is None:
         return None
-    return following.follow(
+    return becoming.follow(
         replica,
         role,
         epoch=role.epoch,
@@ -165,7 +84,9 @@ def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Follower | None:
 
 def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | None:
     if role.backoff_until_ms is not None:
-        return prospective(replica, role, now_ms) if role.backoff_until_ms <= now_ms else None
+        return (
+            becoming.prospective(replica, role, now_ms) if role.backoff_until_ms <= now_ms else None
+        )
     match voters.vote_result(role.votes):
         case VoteResult.WON if not replica.outbox.is_saving_election:
             return leading.leader(replica, role, now_ms)
@@ -181,7 +102,7 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
             pass
     if role.election_deadline_ms <= now_ms:
         role.retries += 1
-        return prospective(replica, role, now_ms)
+        return becoming.prospective(replica, role, now_ms)
     _ask_for_votes(replica, role, now_ms)
     return None
 
@@ -192,7 +113,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
     Unless it is the only voter it does not campaign again: one that is more up to date goes first.
     """
     if replica.is_sole_voter:
-        return candidate(replica, role, now_ms)
+        return becoming.candidate(replica, role, now_ms)
     if role.election_deadline_ms <= now_ms:
         return Unattached(
             epoch=role.epoch + 1,
@@ -259,7 +180,11 @@ def not_asked(
     replica: Replica, role: Prospective, failure: Failure, now_ms: int
 ) -> Candidate | None:
     """A voter whose release knows no pre-votes: stand at once, as that release does (KIP-996)."""
-    return candidate(replica, role, now_ms) if failure is Failure.UNSUPPORTED_VERSION else None
+    return (
+        becoming.candidate(replica, role, now_ms)
+        if failure is Failure.UNSUPPORTED_VERSION
+        else None
+    )
 
 
 def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:
@@ -280,7 +205,7 @@ def deadline_ms(
 ) -> int | None:
     match role:
         case Unattached():
-            due = [role.election_deadline_ms, following.discovery_due_ms(replica)]
+            due = [role.election_deadline_ms, discovering.discovery_due_ms(replica)]
         case Candidate() if role.backoff_until_ms is not None:
             due = [role.backoff_until_ms]
         case Prospective() | Candidate():

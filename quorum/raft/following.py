@@ -1,4 +1,4 @@
-"""Following a leader by fetching from it, and finding one to follow.
+"""Following a leader by fetching from it.
 
 What is fetched is appended exactly at the end of our log, or not at all. A fetch offset
 acknowledges all before it, so the next Fetch waits until our log is as durable as promised.
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from quorum.core.effects import earliest
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.fetch import Diverging
-from quorum.raft import reporting
+from quorum.raft import discovering, reporting
 from quorum.raft.log import ReplicaLog
-from quorum.raft.messages import fetch_request, snapshot_request
+from quorum.raft.messages import snapshot_request
 from quorum.raft.replica import FETCH_CHANNEL, Replica
-from quorum.raft.roles import Follower, Role
+from quorum.raft.roles import Follower
 from quorum.raft.voter_history import control_records
 from wire.batch import BatchHeader, CorruptBatch, intact_headers
 from wire.messages.fetching import FetchedPartition
@@ -23,15 +23,11 @@ from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
 __all__ = [
-    "acknowledges",
     "continues",
     "deadline_ms",
-    "discover",
-    "discovery_due_ms",
     "end_epoch_backoff_ms",
     "fetch_failed",
     "fetched",
-    "follow",
     "is_committed",
     "is_leader_gone",
     "leader_ended",
@@ -40,43 +36,7 @@ __all__ = [
 ]
 
 
-def follow(
-    replica: Replica,
-    previous: Role,
-    *,
-    epoch: int,
-    leader_id: int,
-    endpoint: Endpoint,
-    now_ms: int,
-) -> Follower:
-    assert leader_id != replica.node_id, "a replica does not follow itself"
-    return Follower(
-        epoch=epoch,
-        leader_id=leader_id,
-        leader_endpoint=endpoint,
-        voted=previous.voted if previous.epoch == epoch else None,
-        fetch_deadline_ms=now_ms + _fetch_timeout_ms(replica),
-        report_due_ms=now_ms + replica.config.report_interval_ms,
-    )
-
-
-def _fetch_timeout_ms(replica: Replica) -> int:
-    """Kafka's is fixed. A fifth of it at random keeps the followers of a dead leader, whose last
-    answers came at the same moment, from campaigning at the same moment."""
-    timeout_ms = replica.config.fetch_timeout_ms
-    return timeout_ms + replica.random.randrange(timeout_ms // 5 + 1)
-
-
 # --- asking ---------------------------------------------------------------------------------
-
-
-def acknowledges(log: ReplicaLog) -> bool:
-    """May our log end be told to the leader, who will count it for the high watermark?
-
-    Only once everything up to it survives a crash (thesis 3.8; KIP-595: a voter flushes before
-    its next Fetch).
-    """
-    return log.is_synced()
 
 
 def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
@@ -88,7 +48,7 @@ def poll(replica: Replica, role: Follower, now_ms: int) -> None:
     """Ask for more, if nothing is in flight and the disk owes us nothing."""
     if role.fetch_deadline_ms <= now_ms:
         role.has_fetched = False  # an observer refuses no pre-vote for a leader that is gone
-    if replica.peers.busy or not acknowledges(replica.log):
+    if replica.peers.busy or not discovering.acknowledges(replica.log):
         return
     if role.snapshot_id is not None and _is_finishing(replica):
         return
@@ -100,7 +60,7 @@ def poll(replica: Replica, role: Follower, now_ms: int) -> None:
     if role.snapshot_id is not None and target.node_id == role.leader_id:
         _fetch_snapshot(replica, role, role.snapshot_id)
     else:
-        _fetch_from(replica, target, role.epoch)
+        discovering.fetch_from(replica, target, role.epoch)
 
 
 def _is_finishing(replica: Replica) -> bool:
@@ -121,40 +81,14 @@ def _target(replica: Replica, role: Follower, now_ms: int) -> Endpoint | None:
     """The leader; while it is silent, somebody who may know another (KIP-853, discovery)."""
     if role.is_leader_silent:
         others = [
-            server for server in _free_servers(replica, now_ms) if server.node_id != role.leader_id
+            server
+            for server in discovering.free_servers(replica, now_ms)
+            if server.node_id != role.leader_id
         ]
         if others:
             return replica.random.choice(others)
     is_free = replica.peers.is_free(role.leader_endpoint.node_id, now_ms)
     return role.leader_endpoint if is_free else None
-
-
-def discover(replica: Replica, epoch: int, now_ms: int) -> None:
-    """Without a leader: ask anybody. The answer to a Fetch names the leader."""
-    servers = _free_servers(replica, now_ms)
-    if servers and not replica.peers.busy and acknowledges(replica.log):
-        _fetch_from(replica, replica.random.choice(servers), epoch)
-
-
-def discovery_due_ms(replica: Replica) -> int | None:
-    """When `discover` can do something, unless an answer or a sync comes first."""
-    if replica.peers.busy or not acknowledges(replica.log):
-        return None
-    servers = replica.discovery_servers
-    return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
-
-
-def _free_servers(replica: Replica, now_ms: int) -> list[Endpoint]:
-    servers = replica.discovery_servers
-    return [server for server in servers if replica.peers.is_free(server.node_id, now_ms)]
-
-
-def _fetch_from(replica: Replica, target: Endpoint, epoch: int) -> None:
-    log = replica.log
-    body = fetch_request(
-        replica.config, epoch=epoch, end=log.end, high_watermark=log.high_watermark
-    )
-    replica.ask(target, FETCH_CHANNEL, body)
 
 
 def leader_ended(role: Follower, deadline_ms: int) -> None:
@@ -198,7 +132,7 @@ def fetched(
 def leader_was_there(replica: Replica, role: Follower, now_ms: int) -> None:
     role.has_fetched = True
     role.is_leader_silent = False
-    role.fetch_deadline_ms = now_ms + _fetch_timeout_ms(replica)
+    role.fetch_deadline_ms = now_ms + replica.fetch_timeout_ms()
 
 
 def _append(replica: Replica, role: Follower, records: bytes) -> bool:
@@ -283,10 +217,10 @@ def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_
 
 def deadline_ms(replica: Replica, role: Follower) -> int | None:
     due_ms = role.fetch_deadline_ms if replica.may_stand else None
-    if replica.peers.busy or not acknowledges(replica.log):
+    if replica.peers.busy or not discovering.acknowledges(replica.log):
         return due_ms
     if role.snapshot_id is not None and _is_finishing(replica):
         return due_ms
     free_at_ms = replica.peers.free_at_ms(role.leader_endpoint.node_id)
-    discovery_ms = discovery_due_ms(replica) if role.is_leader_silent else None
+    discovery_ms = discovering.discovery_due_ms(replica) if role.is_leader_silent else None
     return earliest(due_ms, free_at_ms, discovery_ms)

@@ -11,15 +11,14 @@ from quorum.raft import leading
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
 from quorum.raft.voter_history import record_of
-from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS
+from quorum.raft.voters import KRAFT_VERSION, SUPPORTED_KRAFT_VERSIONS
 from wire.api_table import APIS, ListenerKind, api_versions_for
-from wire.control_records import KRaftVersion, KRaftVersionRange
+from wire.control_records import KRaftVersion
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.primitives import ZERO_UUID
 
-__all__ = ["KRAFT_VERSION", "describe_versions", "raise_kraft_version", "versions_of"]
+__all__ = ["describe_versions", "raise_kraft_version"]
 
-KRAFT_VERSION = "kraft.version"
 _OF_THE_QUORUM = (
     "add_raft_voter",
     "api_versions",
@@ -62,17 +61,6 @@ def raise_kraft_version(replica: Replica, role: Role, version: int, now_ms: int)
     records = (KRaftVersion(kraft_version=version), record_of(role.updated_voters))
     leading.append_control(replica, role, records, now_ms)
     return None
-
-
-def versions_of(body: ApiVersionsResponse) -> KRaftVersionRange:
-    """Those that a node says it knows; one that does not say knows of static voters only."""
-    for feature in body.supported_features:
-        if feature.name == KRAFT_VERSION:
-            return KRaftVersionRange(
-                min_supported_version=feature.min_version,
-                max_supported_version=feature.max_version,
-            )
-    return KRaftVersionRange(min_supported_version=0, max_supported_version=0)
 
 
 def describe_versions() -> ApiVersionsResponse:

@@ -1,6 +1,6 @@
 """What a role does when its time has come, and what it becomes by it; once a turn, after events."""
 
-from quorum.raft import electing, following, leading, membership
+from quorum.raft import becoming, electing, following, leading, membership
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 
@@ -14,7 +14,7 @@ def next_role(replica: Replica, role: Role, now_ms: int) -> Role | None:
             return _poll_leader(replica, role, now_ms)
         case Follower():
             if role.fetch_deadline_ms <= now_ms and following.is_leader_gone(replica, role, now_ms):
-                return electing.stand(replica, role, now_ms)
+                return becoming.stand(replica, role, now_ms)
             if role.fetch_deadline_ms <= now_ms or not replica.peers.busy:
                 following.poll(replica, role, now_ms)
             return None

@@ -6,9 +6,12 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 from collections.abc import Sequence
 
 from quorum.core.types import NO_EPOCH, Endpoint
+from quorum.raft.voters import KRAFT_VERSION
+from wire.control_records import KRaftVersionRange
 from wire.errors import ErrorCode
 from wire.message import Message
 from wire.messages.endpoints import NodeEndpoint
+from wire.messages.features import ApiVersionsResponse
 from wire.messages.fetching import (
     FetchedPartition,
     FetchResponse,
@@ -29,6 +32,7 @@ __all__ = [
     "news_of",
     "partition_of",
     "snapshot_of",
+    "versions_of",
 ]
 
 PeerResponse = (
@@ -121,3 +125,14 @@ def _endpoint(leader_id: int, nodes: Sequence[NodeEndpoint]) -> Endpoint | None:
         if node.node_id == leader_id:
             return Endpoint(leader_id, node.host, node.port)
     return None
+
+
+def versions_of(body: ApiVersionsResponse) -> KRaftVersionRange:
+    """Those that a node says it knows; one that does not say knows of static voters only."""
+    for feature in body.supported_features:
+        if feature.name == KRAFT_VERSION:
+            return KRaftVersionRange(
+                min_supported_version=feature.min_version,
+                max_supported_version=feature.max_version,
+            )
+    return KRaftVersionRange(min_supported_version=0, max_supported_version=0)

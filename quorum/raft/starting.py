@@ -4,7 +4,7 @@ Source: KIP-595, KIP-630; Kafka's QuorumState.initialize and KafkaRaftLog.
 """
 
 from quorum.core.types import ElectionState
-from quorum.raft import electing, following
+from quorum.raft import becoming
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Resigned, Role, Unattached
 
@@ -33,14 +33,14 @@ def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role
     is_own_vote = voted is not None and voted.matches(replica.key)
     may_have_led = epoch <= log_epoch or replica.is_sole_voter  # its own vote was enough
     if is_own_vote and leader_id is None and replica.is_voter and not may_have_led:
-        return electing.candidate_again(replica, epoch, now_ms)
+        return becoming.candidate_again(replica, epoch, now_ms)
     endpoint = None if leader_id is None else replica.voters.endpoint_of(leader_id)
     unattached = Unattached(
         epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=timer_ms
     )
     if leader_id is None or endpoint is None:
         return unattached
-    return following.follow(
+    return becoming.follow(
         replica, unattached, epoch=epoch, leader_id=leader_id, endpoint=endpoint, now_ms=now_ms
     )
 

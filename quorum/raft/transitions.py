@@ -10,7 +10,7 @@ Source: Raft thesis 3.3; KIP-595; Kafka's `maybeTransition`.
 from dataclasses import dataclass
 
 from quorum.core.types import EPOCH_MAX, Endpoint
-from quorum.raft import electing, following
+from quorum.raft import becoming
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 
@@ -72,13 +72,13 @@ def _enter(
         # remember that vote, so that we do not vote for another in the same epoch.
         voted, leader_id = replica.key, -1
     if leader_id < 0:
-        return electing.unattached(replica, role, epoch=epoch, voted=voted, now_ms=now_ms)
+        return becoming.unattached(replica, role, epoch=epoch, voted=voted, now_ms=now_ms)
     endpoint = locate(replica, leader_id, told)
     if endpoint is None:
-        return electing.unattached(
+        return becoming.unattached(
             replica, role, epoch=epoch, leader_id=leader_id, voted=voted, now_ms=now_ms
         )
-    return following.follow(
+    return becoming.follow(
         replica, role, epoch=epoch, leader_id=leader_id, endpoint=endpoint, now_ms=now_ms
     )
 

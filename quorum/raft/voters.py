@@ -14,6 +14,7 @@ from quorum.core.types import Endpoint, ReplicaKey
 from wire.control_records import KRaftVersionRange, VoterEndpoint
 
 __all__ = [
+    "KRAFT_VERSION",
     "SUPPORTED_KRAFT_VERSIONS",
     "VoteResult",
     "Voter",
@@ -23,7 +24,7 @@ __all__ = [
     "vote_result",
 ]
 
-
+KRAFT_VERSION = "kraft.version"  # the feature
 SUPPORTED_KRAFT_VERSIONS = KRaftVersionRange(min_supported_version=0, max_supported_version=1)
 _STATIC_ONLY = KRaftVersionRange(min_supported_version=0, max_supported_version=0)
 

@@ -15,7 +15,7 @@ from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import ClusterError
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
-from quorum.raft.kraft_version import KRAFT_VERSION
+from quorum.raft.voters import KRAFT_VERSION
 from quorumlab.inspection.batches import Batch, batches_in
 from quorumlab.inspection.target import Address, Target
 from wire.errors import ErrorCode

@@ -4,9 +4,9 @@ from itertools import count
 
 import pytest
 
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from tests.quorum.replicas import Replicas
 

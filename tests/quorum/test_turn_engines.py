@@ -25,9 +25,9 @@ from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
 from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.kraft_version import describe_versions
 from quorum.raft.messages import begin_request, fetch_request
 from quorum.raft.roles import Leader

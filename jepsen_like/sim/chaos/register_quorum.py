@@ -14,9 +14,9 @@ from jepsen_like.sim.host import Host
 from jepsen_like.sim.quorum.replicas import start_raft
 from jepsen_like.sim.world import Digest, World
 from quorum.core.effects import Core
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 

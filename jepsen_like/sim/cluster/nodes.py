@@ -21,8 +21,8 @@ from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION

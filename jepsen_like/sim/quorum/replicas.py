@@ -12,9 +12,9 @@ from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet

@@ -3,7 +3,7 @@
 import pytest
 
 from quorum.core.effects import Request
-from quorum.raft.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.raft.messages import fetch_request
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader

@@ -8,7 +8,7 @@ import pytest
 from quorum.core.effects import Failure, LogState
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, ReplicaKey
-from quorum.raft import electing
+from quorum.raft import becoming, electing
 from quorum.raft import raft_node as raft
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
@@ -124,7 +124,7 @@ def test_lost_election_pauses_and_then_asks_first() -> None:
 def test_who_cannot_be_asked_before_is_asked_for_its_vote_at_once(failure: Failure) -> None:
     """A voter of an older release knows no pre-votes; one that is silent may know them."""
     ours = replica((1, 2, 3))
-    asks = electing.prospective(ours, Unattached(epoch=4, election_deadline_ms=0), now_ms=0)
+    asks = becoming.prospective(ours, Unattached(epoch=4, election_deadline_ms=0), now_ms=0)
     stands = electing.not_asked(ours, asks, failure, now_ms=0)
     assert (stands is not None) == (failure is Failure.UNSUPPORTED_VERSION)
     assert stands is None or (stands.epoch, stands.voted) == (5, US)

@@ -5,7 +5,7 @@ from struct import pack
 import pytest
 
 from quorum.core.effects import Append, Effect, Send, Trace, Truncate
-from quorum.raft import following
+from quorum.raft import discovering, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower
 from tests.quorum import builders
@@ -114,7 +114,7 @@ def test_diverging_epoch_truncates() -> None:
     assert obey(node, role, diverging_epoch=EpochEndOffset(epoch=4, end_offset=7)) is None
     assert kinds(node.outbox.take()) == ["truncated", Truncate.__name__]
     assert node.log.end_offset == 7
-    assert not following.acknowledges(node.log), "the next fetch waits for the truncation"
+    assert not discovering.acknowledges(node.log), "the next fetch waits for the truncation"
 
 
 def test_committed_records_are_not_truncated() -> None:

@@ -1,0 +1,49 @@
+"""Where to fetch from, and whom to ask while no leader is known: the answer to a Fetch names it.
+
+Source: KIP-595, sections on Fetch; KIP-853 (discovery).
+"""
+
+from quorum.core.effects import earliest
+from quorum.core.types import Endpoint
+from quorum.raft.log import ReplicaLog
+from quorum.raft.messages import fetch_request
+from quorum.raft.replica import FETCH_CHANNEL, Replica
+
+__all__ = ["acknowledges", "discover", "discovery_due_ms", "fetch_from", "free_servers"]
+
+
+def acknowledges(log: ReplicaLog) -> bool:
+    """May our log end be told to the leader, who will count it for the high watermark?
+
+    Only once everything up to it survives a crash (thesis 3.8; KIP-595: a voter flushes before
+    its next Fetch).
+    """
+    return log.is_synced()
+
+
+def discover(replica: Replica, epoch: int, now_ms: int) -> None:
+    """Without a leader: ask anybody. The answer to a Fetch names the leader."""
+    servers = free_servers(replica, now_ms)
+    if servers and not replica.peers.busy and acknowledges(replica.log):
+        fetch_from(replica, replica.random.choice(servers), epoch)
+
+
+def discovery_due_ms(replica: Replica) -> int | None:
+    """When `discover` can do something, unless an answer or a sync comes first."""
+    if replica.peers.busy or not acknowledges(replica.log):
+        return None
+    servers = replica.discovery_servers
+    return earliest(*(replica.peers.free_at_ms(server.node_id) for server in servers))
+
+
+def free_servers(replica: Replica, now_ms: int) -> list[Endpoint]:
+    servers = replica.discovery_servers
+    return [server for server in servers if replica.peers.is_free(server.node_id, now_ms)]
+
+
+def fetch_from(replica: Replica, target: Endpoint, epoch: int) -> None:
+    log = replica.log
+    body = fetch_request(
+        replica.config, epoch=epoch, end=log.end, high_watermark=log.high_watermark
+    )
+    replica.ask(target, FETCH_CHANNEL, body)
