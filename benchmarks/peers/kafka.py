@@ -18,11 +18,11 @@ from benchmarks.peers.load import REQUESTS_PREPARED, Load, Sample, drive
 from benchmarks.peers.quorum import Quorum, encoded_answer, encoded_request
 from tests.kafka.kafka_jars import JavaServer, format_storage, missing_reason, version
 
-__all__ = ["Kafka", "KafkaWithoutLinger"]
+__all__ = ["JVM_OPTIONS", "RELEASE", "Kafka", "KafkaWithoutLinger"]
 
 _TIMEOUT_SECONDS = 15.0
-_RELEASE = ("--release-version", "4.0")  # whose metadata.version is ours
-_JVM_OPTIONS = (
+RELEASE = ("--release-version", "4.0")  # whose metadata.version is ours
+JVM_OPTIONS = (
     "-XX:-UseSerialGC",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -56,14 +56,14 @@ class Kafka(Quorum):
             node.config.write_text(layout.properties(node, self.cluster.settings))
             arguments = [str(node.config)]
             server = JavaServer(
-                "kafka.Kafka", arguments, node.log, heap="768m", jvm_options=_JVM_OPTIONS
+                "kafka.Kafka", arguments, node.log, heap="768m", jvm_options=JVM_OPTIONS
             )
             self._servers.append(server)
         with ThreadPoolExecutor(max_workers=2) as pool:
             configs = [node.config for node in layout.controllers]
             list(
                 pool.map(
-                    lambda config: format_storage(config, layout.cluster_id, *_RELEASE), configs
+                    lambda config: format_storage(config, layout.cluster_id, *RELEASE), configs
                 )
             )
         for server in self._servers:

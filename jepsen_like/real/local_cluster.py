@@ -34,10 +34,11 @@ from jepsen_like.real.processes import DirectoryLock, ProcessId, end, is_alive, 
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 
-__all__ = ["Exited", "LocalCluster"]
+__all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]
 
 _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
+_LOG_STOP_SECONDS = 0.03  # what syncing a log of many takes, on a slow disk
 _LAST_LINES = 12
 _ZOOKEEPER = "zookeeper"
 _DELAY = "zookeeper-delay"
@@ -76,6 +77,12 @@ def _with_zookeeper(wanted: ClusterLayout, ports: Iterator[int], *, delay_ms: in
 def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]:
     fast = FAST_ZOOKEEPER_SETTINGS if shape.has_zookeeper else FAST_SETTINGS
     return {**fast, **(settings or {})}
+
+
+def orderly_stop_seconds(node: NodeLayout) -> float:
+    """How long a node may take to stop in order: it syncs every log that was written to."""
+    logs = len(os.listdir(node.data)) if node.data.is_dir() else 0
+    return _ORDERLY_STOP_SECONDS + _LOG_STOP_SECONDS * logs
 
 
 class LocalCluster:
@@ -225,10 +232,11 @@ class LocalCluster:
     def stop(self, node_id: int) -> None:
         """An orderly stop; SIGKILL after a while, which is an error and said so."""
         node = self.layout.node(node_id)
-        if not self._end(node, signal.SIGTERM, _ORDERLY_STOP_SECONDS):
+        patience_seconds = orderly_stop_seconds(node)
+        if not self._end(node, signal.SIGTERM, patience_seconds):
             self._end(node, signal.SIGKILL, 10.0)
             raise ClusterError(
-                f"node {node_id} did not stop within {_ORDERLY_STOP_SECONDS:.0f} s and was killed; "
+                f"node {node_id} did not stop within {patience_seconds:.0f} s and was killed; "
                 f"its last words are in {node.log}"
             )
 
@@ -252,7 +260,7 @@ class LocalCluster:
             for node in running:
                 with suppress(ClusterError, ProcessLookupError):  # it may have ended since
                     self._signal(node.id, signal.SIGTERM)
-            deadline = time.monotonic() + _ORDERLY_STOP_SECONDS
+            deadline = time.monotonic() + max(map(orderly_stop_seconds, running), default=0.0)
             for node in running:
                 if not self._end(node, signal.SIGTERM, max(0.1, deadline - time.monotonic())):
                     self._end(node, signal.SIGKILL, 10.0)

@@ -16,7 +16,7 @@ from functools import partial
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from jepsen_like.real.processes import is_alive
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, answer, say, say_if_heard
@@ -33,6 +33,7 @@ __all__ = [
 
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
+_SAID_FROM_SECONDS = 20.0
 _UP_STOPS_SECONDS = 30.0
 _Action = Callable[[LocalCluster, int], str]  # returns the state of the node, for people
 
@@ -150,7 +151,10 @@ def _down(args: argparse.Namespace) -> int:
     cluster = open_cluster(args)
     directory = cluster.layout.directory
     ran = list(cluster.running())
-    _stop_watcher(cluster)
+    seconds = max((orderly_stop_seconds(cluster.layout.node(each)) for each in ran), default=0.0)
+    if seconds > _SAID_FROM_SECONDS:
+        say(f"the logs are synced first: within {seconds:.0f} s", sys.stderr)
+    _stop_watcher(cluster, seconds)
     killed = cluster.stop_all()
     if killed and args.format == "table":
         say(f"killed, because they did not stop: {killed}", sys.stderr)
@@ -163,13 +167,13 @@ def _down(args: argparse.Namespace) -> int:
     return 1 if killed else 0
 
 
-def _stop_watcher(cluster: LocalCluster) -> None:
+def _stop_watcher(cluster: LocalCluster, stop_seconds: float) -> None:
     """An `up` that watches the cluster is asked to stop it, and itself."""
     watcher = cluster.lock().owner()
     if watcher is None or watcher.pid == os.getpid():
         return
     os.kill(watcher.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _UP_STOPS_SECONDS
+    deadline = time.monotonic() + _UP_STOPS_SECONDS + stop_seconds
     while is_alive(watcher):
         if time.monotonic() > deadline:
             raise ClusterError(f"process {watcher.pid} runs the cluster and does not stop")
