@@ -1,0 +1,254 @@
+"""Thousands of partitions on three brokers: what creating, killing, stopping and starting take.
+
+    python -m benchmarks.many_partitions --partitions 10000
+    python -m benchmarks.many_partitions --partitions 5000 --beside-kafka
+
+Three controllers and three brokers, replication factor 3, the time-outs of `up`, one machine.
+Each event is timed until all partitions are as they should be, which a client (librdkafka) sees in
+the answers to its Metadata requests; an event that takes longer than `--patience` is given up, and
+the figure says how far it came. The Apache Kafka beside it has the same settings, the same layout
+and the JVM options of its start scripts.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks.figures import print_figure, progress, skip
+from benchmarks.peers.kafka_cluster import KafkaCluster
+from benchmarks.peers.local import processor_seconds, scratch_directory
+from jepsen_like.real.local_cluster import LocalCluster
+
+A_TOPIC = 1000  # partitions
+FACTOR = 3
+IDLE_SECONDS = 20.0
+QUIET: dict[str, Any] = {"log_level": 0}
+
+
+class Subject(Protocol):
+    """A cluster of processes."""
+
+    name: str
+    brokers: Sequence[int]
+    servers: str
+
+    def start(self, node_ids: Sequence[int]) -> None:
+        """Returns when they are ready."""
+
+    def stop(self, node_ids: Sequence[int]) -> None:
+        """In order. Raises if one had to be killed."""
+
+    def kill(self, node_id: int) -> None: ...
+    def pid(self, node_id: int) -> int: ...
+
+
+class Ours:
+    name = "quorumlab"
+
+    def __init__(self, directory: Path) -> None:
+        self._cluster = LocalCluster.create(directory)
+        self.brokers = tuple(node.id for node in self._cluster.layout.brokers)
+        self.controllers = tuple(node.id for node in self._cluster.layout.controllers)
+        self.servers = self._cluster.layout.bootstrap_servers
+
+    def start(self, node_ids: Sequence[int]) -> None:
+        for node_id in node_ids:
+            self._cluster.start(node_id)
+        self._cluster.wait_ready(nodes=tuple(node_ids), timeout_seconds=600.0)
+
+    def stop(self, node_ids: Sequence[int]) -> None:
+        others = {node.id for node in self._cluster.layout.nodes} - set(node_ids)
+        killed = self._cluster.stop_all(but=others)
+        if killed:
+            raise TimeoutError(f"nodes {killed} did not stop in order")
+
+    def kill(self, node_id: int) -> None:
+        self._cluster.kill(node_id)
+
+    def pid(self, node_id: int) -> int:
+        return self._cluster.running()[node_id].pid
+
+    def close(self) -> None:
+        self._cluster.stop_all()
+
+
+class GivenUp(Exception):
+    """An event took longer than the patience."""
+
+
+class Partitions:
+    """What a client sees of all partitions, and what each event comes to."""
+
+    def __init__(self, subject: Subject, count: int, patience_seconds: float) -> None:
+        self._subject = subject
+        self._count = count
+        self._patience_seconds = patience_seconds
+        self._topics = [f"t{number}" for number in range(-(-count // A_TOPIC))]
+        self._admin = AdminClient({"bootstrap.servers": subject.servers, **QUIET})
+
+    def create(self) -> None:
+        left = self._count
+        for topic in self._topics:
+            new = NewTopic(topic, min(left, A_TOPIC), FACTOR)
+            left -= A_TOPIC
+            self._admin.create_topics([new], request_timeout=300)[topic].result(300)
+
+    def write(self) -> None:
+        """One record to each partition, and again where it failed."""
+        unwritten = {
+            (topic, index)
+            for number, topic in enumerate(self._topics)
+            for index in range(min(A_TOPIC, self._count - number * A_TOPIC))
+        }
+        deadline = time.monotonic() + self._patience_seconds
+        producer = Producer({"bootstrap.servers": self._subject.servers, "linger.ms": 50, **QUIET})
+
+        def delivered(at: tuple[str, int], error: object, _: object) -> None:
+            if error is None:
+                unwritten.discard(at)
+
+        while unwritten:
+            for topic, index in sorted(unwritten):
+                producer.produce(
+                    topic,
+                    b"one record",
+                    partition=index,
+                    on_delivery=partial(delivered, (topic, index)),
+                )
+                producer.poll(0)
+            producer.flush(max(1.0, deadline - time.monotonic()))
+            if time.monotonic() > deadline:
+                raise GivenUp(f"{self._count - len(unwritten)} partitions took a record")
+
+    def wait(self, is_well: Callable[[Any], bool]) -> None:
+        """Until a client sees every partition so."""
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            seen = self._admin.list_topics(timeout=60).topics
+            rows = [row for name in self._topics if name in seen for row in _rows(seen[name])]
+            well = sum(map(is_well, rows))
+            if well == self._count:
+                return
+            if time.monotonic() > deadline:
+                raise GivenUp(f"{well} of {self._count} partitions")
+            time.sleep(0.2)
+
+
+def _rows(topic: Any) -> list[Any]:
+    return list(topic.partitions.values())
+
+
+def is_led_without(node_id: int) -> Callable[[Any], bool]:
+    return lambda row: row.leader not in (-1, node_id)
+
+
+def is_whole(row: Any) -> bool:
+    """Led, with all replicas in sync."""
+    return row.leader >= 0 and len(row.isrs) == FACTOR
+
+
+def measure(subject: Subject, count: int, patience_seconds: float) -> None:
+    partitions = Partitions(subject, count, patience_seconds)
+    victim, another, _ = subject.brokers
+
+    def all_take_a_record() -> None:
+        partitions.create()
+        partitions.write()
+
+    def killed() -> None:
+        subject.kill(victim)
+        partitions.wait(is_led_without(victim))
+
+    def back() -> None:
+        subject.start([victim])
+        partitions.wait(is_whole)
+
+    def restarted() -> None:
+        subject.stop(subject.brokers)
+        subject.start(subject.brokers)
+        partitions.wait(is_whole)
+
+    for event, act in (
+        ("created, and each has taken a record", all_take_a_record),
+        ("all in sync", lambda: partitions.wait(is_whole)),
+        ("a broker killed, all led", killed),
+        ("the broker back, all in sync", back),
+        ("a broker shut down in order", lambda: subject.stop([another])),
+        ("it is back, all in sync", lambda: _start_and_wait(subject, another, partitions)),
+        ("all brokers restarted, all in sync", restarted),
+    ):
+        time_event(subject, event, act, count)
+    print_idle(subject, count)
+    time_event(
+        subject, "all brokers shut down in order", lambda: subject.stop(subject.brokers), count
+    )
+
+
+def _start_and_wait(subject: Subject, node_id: int, partitions: Partitions) -> None:
+    subject.start([node_id])
+    partitions.wait(is_whole)
+
+
+def time_event(subject: Subject, event: str, act: Callable[[], None], count: int) -> None:
+    progress(f"{subject.name}, {count} partitions: {event}")
+    name = f"{count} partitions, {subject.name}: {event}"
+    began = time.monotonic()
+    try:
+        act()
+    except (GivenUp, TimeoutError) as reason:
+        print_figure(name, time.monotonic() - began, "s", given_up=str(reason))
+    else:
+        print_figure(name, time.monotonic() - began, "s")
+
+
+def print_idle(subject: Subject, count: int) -> None:
+    """What brokers use while nothing happens, a share of one processor, and their memory."""
+    pids = [subject.pid(node_id) for node_id in subject.brokers]
+    before = [processor_seconds(pid) for pid in pids]
+    time.sleep(IDLE_SECONDS)
+    used = [processor_seconds(pid) - was for pid, was in zip(pids, before, strict=True)]
+    shares = [round(100 * each / IDLE_SECONDS, 2) for each in used]
+    name = f"{count} partitions, {subject.name}: processor of an idle broker"
+    print_figure(name, sum(shares) / len(shares), "%", each=shares)
+
+
+@contextmanager
+def running(subject: Any) -> Iterator[Any]:
+    try:
+        subject.start([*subject.controllers, *subject.brokers])
+        yield subject
+    finally:
+        subject.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="many_partitions")
+    parser.add_argument("--partitions", type=int, default=5000)
+    parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
+    parser.add_argument("--patience", type=float, default=300.0, help="seconds an event may take")
+    args = parser.parse_args()
+    subjects: list[Any] = [Ours]
+    if args.beside_kafka:
+        missing = KafkaCluster.missing()
+        if missing is None:
+            subjects.append(KafkaCluster)
+        else:
+            skip("many_partitions kafka", missing)
+    with scratch_directory() as directory:
+        for each in subjects:
+            with running(each(directory / each.name)) as subject:
+                measure(subject, args.partitions, args.patience)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
