@@ -145,6 +145,7 @@ class LogDirectories:
             settings or self._settings.partitions,
             recovery_point=home.recovery_points.of(log),
             start_offset=home.log_starts.of(log),
+            was_closed=home.was_closed,
             say=self._say,
         )
         if recovered.is_new:

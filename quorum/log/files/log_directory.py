@@ -60,6 +60,7 @@ class LogDirectory:
         self._mark = f"{path}/{CLEAN_SHUTDOWN}"
         mark = disk.read_whole(self._mark)
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
+        self.was_closed = mark is not None  # in order, by the last process that opened a log here
         self._marking = Lock()
 
     # --- the mark of an orderly stop ----------------------------------------------------------

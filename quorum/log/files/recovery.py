@@ -16,8 +16,8 @@ if there is one, this is no torn tail.
 
 What is kept is synced before anyone hears of it: a replica counts it as its own from then on; what
 the metadata log has behind its recovery point is written again before. A new log is not synced: its
-first sync covers that it is there. Nor is a partition's log that ends at its recovery point, as all
-do after an orderly stop.
+first sync covers that it is there. Nor is a partition's log that was closed in order and ends at
+its recovery point: an orderly stop has synced it, and its directory.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
 small and read whole.
 
@@ -156,12 +156,14 @@ def open_log(
     recovery_point: int | None,
     start_offset: int = 0,
     reads_all: bool = False,
+    was_closed: bool = False,
     say: Say = lambda line: None,
 ) -> Recovered:
     """Recover the log in `directory`, or make an empty one.
 
-    `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too. The log
-    starts with its first segment, or at `start_offset` if that is later.
+    `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too;
+    `was_closed` if the last process that had it open has synced it, and its directory, at its end.
+    The log starts with its first segment, or at `start_offset` if that is later.
     """
     is_new = disk.make_directory(directory)
     if is_new:
@@ -185,8 +187,7 @@ def open_log(
     if not is_new:
         if reads_all and recovery_point is not None:
             write_again(disk, segments, recovery_point)
-        is_trusted = damage is None and not reads_all
-        synced_offset = (recovery_point or 0) if is_trusted else -1
+        synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
         _sync(disk, directory, segments[first:], synced_offset)
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)

@@ -328,6 +328,18 @@ def test_logs_that_nobody_writes_to_are_opened_and_closed_without_a_sync(
     assert again.files.fsyncs == 3, "it comes again"
 
 
+def test_log_of_a_process_that_died_is_synced_with_its_directory(
+    storage: Storage, tmp_path: Path
+) -> None:
+    """Nobody has synced that its first segment is there, though there is nothing in it."""
+    storage.open("t-0")
+    again = Storage(tmp_path)
+    again.open("t-0")
+    assert again.files.fsyncs == 2, "the segment and its directory"
+    again.close()
+    storage.close()
+
+
 def test_log_with_a_tail_that_was_cut_off_is_synced(storage: Storage, tmp_path: Path) -> None:
     storage.open("t-0")
     storage.do(storage.append(0, "t-0", synced=False))
