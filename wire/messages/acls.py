@@ -1,7 +1,7 @@
 """ACLs: describe, create, delete."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Throttled, ThrottledExplanation
 
 
 class DescribeAclsRequest(Message):
@@ -28,10 +28,7 @@ class DescribeAclsResource(Message):
     acls: tuple[AclDescription, ...]
 
 
-class DescribeAclsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeAclsResponse(ThrottledExplanation):
     resources: tuple[DescribeAclsResource, ...] = ()
 
 
@@ -49,13 +46,11 @@ class CreateAclsRequest(Message):
     creations: tuple[AclCreation, ...]
 
 
-class AclCreationResult(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class AclCreationResult(ExplainedOutcome):
+    pass
 
 
-class CreateAclsResponse(Message):
-    throttle_time_ms: int = 0
+class CreateAclsResponse(Throttled):
     results: tuple[AclCreationResult, ...]
 
 
@@ -73,9 +68,7 @@ class DeleteAclsRequest(Message):
     filters: tuple[DeleteAclsFilter, ...]
 
 
-class DeleteAclsMatchingAcl(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DeleteAclsMatchingAcl(ExplainedOutcome):
     resource_type: int
     resource_name: str
     pattern_type: int = 3
@@ -85,12 +78,9 @@ class DeleteAclsMatchingAcl(Message):
     permission_type: int
 
 
-class DeleteAclsFilterResult(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DeleteAclsFilterResult(ExplainedOutcome):
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-class DeleteAclsResponse(Message):
-    throttle_time_ms: int = 0
+class DeleteAclsResponse(Throttled):
     filter_results: tuple[DeleteAclsFilterResult, ...]

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import Outcome, Throttled, ThrottledExplanation, ThrottledOutcome
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
 
@@ -26,8 +26,7 @@ class MetadataResponseBroker(Message):
     rack: str | None = None
 
 
-class MetadataResponsePartition(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class MetadataResponsePartition(Outcome):
     partition_index: int
     leader_id: int = -1
     leader_epoch: int = -1
@@ -36,8 +35,7 @@ class MetadataResponsePartition(Message):
     offline_replicas: tuple[int, ...] = ()
 
 
-class MetadataResponseTopic(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class MetadataResponseTopic(Outcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
@@ -45,14 +43,12 @@ class MetadataResponseTopic(Message):
     topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
-class MetadataResponse(Message):
-    throttle_time_ms: int = 0
+class MetadataResponse(ThrottledOutcome):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: str | None = None
     controller_id: int = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: int = OPERATIONS_OMITTED
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class DescribeClusterRequest(Message):
@@ -69,10 +65,7 @@ class DescribeClusterBroker(Message):
     is_fenced: bool = False
 
 
-class DescribeClusterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeClusterResponse(ThrottledExplanation):
     endpoint_type: int = 1
     cluster_id: str = ""
     controller_id: int = -1
@@ -95,8 +88,7 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Cursor | None = None  # where to go on: `next_cursor` of the last response
 
 
-class DescribeTopicPartitionsResponsePartition(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class DescribeTopicPartitionsResponsePartition(Outcome):
     partition_index: int
     leader_id: int = -1
     leader_epoch: int = -1
@@ -107,8 +99,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
     offline_replicas: tuple[int, ...] = ()
 
 
-class DescribeTopicPartitionsResponseTopic(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class DescribeTopicPartitionsResponseTopic(Outcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
@@ -116,7 +107,6 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
-class DescribeTopicPartitionsResponse(Message):
-    throttle_time_ms: int = 0
+class DescribeTopicPartitionsResponse(Throttled):
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: Cursor | None = None
