@@ -90,13 +90,8 @@ class OffsetDeleteRequest(Message):
     topics: tuple[OffsetDeleteRequestTopic, ...]
 
 
-class OffsetDeleteResponsePartition(Outcome):
-    partition_index: int
-
-
-class OffsetDeleteResponseTopic(Message):
-    name: str
-    partitions: tuple[OffsetDeleteResponsePartition, ...]
+OffsetDeleteResponsePartition = OffsetCommitResponsePartition
+OffsetDeleteResponseTopic = OffsetCommitResponseTopic
 
 
 class OffsetDeleteResponse(ThrottledOutcome):

@@ -3,7 +3,13 @@
 from uuid import UUID
 
 from wire.message import Message
-from wire.messages.endpoints import Outcome, Throttled, ThrottledExplanation, ThrottledOutcome
+from wire.messages.endpoints import (
+    NodeEndpoint,
+    Outcome,
+    Throttled,
+    ThrottledExplanation,
+    ThrottledOutcome,
+)
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
 
@@ -19,11 +25,8 @@ class MetadataRequest(Message):
     include_topic_authorized_operations: bool = False
 
 
-class MetadataResponseBroker(Message):
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
+class MetadataResponseBroker(NodeEndpoint):
+    pass
 
 
 class MetadataResponsePartition(Outcome):
@@ -88,15 +91,9 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Cursor | None = None  # where to go on: `next_cursor` of the last response
 
 
-class DescribeTopicPartitionsResponsePartition(Outcome):
-    partition_index: int
-    leader_id: int = -1
-    leader_epoch: int = -1
-    replica_nodes: tuple[int, ...] = ()
-    isr_nodes: tuple[int, ...] = ()
+class DescribeTopicPartitionsResponsePartition(MetadataResponsePartition):
     eligible_leader_replicas: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
-    offline_replicas: tuple[int, ...] = ()
 
 
 class DescribeTopicPartitionsResponseTopic(Outcome):
