@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.processes import ProcessId, kill, living, spawn
 
@@ -55,10 +57,7 @@ class DelayLine:
             stored = json.loads(_file(directory).read_text())
         except FileNotFoundError:
             return None
-        plan = DelayPlan(
-            delay_ms=stored["delay_ms"], ports=tuple(stored["ports"]), to=tuple(stored["to"])
-        )
-        return cls(directory, plan)
+        return cls(directory, convert(stored, DelayPlan))
 
     def exists(self) -> bool:
         return _file(self.directory).exists()
