@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.metadata.config_keys import BROKER_KEYS, TOPIC_DEFAULTS, problem
+from controller.metadata.config_keys import (
+    BROKER_KEYS,
+    NODE_KEYS,
+    TOPIC_DEFAULTS,
+    ConfigKey,
+    ConfigType,
+    problem,
+)
 from quorum.core.types import Endpoint
 from quorumlab.mode_config import ConfigError, design_of, raftos_addresses, zookeeper_given
 from wire.zk.designs import Design
@@ -39,43 +46,34 @@ class Property:
 
 
 APPLICATIONS = ("metadata", "register")
+_UNENFORCED = "authorizer.class.name"  # says that there are ACLs, which nobody enforces
+
+
+def _of_kafka(key: ConfigKey) -> Property:
+    """A key as `controller.metadata.config_keys` declares it."""
+    minimum = None if key.minimum is None else int(key.minimum)
+    match key.type:
+        case ConfigType.BOOLEAN:
+            return Property(key.name, bool, key.default == "true")
+        case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+            default = None if key.default is None else int(key.default)
+            return Property(key.name, int, default, minimum)
+        case _:
+            return Property(key.name, str, key.default or None)
+
 
 PROPERTIES: dict[str, Property] = {
     item.key: item
     for item in (
-        # What the node is.
-        Property("process.roles", str, None),
-        Property("node.id", int, None, 0),
+        *(_of_kafka(key) for key in NODE_KEYS if key.name != _UNENFORCED),
+        # What the node is, and where it listens.
         Property("broker.id", int, None, 0),  # what node.id is called in ZooKeeper mode
         Property("cluster.id", str, None),
-        Property("broker.rack", str, None),
-        # Where it listens.
         Property("listeners", str, None),
-        Property("advertised.listeners", str, None),
-        Property("controller.listener.names", str, None),
-        Property("inter.broker.listener.name", str, None),
         Property("listener.security.protocol.map", str, None),
         Property("quorumlab.http.listener", str, "127.0.0.1:0"),  # port 0: any free one
-        # Where it keeps its data.
-        Property("log.dirs", str, None),
-        Property("log.dir", str, "/tmp/kafka-logs"),  # noqa: S108  # Kafka's default
-        Property("metadata.log.dir", str, None),
-        Property("metadata.log.segment.bytes", int, 1 << 30, 1),
-        Property("metadata.log.segment.ms", int, 7 * 24 * 3_600_000, 1),
-        Property("metadata.log.max.record.bytes.between.snapshots", int, 20 << 20, 1),
-        Property("metadata.log.max.snapshot.interval.ms", int, 3_600_000, 0),
-        Property("metadata.max.retention.bytes", int, 100 << 20, -1),
-        Property("metadata.max.retention.ms", int, 7 * 24 * 3_600_000, -1),
-        Property("quorumlab.metadata.log.preallocate", bool, True),
         # The quorum.
-        Property("controller.quorum.voters", str, None),
-        Property("controller.quorum.bootstrap.servers", str, None),
-        Property("controller.quorum.auto.join.enable", bool, False),
-        Property("controller.quorum.election.timeout.ms", int, 1000, 1),
-        Property("controller.quorum.fetch.timeout.ms", int, 2000, 1),
-        Property("controller.quorum.election.backoff.max.ms", int, 1000, 1),
-        Property("controller.quorum.request.timeout.ms", int, 2000, 1),
-        Property("controller.quorum.retry.backoff.ms", int, 20, 1),
+        Property("quorumlab.metadata.log.preallocate", bool, True),
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
         Property("quorumlab.confirmed.reads.enable", bool, False),  # of metadata, to test it
         Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.mode_config
@@ -83,7 +81,6 @@ PROPERTIES: dict[str, Property] = {
         # ZooKeeper in the place of a quorum: see quorumlab.mode_config.
         Property("zookeeper.connect", str, None),
         Property("zookeeper.session.timeout.ms", int, 18_000, 1),
-        Property("controller.socket.timeout.ms", int, 30_000, 1),
         Property("replica.lag.max.messages", int, 4000, 1),
         Property("quorumlab.design", str, None),
         Property("quorumlab.reassignment.wake.ms", int, 30_000, 1),
@@ -92,49 +89,17 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.state.queue.max", int, 1000, 1),
         Property("quorumlab.isr.propagation.delay.ms", int, 0, 0),
         Property("inter.broker.protocol.version", str, None),
-        # The controller.
-        Property("broker.session.timeout.ms", int, 9000, 1),
-        Property("metadata.max.idle.interval.ms", int, 500, 0),
+        # The controller and the broker.
         Property("unclean.leader.election.enable", bool, False),
         Property("unclean.leader.election.interval.ms", int, 300_000, 1),
-        Property("auto.leader.rebalance.enable", bool, True),
-        Property("leader.imbalance.check.interval.seconds", int, 300, 1),
-        Property("num.partitions", int, 1, 1),
-        Property("default.replication.factor", int, 1, 1),
-        Property("delete.topic.enable", bool, True),
-        # The broker.
         Property("quorumlab.broker.dataless", bool, False),  # has no logs, and fetches nothing
-        Property("broker.heartbeat.interval.ms", int, 2000, 1),
-        Property("controlled.shutdown.enable", bool, True),
-        Property("initial.broker.registration.timeout.ms", int, 60_000, 1),
-        Property("auto.create.topics.enable", bool, True),
+        Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
+        Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
+        # Defaults of topics: what they mean there, controller.metadata.configs decides.
         Property("min.insync.replicas", int, 1, 1),
-        Property("replica.lag.time.max.ms", int, 30_000, 1),
-        Property("replica.fetch.wait.max.ms", int, 500, 0),
-        Property("replica.fetch.min.bytes", int, 1, 0),
-        Property("replica.fetch.max.bytes", int, 1 << 20, 1),
-        Property("replica.fetch.response.max.bytes", int, 10 << 20, 1),
-        Property("replica.fetch.backoff.ms", int, 1000, 0),
-        Property("replica.high.watermark.checkpoint.interval.ms", int, 5000, 1),
-        Property("fetch.max.bytes", int, 55 << 20, 1024),
-        Property("max.incremental.fetch.session.cache.slots", int, 1000, 0),
         Property("message.max.bytes", int, 1_048_588, 0),
-        Property("offsets.topic.num.partitions", int, 50, 1),
-        Property("offsets.topic.replication.factor", int, 3, 1),
-        Property("offsets.topic.segment.bytes", int, 100 << 20, 1),
-        Property("offsets.retention.minutes", int, 7 * 24 * 60, 1),
-        Property("offsets.retention.check.interval.ms", int, 600_000, 1),
-        Property("offsets.commit.timeout.ms", int, 5000, 1),
-        Property("offset.metadata.max.bytes", int, 4096, 0),
-        Property("group.initial.rebalance.delay.ms", int, 3000, 0),
-        Property("group.min.session.timeout.ms", int, 6000, 0),
-        Property("group.max.session.timeout.ms", int, 1_800_000, 0),
-        Property("group.max.size", int, 2**31 - 1, 1),
         Property("log.segment.bytes", int, 1 << 30, 14),
         Property("log.roll.ms", int, 7 * 24 * 3_600_000, 1),
-        Property("log.dir.failure.timeout.ms", int, 30_000, 1),
-        Property("log.retention.check.interval.ms", int, 300_000, 1),
-        # Defaults of topics: what they mean there, controller.metadata.configs decides.
         Property("log.cleanup.policy", str, None),
         Property("log.index.interval.bytes", int, None, 0),
         Property("log.index.size.max.bytes", int, None, 4),
@@ -143,9 +108,6 @@ PROPERTIES: dict[str, Property] = {
         Property("log.retention.minutes", int, None, -1),
         Property("log.retention.ms", int, None, -1),
         Property("log.roll.hours", int, None, 1),
-        Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
-        Property("socket.request.max.bytes", int, 100 << 20, 1),
-        Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
         # Where to dial instead of a peer's address: host:port=host:port,... Fault injection lays
         # its proxies between nodes with it. What peers are told of addresses stays as it is.
         Property("quorumlab.dial.overrides", str, ""),

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 import numpy as np
+from msgspec import convert
 
 from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.pairing import Column
@@ -138,13 +139,7 @@ def as_json(verdict: Verdict) -> dict[str, Value]:
 
 def from_json(told: Mapping[str, Value]) -> Verdict:
     """The inverse of `as_json`."""
-    return Verdict(
-        outcome=Outcome(told["outcome"]),
-        findings=tuple(Finding(**{**each, "ops": tuple(each["ops"])}) for each in told["findings"]),
-        reason=told["reason"],
-        counts=told["counts"],
-        objects={name: Outcome(outcome) for name, outcome in told["objects"].items()},
-    )
+    return convert(told, Verdict)
 
 
 def _worst(outcomes: Iterable[Outcome]) -> Outcome:

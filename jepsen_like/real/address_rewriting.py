@@ -7,15 +7,16 @@ cannot read goes on as it came, and its client then goes past the proxies.
     client -> proxy (faults) -> rewriter (addresses) -> broker
 """
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
+from random import Random
 from struct import Struct
 from typing import Any, Self
 
+from jepsen_like.real.impairments import Flow
 from jepsen_like.real.layout import HOST
-from jepsen_like.real.relay import LENGTH, ServerThread, Streams, read_frame
+from jepsen_like.real.relay import LENGTH, NoFrame, Relay, ServerThread, Streams, pass_on
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.message import replace
@@ -94,52 +95,35 @@ class AddressRewriters:
         self._servers.__exit__(*raised)
 
     async def _accept(self, address: Address, client: Streams) -> None:
-        try:
-            broker = await asyncio.open_connection(*address)
-        except OSError:
-            client[1].close()
-            return
-        naming: deque[tuple[int, int, int]] = deque()
-        tasks = [
-            asyncio.create_task(self._requests(client[0], broker[1], naming)),
-            asyncio.create_task(self._answers(broker[0], client[1], naming)),
-        ]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            broker[1].close()
-            client[1].close()
+        await pass_on(client, address, partial(_Rewriting, self._proxies, client))
 
-    async def _requests(
-        self,
-        source: asyncio.StreamReader,
-        sink: asyncio.StreamWriter,
-        naming: deque[tuple[int, int, int]],
-    ) -> None:
+
+class _Rewriting(Relay):
+    def __init__(self, proxies: Mapping[int, Address], client: Streams, broker: Streams) -> None:
+        flow = Flow(Random())  # nothing is ever laid on it
+        super().__init__(asker=client, asked=broker, requests=flow, answers=flow)
+        self._proxies = proxies
+        self._naming: deque[tuple[int, int, int]] = deque()
+
+    def reset(self) -> None:
+        """Both ends see an orderly end: no fault is made here."""
+        self._to_asker.close()
+        self._to_asked.close()
+
+    def _take_request(self, frame: bytes) -> None:
         """Remembers requests whose answers name brokers: answers come in the order of requests."""
-        while (frame := await read_frame(source)) is not None:
-            api_key, version, correlation_id = _HEADER.unpack_from(frame)
-            if version >= _NAMING.get(api_key, version + 1):
-                naming.append((correlation_id, api_key, version))
-            await _write(sink, frame)
+        if len(frame) < _HEADER.size:
+            raise NoFrame
+        api_key, version, correlation_id = _HEADER.unpack_from(frame)
+        if version >= _NAMING.get(api_key, version + 1):
+            self._naming.append((correlation_id, api_key, version))
+        super()._take_request(frame)
 
-    async def _answers(
-        self,
-        source: asyncio.StreamReader,
-        sink: asyncio.StreamWriter,
-        naming: deque[tuple[int, int, int]],
-    ) -> None:
-        while (frame := await read_frame(source)) is not None:
-            (correlation_id,) = LENGTH.unpack_from(frame)  # it has the form of a length
-            if naming and naming[0][0] == correlation_id:
-                _, api_key, version = naming.popleft()
-                frame = redirected(frame, api_key, version, self._proxies)
-            await _write(sink, frame)
-
-
-async def _write(sink: asyncio.StreamWriter, frame: bytes) -> None:
-    sink.writelines((LENGTH.pack(len(frame)), frame))
-    await sink.drain()
+    def _take_answer(self, frame: bytes) -> None:
+        if len(frame) < LENGTH.size:
+            raise NoFrame
+        (correlation_id,) = LENGTH.unpack_from(frame)  # it has the form of a length
+        if self._naming and self._naming[0][0] == correlation_id:
+            _, api_key, version = self._naming.popleft()
+            frame = redirected(frame, api_key, version, self._proxies)
+        super()._take_answer(frame)

@@ -13,13 +13,14 @@ asked in a row cost the delay each, pipelined ones cost it once.
 """
 
 import json
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from jepsen_like.python_children import python_command, python_environment
-from jepsen_like.real.processes import ProcessId, end, is_alive, spawn
+from jepsen_like.real.processes import ProcessId, kill, living, spawn
 
 __all__ = ["HOST", "DelayLine"]
 
@@ -56,10 +57,7 @@ class DelayLine:
             stored = json.loads(_file(directory).read_text())
         except FileNotFoundError:
             return None
-        plan = DelayPlan(
-            delay_ms=stored["delay_ms"], ports=tuple(stored["ports"]), to=tuple(stored["to"])
-        )
-        return cls(directory, plan)
+        return cls(directory, convert(stored, DelayPlan))
 
     def exists(self) -> bool:
         return _file(self.directory).exists()
@@ -74,7 +72,7 @@ class DelayLine:
 
     def start(self) -> None:
         """If it does not run. Raises OSError."""
-        if not is_alive(ProcessId.load(self._pid_file)):
+        if living(self._pid_file) is None:
             command = python_command(_RELAY, str(self.directory))
             log = self.directory / "node.log"
             spawn(command, log=log, environment=python_environment()).save(self._pid_file)
@@ -82,7 +80,7 @@ class DelayLine:
     def stop(self) -> None:
         process = ProcessId.load(self._pid_file)
         if process is not None:
-            end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+            kill(process)
         self._pid_file.unlink(missing_ok=True)
 
 

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
+from msgspec import MsgspecError, convert
+
 from jepsen_like.installation import command
 from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
@@ -163,23 +165,12 @@ class ClusterLayout:
         try:
             stored = json.loads(path.read_text())
             _refuse_moved(directory, Path(stored["nodes"][0]["dir"]).parent)
-            nodes = tuple(
-                NodeLayout(
-                    **node
-                    | {"roles": tuple(node["roles"]), "dir": str(directory / str(node["id"]))}
-                )
-                for node in stored.pop("nodes")
-            )
-            links = {
-                name: tuple(Link(**link) for link in stored.pop(name, ()))
-                for name in ("links", "zookeeper_links")
-            }
-            return cls(**stored | links | {"directory": directory, "nodes": nodes})
+            return convert(stored | {"directory": directory}, cls)
         except FileNotFoundError:
             raise ClusterError(
                 f"no cluster in {directory}: start one with `{command('up', '--dir', directory)}`"
             ) from None
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, MsgspecError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from error
 
     def refuse_changes(self, wanted: "ClusterLayout") -> None:

@@ -30,7 +30,16 @@ from jepsen_like.real.layout import (
     NodeLayout,
 )
 from jepsen_like.real.links import Link, links_to_zookeeper
-from jepsen_like.real.processes import DirectoryLock, ProcessId, end, is_alive, last_lines, spawn
+from jepsen_like.real.processes import (
+    DirectoryLock,
+    ProcessId,
+    end,
+    is_alive,
+    kill,
+    last_lines,
+    living,
+    spawn,
+)
 from jepsen_like.real.shape import Shape, refuse_engine
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
 
@@ -101,42 +110,18 @@ class LocalCluster:
         cls,
         directory: Path,
         *,
-        controllers: int | None = None,
-        brokers: int | None = None,
-        combined: bool = False,
-        first_voters: int = 0,
         first_port: int = 0,
         settings: Mapping[str, str] | None = None,
-        proxies: bool = False,
-        network: str = "",
-        design: str | None = None,
-        engine: str | None = None,
-        zookeepers: int | None = None,
-        zookeeper_connect: str = "",
         zookeeper_delay_ms: int = 0,
+        **wanted: Any,
     ) -> "LocalCluster":
         """Lay out a new cluster, or continue the one that `directory` holds.
 
-        Counts that are None are 3, or what the directory holds. With `first_voters` the voters live
-        in the log, and so many controllers are the first. With `proxies` nodes and clients meet
-        over `jepsen_like.real.proxy.ProxyMesh`, which must run; with a `network` in namespaces,
-        which must be there (`jepsen_like.real.injection.namespaces`). A `design` other than quorum
-        has no controllers, but so many ZooKeepers of its own, or another's at `zookeeper_connect`;
-        `zookeeper_delay_ms` later than they said it brokers hear what these answer.
+        `wanted` are the fields of its `Shape`. Brokers hear what ZooKeepers answer
+        `zookeeper_delay_ms` later than these said it.
         """
         directory = directory.resolve()
-        shape = Shape(
-            controllers=controllers,
-            brokers=brokers,
-            combined=combined,
-            first_voters=first_voters,
-            proxies=proxies,
-            network=network,
-            design=design,
-            engine=engine,
-            zookeepers=zookeepers,
-            zookeeper_connect=zookeeper_connect,
-        )
+        shape = Shape(**wanted)
         if (directory / CLUSTER_FILE).exists():
             existing = ClusterLayout.load(directory)
             shape = shape.continuing(existing)
@@ -161,8 +146,7 @@ class LocalCluster:
 
     def process(self, node: NodeLayout) -> ProcessId | None:
         """The node's living process, if it has one."""
-        process = ProcessId.load(node.pid_file)
-        return process if is_alive(process) else None
+        return living(node.pid_file)
 
     def start(self, node_id: int) -> ProcessId:
         """Start one node; formats its directory first if that was never done."""
@@ -216,7 +200,13 @@ class LocalCluster:
         process = self.process(self.layout.node(node_id))
         if process is None:
             raise ClusterError(f"node {node_id} is not running")
-        end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+        kill(process)
+
+    def kill_all(self) -> None:
+        """All at once: no node has time to say anything more."""
+        for node_id in self.running():
+            self.kill(node_id)
+        self.kill_zookeeper()
 
     def kill_zookeeper(self) -> None:
         """Kill all servers, and the delay line before them."""
@@ -224,7 +214,7 @@ class LocalCluster:
         for server in () if zookeeper is None else zookeeper.servers:
             process = ProcessId.load(server.pid_file)
             if process is not None:
-                end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+                kill(process)
                 server.pid_file.unlink(missing_ok=True)
         if self.delay_line is not None:
             self.delay_line.stop()

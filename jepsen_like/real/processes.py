@@ -26,7 +26,9 @@ __all__ = [
     "await_value",
     "end",
     "is_alive",
+    "kill",
     "last_lines",
+    "living",
     "run",
     "spawn",
     "started_at",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _POLL_SECONDS = 0.02
+_KILLED_SECONDS = 10.0
 Seen = TypeVar("Seen")
 
 
@@ -96,6 +99,12 @@ def is_alive(process: ProcessId | None) -> bool:
     return process is not None and started_at(process.pid) == process.started
 
 
+def living(pid_file: Path) -> ProcessId | None:
+    """The process that the file names, if it lives."""
+    process = ProcessId.load(pid_file)
+    return process if is_alive(process) else None
+
+
 def spawn(
     arguments: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
 ) -> ProcessId:
@@ -129,6 +138,10 @@ def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> b
         time.sleep(_POLL_SECONDS)
     _reap(process.pid)
     return True
+
+
+def kill(process: ProcessId) -> bool:
+    return end(process, how=signal.SIGKILL, timeout_seconds=_KILLED_SECONDS)
 
 
 def _reap(pid: int) -> None:
@@ -166,8 +179,7 @@ class DirectoryLock:
 
     def owner(self) -> ProcessId | None:
         """The living process that holds the lock, if any."""
-        owner = ProcessId.load(self._path)
-        return owner if is_alive(owner) else None
+        return living(self._path)
 
     def __enter__(self) -> Self:
         directory = self._path.parent

@@ -73,8 +73,9 @@ class KafkaRelay(Relay):
         requests: Flow,
         answers: Flow,
     ) -> None:
-        super().__init__(link, asker=asker, asked=asked, requests=requests, answers=answers)
+        super().__init__(asker=asker, asked=asked, requests=requests, answers=answers)
         self._mesh = mesh
+        self._link = link
         self._slots: deque[_Slot] = deque()
 
     # --- requests -----------------------------------------------------------------------
@@ -89,14 +90,14 @@ class KafkaRelay(Relay):
 
     def _judge_request(self, frame: bytes, slot: _Slot) -> None:
         told = Frame(
-            source=self.link.source,
-            target=self.link.target,
+            source=self._link.source,
+            target=self._link.target,
             api_key=slot.api_key,
             is_request=True,
         )
         rule = self._mesh.taking(told)
         if rule is not None and rule.action is Action.DUPLICATE:
-            self._mesh.send_alone(self.link, frame)
+            self._mesh.send_alone(self._link, frame)
             rule = None
         if rule is None:
             self._requests.put(frame)
@@ -105,7 +106,7 @@ class KafkaRelay(Relay):
 
         def go_on() -> None:
             if self._requests.is_ended:
-                self._mesh.send_alone(self.link, frame)
+                self._mesh.send_alone(self._link, frame)
             else:
                 self._requests.put(frame)
 
@@ -141,8 +142,8 @@ class KafkaRelay(Relay):
 
     def _judge_answer(self, frame: bytes, slot: _Slot) -> None:
         told = Frame(
-            source=self.link.target,
-            target=self.link.source,
+            source=self._link.target,
+            target=self._link.source,
             api_key=slot.api_key,
             is_request=False,
         )
@@ -190,7 +191,7 @@ class ProxyMesh:
         random = Random(seed)
         self._rules: Rules[Frame] = Rules(random)
         self._flows = Flows(random)
-        self._relays: set[Relay] = set()
+        self._relays: dict[Relay, Link] = {}
         self._parked: dict[tuple[int, int, bool], list[Callable[[], None]]] = {}
         accepts = {link.port: partial(self._accept, link) for link in self._links}
         self._servers = ServerThread("proxies", HOST, accepts)
@@ -262,13 +263,13 @@ class ProxyMesh:
             except OSError:
                 return  # nobody listens there: the asker's connection is reset
             answers = self._flows[link.target, link.source]
-            kind = Relay if link.zookeeper else partial(KafkaRelay, self)
-            relay = kind(link, asker=asker, asked=asked, requests=flow, answers=answers)
-            self._relays.add(relay)
+            kind = Relay if link.zookeeper else partial(KafkaRelay, self, link)
+            relay = kind(asker=asker, asked=asked, requests=flow, answers=answers)
+            self._relays[relay] = link
             try:
                 await relay.run()
             finally:
-                self._relays.discard(relay)
+                del self._relays[relay]
         finally:
             reset(asker[1])
 
@@ -281,7 +282,9 @@ class ProxyMesh:
         return imposed
 
     def _for_each(self, ways: Collection[Way], action: Callable[[Relay], None]) -> int:
-        struck = [relay for relay in self._relays if (relay.link.source, relay.link.target) in ways]
+        struck = [
+            relay for relay, link in self._relays.items() if (link.source, link.target) in ways
+        ]
         for relay in struck:
             action(relay)
         return len(struck)

@@ -10,7 +10,8 @@ ends of it, also when it is cancelled.
 A `Relay` passes frames of the asker to the asked, and the answers back. A frame is four bytes of
 length and so many bytes, in Kafka's protocol and in ZooKeeper's alike. Each direction is a queue of
 frames, which the impairments of its flow hold up. The content of a frame is not looked at here:
-`jepsen_like.real.proxy` does, where rules strike single messages of Kafka's protocol.
+`jepsen_like.real.proxy` does, where rules strike single messages of Kafka's protocol, and
+`jepsen_like.real.address_rewriting`.
 """
 
 import asyncio
@@ -23,7 +24,6 @@ from struct import Struct, pack
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.impairments import Flow
-from jepsen_like.real.links import Link
 from wire.framing import FRAME_BYTES_MAX
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Relay",
     "ServerThread",
     "Streams",
+    "pass_on",
     "read_frame",
     "reset",
 ]
@@ -215,10 +216,7 @@ def reset(writer: asyncio.StreamWriter) -> None:
 class Relay:
     """`await Relay(...).run()` until both ends are gone."""
 
-    def __init__(
-        self, link: Link, *, asker: Streams, asked: Streams, requests: Flow, answers: Flow
-    ) -> None:
-        self.link = link
+    def __init__(self, *, asker: Streams, asked: Streams, requests: Flow, answers: Flow) -> None:
         self._from_asker, self._to_asker = asker
         self._from_asked, self._to_asked = asked
         self._requests = FrameQueue(requests, self._to_asked)
@@ -265,3 +263,18 @@ class Relay:
 
     def _take_answer(self, frame: bytes) -> None:
         self._answers.put(frame)
+
+
+async def pass_on(
+    asker: Streams, address: tuple[str, int], relay: Callable[[Streams], Relay]
+) -> None:
+    """Dial `address`, and run the relay that `relay` makes for that connection.
+
+    The asker sees a reset if nobody listens there.
+    """
+    try:
+        asked = await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX)
+    except OSError:
+        reset(asker[1])
+    else:
+        await relay(asked).run()

@@ -34,18 +34,18 @@ def why_no_engine(engine: str, *, design: str, controllers: int, dynamic: bool) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """None, False, 0 and "" are not said."""
+    """None, False, 0 and "" are not said: counts are 3 then, or what the directory holds."""
 
-    controllers: int | None = None
+    controllers: int | None = None  # none in a design other than quorum, which has ZooKeepers
     brokers: int | None = None
     combined: bool = False
-    first_voters: int = 0
-    proxies: bool = False
-    network: str = ""
+    first_voters: int = 0  # so many controllers are the first voters, which live in the log
+    proxies: bool = False  # nodes and clients meet over a `ProxyMesh`, which must run
+    network: str = ""  # of namespaces, which must be there: see `injection.namespaces`
     design: str | None = None
     engine: str | None = None
-    zookeepers: int | None = None
-    zookeeper_connect: str = ""
+    zookeepers: int | None = None  # of its own
+    zookeeper_connect: str = ""  # another's
 
     @property
     def has_zookeeper(self) -> bool:

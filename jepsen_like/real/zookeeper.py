@@ -30,7 +30,7 @@ from pathlib import Path
 
 from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
-from jepsen_like.real.processes import ProcessId, end, is_alive, last_lines, spawn
+from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
 __all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
 
@@ -162,8 +162,7 @@ class ZooKeeper:
 
     def process(self, server: ZooKeeperServer) -> ProcessId | None:
         """The server's living process, if it has one."""
-        process = ProcessId.load(server.pid_file)
-        return process if is_alive(process) else None
+        return living(server.pid_file)
 
     def start(self, server_id: int) -> ProcessId:
         server = self.server(server_id)
@@ -208,8 +207,7 @@ class ZooKeeper:
 
     def kill(self, server_id: int) -> None:
         """SIGKILL. Who watches will report the death."""
-        process = self._running(server_id)
-        end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+        kill(self._running(server_id))
 
     def pause(self, server_id: int) -> None:
         """It holds its connections and says nothing, from when this returns."""
@@ -246,7 +244,7 @@ class ZooKeeper:
         for server, process in running:
             left = max(0.1, deadline - time.monotonic())
             if not end(process, how=signal.SIGTERM, timeout_seconds=left):
-                end(process, how=signal.SIGKILL, timeout_seconds=10.0)
+                kill(process)
                 killed.append(server.id)
         for server in servers:
             server.pid_file.unlink(missing_ok=True)

@@ -94,15 +94,7 @@ def _end(stage: Stage) -> None:
     with uninterrupted():
         if stage.client is not None:
             stage.client.stop()
-        cluster = stage.cluster
-        for node_id in cluster.running():
-            cluster.kill(node_id)
-        zookeeper = cluster.zookeeper
-        for server in () if zookeeper is None else zookeeper.servers:
-            if zookeeper is not None and zookeeper.process(server) is not None:
-                zookeeper.kill(server.id)
-        if cluster.delay_line is not None:
-            cluster.delay_line.stop()
+        stage.cluster.kill_all()
 
 
 def measure(

@@ -28,6 +28,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from quorumlab.compare.node_measurements import Phase
 
 __all__ = ["Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
@@ -137,17 +139,6 @@ class Cell:
         phase = self.phases.get(step)
         return None if phase is None else phase.done_ms
 
-    @classmethod
-    def load(cls, stored: Mapping[str, Any]) -> "Cell":
-        return cls(
-            **{
-                **stored,
-                "phases": {name: Phase(**each) for name, each in stored["phases"].items()},
-                "client": {name: Spread(**each) for name, each in stored["client"].items()},
-                "records": Records(**stored["records"]),
-            }
-        )
-
 
 @dataclass(slots=True)
 class Results:
@@ -188,7 +179,7 @@ class Results:
         schema = stored.get("schema") if isinstance(stored, dict) else None
         if schema != SCHEMA:
             raise ValueError(f"{path} is {schema or 'something else'}, not {SCHEMA}")
-        cells = [Cell.load(each) for each in stored["cells"]]
+        cells = convert(stored["cells"], list[Cell])
         return cls(
             path=path,
             machine=stored["machine"],

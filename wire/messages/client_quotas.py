@@ -1,7 +1,7 @@
 """Client quotas: describe, alter."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Throttled, ThrottledExplanation
 
 
 class ComponentData(Message):
@@ -30,10 +30,7 @@ class EntryData(Message):
     values: tuple[ValueData, ...]
 
 
-class DescribeClientQuotasResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeClientQuotasResponse(ThrottledExplanation):
     entries: tuple[EntryData, ...] | None = ()
 
 
@@ -53,12 +50,9 @@ class AlterClientQuotasRequest(Message):
     validate_only: bool = False
 
 
-class AlteredEntryData(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class AlteredEntryData(ExplainedOutcome):
     entity: tuple[EntityData, ...]
 
 
-class AlterClientQuotasResponse(Message):
-    throttle_time_ms: int = 0
+class AlterClientQuotasResponse(Throttled):
     entries: tuple[AlteredEntryData, ...]

@@ -1,7 +1,7 @@
 """Configs of topics, brokers and groups: describe, alter, list."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Throttled, ThrottledOutcome
 
 
 class DescribeConfigsResource(Message):
@@ -33,16 +33,13 @@ class DescribeConfigsResourceResult(Message):
     documentation: str | None = None
 
 
-class DescribeConfigsResult(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeConfigsResult(ExplainedOutcome):
     resource_type: int
     resource_name: str
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-class DescribeConfigsResponse(Message):
-    throttle_time_ms: int = 0
+class DescribeConfigsResponse(Throttled):
     results: tuple[DescribeConfigsResult, ...] = ()
 
 
@@ -62,15 +59,12 @@ class AlterConfigsRequest(Message):
     validate_only: bool = False
 
 
-class AlterConfigsResourceResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class AlterConfigsResourceResponse(ExplainedOutcome):
     resource_type: int
     resource_name: str
 
 
-class AlterConfigsResponse(Message):
-    throttle_time_ms: int = 0
+class AlterConfigsResponse(Throttled):
     responses: tuple[AlterConfigsResourceResponse, ...]
 
 
@@ -91,8 +85,7 @@ class IncrementalAlterConfigsRequest(Message):
     validate_only: bool = False
 
 
-class IncrementalAlterConfigsResponse(Message):
-    throttle_time_ms: int = 0
+class IncrementalAlterConfigsResponse(Throttled):
     responses: tuple[AlterConfigsResourceResponse, ...]
 
 
@@ -105,7 +98,5 @@ class ConfigResource(Message):
     resource_type: int = 16  # client metrics, the only ones before version 1
 
 
-class ListConfigResourcesResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class ListConfigResourcesResponse(ThrottledOutcome):
     config_resources: tuple[ConfigResource, ...] = ()

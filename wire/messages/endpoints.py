@@ -1,6 +1,27 @@
-"""Endpoints and leaders: the structs that several families share."""
+"""Outcomes, endpoints and leaders: the structs that several families share."""
 
+from wire.errors import ErrorCode
 from wire.message import Message
+
+
+class Outcome(Message):
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class ExplainedOutcome(Outcome):
+    error_message: str | None = None
+
+
+class Throttled(Message):
+    throttle_time_ms: int = 0
+
+
+class ThrottledOutcome(Throttled):
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class ThrottledExplanation(ThrottledOutcome):
+    error_message: str | None = None
 
 
 class NodeEndpoint(Message):

@@ -1,7 +1,7 @@
 """Versions and features: those that a node supports, and those that a cluster has finalized."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, ThrottledExplanation, ThrottledOutcome
 
 
 class ApiVersionsRequest(Message):
@@ -27,10 +27,8 @@ class FinalizedFeatureKey(Message):
     min_version_level: int
 
 
-class ApiVersionsResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class ApiVersionsResponse(ThrottledOutcome):
     api_keys: tuple[ApiVersion, ...] = ()
-    throttle_time_ms: int = 0
     supported_features: tuple[SupportedFeatureKey, ...] = ()
     finalized_features_epoch: int = -1
     finalized_features: tuple[FinalizedFeatureKey, ...] = ()
@@ -49,14 +47,9 @@ class UpdateFeaturesRequest(Message):
     validate_only: bool = False
 
 
-class UpdatableFeatureResult(Message):
+class UpdatableFeatureResult(ExplainedOutcome):
     feature: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
-class UpdateFeaturesResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class UpdateFeaturesResponse(ThrottledExplanation):
     results: tuple[UpdatableFeatureResult, ...] = ()  # in versions 0 and 1

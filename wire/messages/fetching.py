@@ -2,9 +2,14 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
-from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
+from wire.messages.endpoints import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    Outcome,
+    Throttled,
+    ThrottledOutcome,
+)
 from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID
 
 
@@ -65,9 +70,8 @@ class AbortedTransaction(Message):
     first_offset: int
 
 
-class FetchedPartition(Message):
+class FetchedPartition(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
@@ -85,9 +89,7 @@ class FetchedTopic(Message):
     partitions: tuple[FetchedPartition, ...]
 
 
-class FetchResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class FetchResponse(ThrottledOutcome):
     session_id: int = 0
     responses: tuple[FetchedTopic, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()
@@ -113,9 +115,8 @@ class FetchSnapshotRequest(Message):
     topics: tuple[TopicSnapshot, ...]
 
 
-class PartitionSnapshotResult(Message):
+class PartitionSnapshotResult(Outcome):
     index: int
-    error_code: ErrorCode = ErrorCode.NONE
     snapshot_id: SnapshotId = SnapshotId()
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
     size: int = 0
@@ -128,9 +129,7 @@ class TopicSnapshotResult(Message):
     partitions: tuple[PartitionSnapshotResult, ...]
 
 
-class FetchSnapshotResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class FetchSnapshotResponse(ThrottledOutcome):
     topics: tuple[TopicSnapshotResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
@@ -153,9 +152,8 @@ class ListOffsetsRequest(Message):
     timeout_ms: int = 0
 
 
-class ListOffsetsPartitionResponse(Message):
+class ListOffsetsPartitionResponse(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
     timestamp: int = -1
     offset: int = -1
     leader_epoch: int = -1
@@ -166,8 +164,7 @@ class ListOffsetsTopicResponse(Message):
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-class ListOffsetsResponse(Message):
-    throttle_time_ms: int = 0
+class ListOffsetsResponse(Throttled):
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
 
 
@@ -187,8 +184,7 @@ class OffsetForLeaderEpochRequest(Message):
     topics: tuple[OffsetForLeaderTopic, ...]
 
 
-class OffsetForLeaderPartitionResult(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class OffsetForLeaderPartitionResult(Outcome):
     partition: int
     leader_epoch: int = -1
     end_offset: int = -1
@@ -199,6 +195,5 @@ class OffsetForLeaderTopicResult(Message):
     partitions: tuple[OffsetForLeaderPartitionResult, ...]
 
 
-class OffsetForLeaderEpochResponse(Message):
-    throttle_time_ms: int = 0
+class OffsetForLeaderEpochResponse(Throttled):
     topics: tuple[OffsetForLeaderTopicResult, ...]

@@ -1,7 +1,7 @@
 """Offsets that consumer groups have committed: commit, fetch, delete."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import Outcome, Throttled, ThrottledOutcome
 
 
 class OffsetCommitRequestPartition(Message):
@@ -25,9 +25,8 @@ class OffsetCommitRequest(Message):
     topics: tuple[OffsetCommitRequestTopic, ...]
 
 
-class OffsetCommitResponsePartition(Message):
+class OffsetCommitResponsePartition(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class OffsetCommitResponseTopic(Message):
@@ -35,8 +34,7 @@ class OffsetCommitResponseTopic(Message):
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
-class OffsetCommitResponse(Message):
-    throttle_time_ms: int = 0
+class OffsetCommitResponse(Throttled):
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
 
 
@@ -57,12 +55,11 @@ class OffsetFetchRequest(Message):
     require_stable: bool = False
 
 
-class OffsetFetchResponsePartitions(Message):
+class OffsetFetchResponsePartitions(Outcome):
     partition_index: int
     committed_offset: int = -1
     committed_leader_epoch: int = -1
     metadata: str | None = ""
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class OffsetFetchResponseTopics(Message):
@@ -70,14 +67,12 @@ class OffsetFetchResponseTopics(Message):
     partitions: tuple[OffsetFetchResponsePartitions, ...]
 
 
-class OffsetFetchResponseGroup(Message):
+class OffsetFetchResponseGroup(Outcome):
     group_id: str = ""  # absent before version 8, which has one group a response
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
-    error_code: ErrorCode = ErrorCode.NONE
 
 
-class OffsetFetchResponse(Message):
-    throttle_time_ms: int = 0
+class OffsetFetchResponse(Throttled):
     groups: tuple[OffsetFetchResponseGroup, ...] = ()
 
 
@@ -95,17 +90,9 @@ class OffsetDeleteRequest(Message):
     topics: tuple[OffsetDeleteRequestTopic, ...]
 
 
-class OffsetDeleteResponsePartition(Message):
-    partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
+OffsetDeleteResponsePartition = OffsetCommitResponsePartition
+OffsetDeleteResponseTopic = OffsetCommitResponseTopic
 
 
-class OffsetDeleteResponseTopic(Message):
-    name: str
-    partitions: tuple[OffsetDeleteResponsePartition, ...]
-
-
-class OffsetDeleteResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    throttle_time_ms: int = 0
+class OffsetDeleteResponse(ThrottledOutcome):
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()

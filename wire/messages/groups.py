@@ -1,7 +1,7 @@
 """Consumer groups: their coordinator, their members, and lists of groups."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Outcome, Throttled, ThrottledOutcome
 from wire.primitives import OPERATIONS_OMITTED
 
 
@@ -10,17 +10,14 @@ class FindCoordinatorRequest(Message):
     coordinator_keys: tuple[str, ...] = ()
 
 
-class FoundCoordinator(Message):
+class FoundCoordinator(ExplainedOutcome):
     key: str = ""  # absent before version 4, which has one coordinator a response
     node_id: int = -1
     host: str = ""
     port: int = -1
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
-class FindCoordinatorResponse(Message):
-    throttle_time_ms: int = 0
+class FindCoordinatorResponse(Throttled):
     coordinators: tuple[FoundCoordinator, ...] = ()
 
 
@@ -46,9 +43,7 @@ class JoinGroupResponseMember(Message):
     metadata: bytes
 
 
-class JoinGroupResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class JoinGroupResponse(ThrottledOutcome):
     generation_id: int = -1
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -73,9 +68,7 @@ class SyncGroupRequest(Message):
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()  # the leader's request only
 
 
-class SyncGroupResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class SyncGroupResponse(ThrottledOutcome):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
@@ -88,9 +81,8 @@ class HeartbeatRequest(Message):
     group_instance_id: str | None = None
 
 
-class HeartbeatResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class HeartbeatResponse(ThrottledOutcome):
+    pass
 
 
 class MemberIdentity(Message):
@@ -104,15 +96,12 @@ class LeaveGroupRequest(Message):
     members: tuple[MemberIdentity, ...]
 
 
-class MemberResponse(Message):
+class MemberResponse(Outcome):
     member_id: str
     group_instance_id: str | None = None
-    error_code: ErrorCode = ErrorCode.NONE
 
 
-class LeaveGroupResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class LeaveGroupResponse(ThrottledOutcome):
     members: tuple[MemberResponse, ...] = ()
 
 
@@ -130,9 +119,7 @@ class DescribedGroupMember(Message):
     member_assignment: bytes = b""
 
 
-class DescribedGroup(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribedGroup(ExplainedOutcome):
     group_id: str
     group_state: str = ""
     protocol_type: str = ""
@@ -141,8 +128,7 @@ class DescribedGroup(Message):
     authorized_operations: int = OPERATIONS_OMITTED
 
 
-class DescribeGroupsResponse(Message):
-    throttle_time_ms: int = 0
+class DescribeGroupsResponse(Throttled):
     groups: tuple[DescribedGroup, ...] = ()
 
 
@@ -158,9 +144,7 @@ class ListedGroup(Message):
     group_type: str = ""
 
 
-class ListGroupsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class ListGroupsResponse(ThrottledOutcome):
     groups: tuple[ListedGroup, ...] = ()
 
 
@@ -168,11 +152,9 @@ class DeleteGroupsRequest(Message):
     groups_names: tuple[str, ...]
 
 
-class DeletableGroupResult(Message):
+class DeletableGroupResult(Outcome):
     group_id: str
-    error_code: ErrorCode = ErrorCode.NONE
 
 
-class DeleteGroupsResponse(Message):
-    throttle_time_ms: int = 0
+class DeleteGroupsResponse(Throttled):
     results: tuple[DeletableGroupResult, ...] = ()

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import Outcome, ThrottledOutcome
 
 
 class DescribableLogDirTopic(Message):
@@ -27,8 +27,7 @@ class DescribeLogDirsTopic(Message):
     partitions: tuple[DescribeLogDirsPartition, ...]
 
 
-class DescribeLogDirsResult(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class DescribeLogDirsResult(Outcome):
     log_dir: str  # a path
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: int = -1  # of the volume; -1: unknown
@@ -36,9 +35,7 @@ class DescribeLogDirsResult(Message):
     is_cordoned: bool = False
 
 
-class DescribeLogDirsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class DescribeLogDirsResponse(ThrottledOutcome):
     results: tuple[DescribeLogDirsResult, ...] = ()
 
 
@@ -62,9 +59,8 @@ class AssignReplicasToDirsRequest(Message):
     directories: tuple[DirectoryData, ...]
 
 
-class DirectoryPartitionResult(Message):
+class DirectoryPartitionResult(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class DirectoryTopicResult(Message):
@@ -77,7 +73,5 @@ class DirectoryResult(Message):
     topics: tuple[DirectoryTopicResult, ...]
 
 
-class AssignReplicasToDirsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class AssignReplicasToDirsResponse(ThrottledOutcome):
     directories: tuple[DirectoryResult, ...] = ()

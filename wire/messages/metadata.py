@@ -2,8 +2,14 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import (
+    NodeEndpoint,
+    Outcome,
+    Throttled,
+    ThrottledExplanation,
+    ThrottledOutcome,
+)
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
 
@@ -19,15 +25,11 @@ class MetadataRequest(Message):
     include_topic_authorized_operations: bool = False
 
 
-class MetadataResponseBroker(Message):
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
+class MetadataResponseBroker(NodeEndpoint):
+    pass
 
 
-class MetadataResponsePartition(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class MetadataResponsePartition(Outcome):
     partition_index: int
     leader_id: int = -1
     leader_epoch: int = -1
@@ -36,8 +38,7 @@ class MetadataResponsePartition(Message):
     offline_replicas: tuple[int, ...] = ()
 
 
-class MetadataResponseTopic(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class MetadataResponseTopic(Outcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
@@ -45,14 +46,12 @@ class MetadataResponseTopic(Message):
     topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
-class MetadataResponse(Message):
-    throttle_time_ms: int = 0
+class MetadataResponse(ThrottledOutcome):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: str | None = None
     controller_id: int = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: int = OPERATIONS_OMITTED
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class DescribeClusterRequest(Message):
@@ -69,10 +68,7 @@ class DescribeClusterBroker(Message):
     is_fenced: bool = False
 
 
-class DescribeClusterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeClusterResponse(ThrottledExplanation):
     endpoint_type: int = 1
     cluster_id: str = ""
     controller_id: int = -1
@@ -95,20 +91,12 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: Cursor | None = None  # where to go on: `next_cursor` of the last response
 
 
-class DescribeTopicPartitionsResponsePartition(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    partition_index: int
-    leader_id: int = -1
-    leader_epoch: int = -1
-    replica_nodes: tuple[int, ...] = ()
-    isr_nodes: tuple[int, ...] = ()
+class DescribeTopicPartitionsResponsePartition(MetadataResponsePartition):
     eligible_leader_replicas: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
-    offline_replicas: tuple[int, ...] = ()
 
 
-class DescribeTopicPartitionsResponseTopic(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class DescribeTopicPartitionsResponseTopic(Outcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
@@ -116,7 +104,6 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
-class DescribeTopicPartitionsResponse(Message):
-    throttle_time_ms: int = 0
+class DescribeTopicPartitionsResponse(Throttled):
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: Cursor | None = None

@@ -2,8 +2,13 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import (
+    ExplainedOutcome,
+    Outcome,
+    ThrottledExplanation,
+    ThrottledOutcome,
+)
 
 
 class BrokerState(Message):
@@ -30,9 +35,8 @@ class AlterPartitionRequest(Message):
     topics: tuple[IsrTopic, ...]
 
 
-class IsrPartitionResult(Message):
+class IsrPartitionResult(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
@@ -45,9 +49,7 @@ class IsrTopicResult(Message):
     partitions: tuple[IsrPartitionResult, ...]
 
 
-class AlterPartitionResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class AlterPartitionResponse(ThrottledOutcome):
     topics: tuple[IsrTopicResult, ...] = ()
 
 
@@ -62,10 +64,8 @@ class ElectLeadersRequest(Message):
     timeout_ms: int = 60_000
 
 
-class PartitionElectionResult(Message):
+class PartitionElectionResult(ExplainedOutcome):
     partition_id: int
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
 class ReplicaElectionResult(Message):
@@ -73,9 +73,7 @@ class ReplicaElectionResult(Message):
     partition_result: tuple[PartitionElectionResult, ...]
 
 
-class ElectLeadersResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class ElectLeadersResponse(ThrottledOutcome):
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()
 
 
@@ -95,10 +93,8 @@ class AlterPartitionReassignmentsRequest(Message):
     topics: tuple[ReassignableTopic, ...]
 
 
-class ReassignablePartitionResponse(Message):
+class ReassignablePartitionResponse(ExplainedOutcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
 class ReassignableTopicResponse(Message):
@@ -106,11 +102,8 @@ class ReassignableTopicResponse(Message):
     partitions: tuple[ReassignablePartitionResponse, ...]
 
 
-class AlterPartitionReassignmentsResponse(Message):
-    throttle_time_ms: int = 0
+class AlterPartitionReassignmentsResponse(ThrottledExplanation):
     allow_replication_factor_change: bool = True
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
     responses: tuple[ReassignableTopicResponse, ...] = ()
 
 
@@ -136,8 +129,5 @@ class OngoingTopicReassignment(Message):
     partitions: tuple[OngoingPartitionReassignment, ...]
 
 
-class ListPartitionReassignmentsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class ListPartitionReassignmentsResponse(ThrottledExplanation):
     topics: tuple[OngoingTopicReassignment, ...] = ()

@@ -2,9 +2,14 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
-from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
+from wire.messages.endpoints import (
+    ExplainedOutcome,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    Throttled,
+    ThrottledOutcome,
+)
 from wire.primitives import ZERO_UUID
 
 
@@ -31,14 +36,12 @@ class BatchIndexAndErrorMessage(Message):
     batch_index_error_message: str | None = None
 
 
-class PartitionProduceResponse(Message):
+class PartitionProduceResponse(ExplainedOutcome):
     index: int
-    error_code: ErrorCode = ErrorCode.NONE
     base_offset: int = -1
     log_append_time_ms: int = -1  # -1: the timestamps are the producer's
     log_start_offset: int = -1
     record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
-    error_message: str | None = None
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
 
 
@@ -48,9 +51,8 @@ class TopicProduceResponse(Message):
     partition_responses: tuple[PartitionProduceResponse, ...]
 
 
-class ProduceResponse(Message):
+class ProduceResponse(Throttled):
     responses: tuple[TopicProduceResponse, ...] = ()
-    throttle_time_ms: int = 0
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
 
@@ -61,9 +63,7 @@ class InitProducerIdRequest(Message):
     producer_epoch: int = -1
 
 
-class InitProducerIdResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class InitProducerIdResponse(ThrottledOutcome):
     producer_id: int = -1
     producer_epoch: int = -1
 
@@ -73,8 +73,6 @@ class AllocateProducerIdsRequest(Message):
     broker_epoch: int = -1
 
 
-class AllocateProducerIdsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class AllocateProducerIdsResponse(ThrottledOutcome):
     producer_id_start: int = -1
     producer_id_len: int = 0

@@ -2,9 +2,8 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
-from wire.messages.endpoints import Listener, NodeEndpoint
+from wire.messages.endpoints import Listener, NodeEndpoint, Outcome
 from wire.primitives import ZERO_UUID
 
 
@@ -30,9 +29,8 @@ class VoteRequest(Message):
     topics: tuple[VoteTopic, ...]
 
 
-class VotePartitionResult(Message):
+class VotePartitionResult(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
     leader_epoch: int = -1
     vote_granted: bool = False
@@ -43,8 +41,7 @@ class VoteTopicResult(Message):
     partitions: tuple[VotePartitionResult, ...]
 
 
-class VoteResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class VoteResponse(Outcome):
     topics: tuple[VoteTopicResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
@@ -68,9 +65,8 @@ class BeginQuorumEpochRequest(Message):
     leader_endpoints: tuple[Listener, ...] = ()
 
 
-class EpochPartitionResult(Message):
+class EpochPartitionResult(Outcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
     leader_id: int = -1
     leader_epoch: int = -1
 
@@ -80,8 +76,7 @@ class EpochTopicResult(Message):
     partitions: tuple[EpochPartitionResult, ...]
 
 
-class BeginQuorumEpochResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class BeginQuorumEpochResponse(Outcome):
     topics: tuple[EpochTopicResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()
 
@@ -109,7 +104,6 @@ class EndQuorumEpochRequest(Message):
     leader_endpoints: tuple[Listener, ...] = ()
 
 
-class EndQuorumEpochResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
+class EndQuorumEpochResponse(Outcome):
     topics: tuple[EpochTopicResult, ...] = ()
     node_endpoints: tuple[NodeEndpoint, ...] = ()

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import Outcome, ThrottledExplanation, ThrottledOutcome
 
 
 class RegisteredListener(Message):
@@ -31,9 +31,7 @@ class BrokerRegistrationRequest(Message):
     previous_broker_epoch: int = -1
 
 
-class BrokerRegistrationResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class BrokerRegistrationResponse(ThrottledOutcome):
     broker_epoch: int = -1
 
 
@@ -45,10 +43,8 @@ class ControllerRegistrationRequest(Message):
     features: tuple[Feature, ...] = ()
 
 
-class ControllerRegistrationResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class ControllerRegistrationResponse(ThrottledExplanation):
+    pass
 
 
 class BrokerHeartbeatRequest(Message):
@@ -61,9 +57,7 @@ class BrokerHeartbeatRequest(Message):
     cordoned_log_dirs: tuple[UUID, ...] | None = None
 
 
-class BrokerHeartbeatResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class BrokerHeartbeatResponse(ThrottledOutcome):
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
@@ -73,10 +67,8 @@ class UnregisterBrokerRequest(Message):
     broker_id: int
 
 
-class UnregisterBrokerResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class UnregisterBrokerResponse(ThrottledExplanation):
+    pass
 
 
 class EnvelopeRequest(Message):
@@ -85,6 +77,5 @@ class EnvelopeRequest(Message):
     client_host_address: bytes  # 4 or 16 bytes
 
 
-class EnvelopeResponse(Message):
+class EnvelopeResponse(Outcome):
     response_data: bytes | None = None
-    error_code: ErrorCode = ErrorCode.NONE

@@ -1,7 +1,7 @@
 """SCRAM credentials of users: describe, alter."""
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Throttled, ThrottledExplanation
 
 
 class UserName(Message):
@@ -17,17 +17,12 @@ class CredentialInfo(Message):
     iterations: int
 
 
-class DescribeUserScramCredentialsResult(Message):
+class DescribeUserScramCredentialsResult(ExplainedOutcome):
     user: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-class DescribeUserScramCredentialsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeUserScramCredentialsResponse(ThrottledExplanation):
     results: tuple[DescribeUserScramCredentialsResult, ...] = ()
 
 
@@ -53,12 +48,9 @@ class AlterUserScramCredentialsRequest(Message):
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-class AlterUserScramCredentialsResult(Message):
+class AlterUserScramCredentialsResult(ExplainedOutcome):
     user: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
-class AlterUserScramCredentialsResponse(Message):
-    throttle_time_ms: int = 0
+class AlterUserScramCredentialsResponse(Throttled):
     results: tuple[AlterUserScramCredentialsResult, ...]

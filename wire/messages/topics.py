@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
+from wire.messages.endpoints import ExplainedOutcome, Outcome, Throttled
 from wire.primitives import ZERO_UUID
 
 
@@ -39,19 +39,16 @@ class CreatableTopicConfigs(Message):
     is_sensitive: bool = False
 
 
-class CreatableTopicResult(Message):
+class CreatableTopicResult(ExplainedOutcome):
     name: str
     topic_id: UUID = ZERO_UUID
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
     topic_config_error_code: int = 0
     num_partitions: int = -1
     replication_factor: int = -1
     configs: tuple[CreatableTopicConfigs, ...] | None = ()
 
 
-class CreateTopicsResponse(Message):
-    throttle_time_ms: int = 0
+class CreateTopicsResponse(Throttled):
     topics: tuple[CreatableTopicResult, ...] = ()
 
 
@@ -71,14 +68,11 @@ class CreatePartitionsRequest(Message):
     validate_only: bool = False
 
 
-class CreatePartitionsTopicResult(Message):
+class CreatePartitionsTopicResult(ExplainedOutcome):
     name: str
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
-class CreatePartitionsResponse(Message):
-    throttle_time_ms: int = 0
+class CreatePartitionsResponse(Throttled):
     results: tuple[CreatePartitionsTopicResult, ...] = ()
 
 
@@ -92,15 +86,12 @@ class DeleteTopicsRequest(Message):
     timeout_ms: int = 60_000
 
 
-class DeletableTopicResult(Message):
+class DeletableTopicResult(ExplainedOutcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
 
 
-class DeleteTopicsResponse(Message):
-    throttle_time_ms: int = 0
+class DeleteTopicsResponse(Throttled):
     responses: tuple[DeletableTopicResult, ...] = ()
 
 
@@ -119,10 +110,9 @@ class DeleteRecordsRequest(Message):
     timeout_ms: int
 
 
-class DeleteRecordsPartitionResult(Message):
+class DeleteRecordsPartitionResult(Outcome):
     partition_index: int
     low_watermark: int
-    error_code: ErrorCode = ErrorCode.NONE
 
 
 class DeleteRecordsTopicResult(Message):
@@ -130,6 +120,5 @@ class DeleteRecordsTopicResult(Message):
     partitions: tuple[DeleteRecordsPartitionResult, ...]
 
 
-class DeleteRecordsResponse(Message):
-    throttle_time_ms: int = 0
+class DeleteRecordsResponse(Throttled):
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

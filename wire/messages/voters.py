@@ -2,9 +2,13 @@
 
 from uuid import UUID
 
-from wire.errors import ErrorCode
 from wire.message import Message
-from wire.messages.endpoints import Listener
+from wire.messages.endpoints import (
+    ExplainedOutcome,
+    Listener,
+    ThrottledExplanation,
+    ThrottledOutcome,
+)
 from wire.primitives import ZERO_UUID
 
 
@@ -29,10 +33,8 @@ class QuorumReplica(Message):
     last_caught_up_timestamp: int = -1
 
 
-class QuorumPartitionResult(Message):
+class QuorumPartitionResult(ExplainedOutcome):
     partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
     leader_id: int = -1
     leader_epoch: int = -1
     high_watermark: int = -1
@@ -50,9 +52,7 @@ class QuorumNode(Message):
     listeners: tuple[Listener, ...]
 
 
-class DescribeQuorumResponse(Message):
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class DescribeQuorumResponse(ExplainedOutcome):
     topics: tuple[QuorumTopicResult, ...] = ()
     nodes: tuple[QuorumNode, ...] = ()
 
@@ -66,10 +66,8 @@ class AddRaftVoterRequest(Message):
     ack_when_committed: bool = True  # False: answer as soon as the leader has written it
 
 
-class AddRaftVoterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class AddRaftVoterResponse(ThrottledExplanation):
+    pass
 
 
 class RemoveRaftVoterRequest(Message):
@@ -78,10 +76,8 @@ class RemoveRaftVoterRequest(Message):
     voter_directory_id: UUID
 
 
-class RemoveRaftVoterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
+class RemoveRaftVoterResponse(ThrottledExplanation):
+    pass
 
 
 class KRaftVersionFeature(Message):
@@ -105,7 +101,5 @@ class CurrentLeader(Message):
     port: int = 0
 
 
-class UpdateRaftVoterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: ErrorCode = ErrorCode.NONE
+class UpdateRaftVoterResponse(ThrottledOutcome):
     current_leader: CurrentLeader = CurrentLeader()

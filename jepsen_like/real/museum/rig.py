@@ -35,25 +35,10 @@ def reaches(condition: Callable[[], bool], within_ms: float) -> bool:
 
 class Rig:
     def __init__(
-        self,
-        directory: Path,
-        *,
-        controllers: int = 0,  # none in the designs that have a ZooKeeper
-        brokers: int,
-        first_voters: int = 0,
-        plants: str = "",
-        settings: Mapping[str, str],
-        design: str | None = None,
+        self, directory: Path, *, plants: str = "", settings: Mapping[str, str], **shape: Any
     ) -> None:
-        self.cluster = LocalCluster.create(
-            directory,
-            controllers=controllers,
-            brokers=brokers,
-            first_voters=first_voters,
-            proxies=True,
-            settings=settings,
-            design=design,
-        )
+        """`shape` is as for `LocalCluster.create`."""
+        self.cluster = LocalCluster.create(directory, proxies=True, settings=settings, **shape)
         if plants:
             self.cluster.command = (*python_command(_PLANTED), plants, "node")
         self.mesh = ProxyMesh(self.cluster.layout.proxied)
@@ -62,7 +47,7 @@ class Rig:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self.mesh)
-            stack.callback(self._end_all)
+            stack.callback(self.cluster.kill_all)
             self.cluster.start_all()
             self.cluster.wait_ready(_READY_SECONDS)
             self._exit = stack.pop_all()
@@ -70,12 +55,6 @@ class Rig:
 
     def __exit__(self, *_: object) -> None:
         self._exit.close()
-
-    def _end_all(self) -> None:
-        for node_id in self.cluster.running():
-            self.cluster.kill(node_id)
-        if self.cluster.zookeeper is not None:
-            self.cluster.zookeeper.stop_all()
 
     # --- nodes --------------------------------------------------------------------------
 
