@@ -2,6 +2,7 @@
 
     python -m tests.mutants                             # what is not judged yet, of all groups
     python -m tests.mutants --group raft --again        # those of Raft that lived, once more
+    python -m tests.mutants --units                     # the unit tests alone, which is fast
     python -m tests.mutants --fresh --page docs/mutants.md
 
 Goes on where it was stopped. Exit code 1 if of some group fewer than 95 % were killed.
@@ -22,7 +23,7 @@ from tests.mutants.forks import forked
 from tests.mutants.groups import GROUPS, Group, drawn
 from tests.mutants.judging import Judge, with_judge
 from tests.mutants.operators import Mutant
-from tests.mutants.results import Result
+from tests.mutants.results import STAGES, Result
 
 SEED = 17
 COUNT = 120
@@ -47,6 +48,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=COUNT, help="of each group")
     parser.add_argument("--again", action="store_true", help="also those that lived")
     parser.add_argument("--fresh", action="store_true", help="also those that are judged already")
+    parser.add_argument(
+        "--units", action="store_true", help="unit tests alone; what they miss stays unjudged"
+    )
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
@@ -64,24 +68,30 @@ def _run(group: Group, args: argparse.Namespace) -> int:
     if not wanted:
         return 0
     out = os.fdopen(os.dup(sys.stderr.fileno()), "w")
-    return with_judge(group, lambda judge: _judge(judge, group, wanted, out))
+    return with_judge(group, lambda judge: _judge(judge, wanted, out, units=args.units))
 
 
 def _is_wanted(result: Result | None, args: argparse.Namespace) -> bool:
     return result is None or args.fresh or (args.again and not result.killed_by)
 
 
-def _judge(judge: Judge, group: Group, mutants: Sequence[Mutant], out: TextIO) -> None:
-    unfit = judge.unfit()
+def _judge(judge: Judge, mutants: Sequence[Mutant], out: TextIO, *, units: bool) -> None:
+    group = judge.group.name
+    stages = STAGES[:1] if units else STAGES
+    unfit = judge.unfit(stages)
     if unfit:
-        print(f"{group.name}: fails without a mutant: {unfit}", file=out, flush=True)
+        print(f"{group}: fails without a mutant: {unfit}", file=out, flush=True)
         raise SystemExit(1)
     commit = commit_of_code()
     for number, mutant in enumerate(mutants, 1):
-        killed_by, detail = judge.judge(mutant)
+        killed_by, detail = judge.judge(mutant, stages)
+        told = f"{killed_by}: {detail}" if killed_by else "LIVES"
+        print(f"{group} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
+        if units and not killed_by:
+            continue
         results = kept.read()
         results[mutant.name] = Result(
-            group=group.name,
+            group=group,
             name=mutant.name,
             what=str(mutant).partition(" ")[2],
             killed_by=killed_by,
@@ -90,8 +100,6 @@ def _judge(judge: Judge, group: Group, mutants: Sequence[Mutant], out: TextIO) -
             date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         )
         kept.write(results)
-        told = f"{killed_by}: {detail}" if killed_by else "LIVES"
-        print(f"{group.name} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
 
 
 def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:

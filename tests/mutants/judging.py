@@ -20,7 +20,7 @@ from tests.mutants.forks import Lost, forked, limit_processor_time
 from tests.mutants.groups import ROOT, Group
 from tests.mutants.operators import Mutant
 from tests.mutants.patching import Live, functions_in_memory
-from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, Trial, first_found
+from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, first_found
 
 __all__ = ["Judge", "with_judge"]
 
@@ -33,7 +33,7 @@ class Judge:
     """A plugin of pytest: takes over once everything is collected."""
 
     def __init__(self, group: Group, work: Callable[["Judge"], None]) -> None:
-        self._group = group
+        self.group = group
         self._work = work
         self._items: dict[str, pytest.Item] = {}
         self._failed = False
@@ -46,7 +46,7 @@ class Judge:
             raise session.Interrupted("tests that cannot be collected")
         self._items = {item.nodeid: item for item in session.items}
         self._live = Live(ROOT, functions_in_memory())
-        self.coverage: CoverageMap = covered(self._group, session.items, self._run)
+        self.coverage: CoverageMap = covered(self.group, session.items, self._run)
         self._work(self)
         return True
 
@@ -55,17 +55,17 @@ class Judge:
 
     # --- judging ------------------------------------------------------------------------------
 
-    def unfit(self) -> list[str]:
+    def unfit(self, stages: Sequence[str]) -> list[str]:
         """What fails on the shipped code."""
         failing = [name for name in self._items if name not in self.coverage.costs]
-        return [*failing, *filter(None, [self._seeds(None), self._histories(None)])]
+        trials = [self._in_trials(None, name) for name in stages if name != "unit"]
+        return [*failing, *filter(None, trials)]
 
-    def judge(self, mutant: Mutant) -> tuple[str, str]:
-        """Killed by what, and by which one of it; nothing of a survivor."""
-        stages = {"unit": self._units, "invariant": self._seeds, "history": self._histories}
-        for name, stage in stages.items():
+    def judge(self, mutant: Mutant, stages: Sequence[str]) -> tuple[str, str]:
+        """The stage that kills the mutant, and what it found; two empty texts if it survives."""
+        for name in stages:
             try:
-                found = stage(mutant)
+                found = self._units(mutant) if name == "unit" else self._in_trials(mutant, name)
             except Lost as lost:
                 found = str(lost)
             if found:
@@ -76,13 +76,11 @@ class Judge:
         names = self.coverage.tests_of(mutant.file, mutant.lines)
         return self._in_fork(mutant, lambda: self._first_failing(names))
 
-    def _seeds(self, mutant: Mutant | None) -> str:
-        return self._in_trials(mutant, *SEEDS[self._group.seeds])
+    def _in_trials(self, mutant: Mutant | None, stage: str) -> str:
+        trial, numbers = (
+            SEEDS[self.group.seeds] if stage == "invariant" else HISTORIES[self.group.histories]
+        )
 
-    def _histories(self, mutant: Mutant | None) -> str:
-        return self._in_trials(mutant, *HISTORIES[self._group.histories])
-
-    def _in_trials(self, mutant: Mutant | None, trial: Trial, numbers: Sequence[int]) -> str:
         def limited() -> None:
             limit_processor_time(SECONDS_MAX)
 

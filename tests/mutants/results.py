@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["EQUIVALENT", "RESULTS", "Result", "page", "read", "reasons", "share", "write"]
+__all__ = ["EQUIVALENT", "RESULTS", "STAGES", "Result", "page", "read", "reasons", "share", "write"]
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
