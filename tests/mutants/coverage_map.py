@@ -6,6 +6,7 @@ Kept below `.cache`, a file of tests at a time, by the contents of the group's s
 import hashlib
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +31,15 @@ class CoverageMap:
     costs: dict[str, float] = field(default_factory=dict)
 
     def tests_of(self, file: str, lines: Sequence[int]) -> list[str]:
-        """The cheapest first."""
+        """Cheap ones first, and early on some of each file: other files look at other things."""
         found = {test for line in lines for test in self.lines.get((file, line), ())}
-        return sorted(found, key=self.costs.__getitem__)
+        before: Counter[str] = Counter()
+        ranks = {}
+        for test in sorted(found, key=lambda test: (self.costs[test], test)):
+            path = test.partition("::")[0]
+            before[path] += 1
+            ranks[test] = self.costs[test] * before[path]
+        return sorted(ranks, key=ranks.__getitem__)
 
 
 def covered(group: Group, items: Sequence[pytest.Item], run: Run) -> CoverageMap:

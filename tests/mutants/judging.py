@@ -1,6 +1,6 @@
 """Judges mutants in forks of one pytest process that has collected all tests and imported all code.
 
-    unit tests     those that run the mutant's line, the cheapest first, until one fails
+    unit tests     those that run the mutant's line, the cheap ones first, until one fails
     seeds          of the simulator, until an invariant is broken
     histories      until one is judged wrongly
 
@@ -11,6 +11,8 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import inf
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -26,6 +28,7 @@ __all__ = ["Judge", "with_judge"]
 
 _TIMES_LONGER = 5  # than on the shipped code, traced
 _SECONDS_MORE = 3.0
+_UNITS_SECONDS_MAX = 20.0  # traced: of the tests of one mutant, in a first pass
 _PROFILE = "mutants"
 
 
@@ -65,15 +68,20 @@ class Judge:
         """The stage that kills the mutant, and what it found; two empty texts if it survives."""
         for name in stages:
             try:
-                found = self._units(mutant) if name == "unit" else self._in_trials(mutant, name)
+                if name == "unit":
+                    found = self._units(mutant, inf if len(stages) > 1 else _UNITS_SECONDS_MAX)
+                else:
+                    found = self._in_trials(mutant, name)
             except Lost as lost:
                 found = str(lost)
             if found:
                 return name, found
         return "", ""
 
-    def _units(self, mutant: Mutant) -> str:
+    def _units(self, mutant: Mutant, seconds_max: float) -> str:
         names = self.coverage.tests_of(mutant.file, mutant.lines)
+        spent = accumulate(self.coverage.costs[name] for name in names)
+        names = [name for name, cost in zip(names, spent, strict=True) if cost <= seconds_max]
         return self._in_fork(mutant, lambda: self._first_failing(names))
 
     def _in_trials(self, mutant: Mutant | None, stage: str) -> str:
