@@ -30,6 +30,10 @@ class CoverageMap:
     lines: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
 
+    def lines_of(self, file: str) -> list[int]:
+        """Those that some test runs."""
+        return [line for path, line in self.lines if path == file]
+
     def tests_of(self, file: str, lines: Sequence[int]) -> list[str]:
         """Cheap ones first, and early on some of each file: other files look at other things."""
         found = {test for line in lines for test in self.lines.get((file, line), ())}

@@ -8,20 +8,20 @@ Each only if what comes before it has found nothing.
 """
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import inf
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants.coverage_map import CoverageMap, covered
 from tests.mutants.forks import Lost, forked, limit_processor_time
 from tests.mutants.groups import ROOT, Group
+from tests.mutants.importing import first_failing
 from tests.mutants.operators import Mutant
 from tests.mutants.patching import Live, functions_in_memory
+from tests.mutants.pytest_run import arguments
 from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, first_found
 
 __all__ = ["Judge", "with_judge"]
@@ -29,7 +29,6 @@ __all__ = ["Judge", "with_judge"]
 _TIMES_LONGER = 5  # than on the shipped code, traced
 _SECONDS_MORE = 3.0
 _UNITS_SECONDS_MAX = 20.0  # traced: of the tests of one mutant, in a first pass
-_PROFILE = "mutants"
 
 
 class Judge:
@@ -79,10 +78,17 @@ class Judge:
         return "", ""
 
     def _units(self, mutant: Mutant, seconds_max: float) -> str:
-        names = self.coverage.tests_of(mutant.file, mutant.lines)
+        names = self._within(self.coverage.tests_of(mutant.file, mutant.lines), seconds_max)
+        if names:
+            return self._in_fork(mutant, lambda: self._first_failing(names))
+        # Nobody runs it, or it runs while modules are imported.
+        names = self.coverage.tests_of(mutant.file, self.coverage.lines_of(mutant.file))
+        return first_failing(mutant, self._within(names, _UNITS_SECONDS_MAX))
+
+    def _within(self, names: Sequence[str], seconds_max: float) -> list[str]:
+        """As many of the first tests as cost no more."""
         spent = accumulate(self.coverage.costs[name] for name in names)
-        names = [name for name, cost in zip(names, spent, strict=True) if cost <= seconds_max]
-        return self._in_fork(mutant, lambda: self._first_failing(names))
+        return [name for name, cost in zip(names, spent, strict=True) if cost <= seconds_max]
 
     def _in_trials(self, mutant: Mutant | None, stage: str) -> str:
         trial, numbers = (
@@ -123,23 +129,6 @@ class Judge:
 
 def with_judge(group: Group, work: Callable[[Judge], None]) -> int:
     """Collects the group's tests, and has `work` done among them; pytest's exit code."""
-    settings.register_profile(
-        _PROFILE,
-        settings(
-            deadline=None,
-            max_examples=40,
-            database=None,
-            derandomize=True,
-            phases=(Phase.explicit, Phase.generate),
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
     os.chdir(ROOT)
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        arguments = [
-            *("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"),
-            *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # what trials need is imported
-            *("-m", "not extra and not long and not slow", f"--hypothesis-profile={_PROFILE}"),
-            *(f"--basetemp={folder}/tests", *group.tests),
-        ]
-        return int(pytest.main(arguments, plugins=[Judge(group, work)]))
+    with arguments(group.tests) as given:
+        return int(pytest.main(given, plugins=[Judge(group, work)]))
