@@ -29,6 +29,7 @@ SEED = 17
 COUNT = 120
 KILLED_MIN = 0.95
 _GROUP_SECONDS_MAX = 6 * 3600.0
+_UNITS_ONLY = "has seen unit tests only"
 ABOUT = """# Do the tests notice small bugs?
 
 `{command}`: of each group, {count} mutants drawn by seed {seed}. `tests/mutants/operators.py` says
@@ -49,7 +50,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="also those that lived")
     parser.add_argument("--fresh", action="store_true", help="also those that are judged already")
     parser.add_argument(
-        "--units", action="store_true", help="unit tests alone; what they miss stays unjudged"
+        "--units", action="store_true", help="unit tests alone; the rest is for later"
     )
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
@@ -72,7 +73,9 @@ def _run(group: Group, args: argparse.Namespace) -> int:
 
 
 def _is_wanted(result: Result | None, args: argparse.Namespace) -> bool:
-    return result is None or args.fresh or (args.again and not result.killed_by)
+    if result is None or args.fresh or (args.again and not result.killed_by):
+        return True
+    return result.detail == _UNITS_ONLY and not args.units
 
 
 def _judge(judge: Judge, mutants: Sequence[Mutant], out: TextIO, *, units: bool) -> None:
@@ -87,15 +90,13 @@ def _judge(judge: Judge, mutants: Sequence[Mutant], out: TextIO, *, units: bool)
         killed_by, detail = judge.judge(mutant, stages)
         told = f"{killed_by}: {detail}" if killed_by else "LIVES"
         print(f"{group} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
-        if units and not killed_by:
-            continue
         results = kept.read()
         results[mutant.name] = Result(
             group=group,
             name=mutant.name,
             what=str(mutant).partition(" ")[2],
             killed_by=killed_by,
-            detail=detail,
+            detail=detail if killed_by or not units else _UNITS_ONLY,
             commit=commit,
             date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         )
