@@ -47,7 +47,9 @@ def main() -> int:
     parser.add_argument("--group", action="append", choices=list(GROUPS), help="default: all")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT, help="of each group")
-    parser.add_argument("--again", action="store_true", help="also those that lived")
+    parser.add_argument(
+        "--again", action="store_true", help="also those that lived and are not shown equivalent"
+    )
     parser.add_argument("--fresh", action="store_true", help="also those that are judged already")
     parser.add_argument(
         "--units", action="store_true", help="unit tests alone; the rest is for later"
@@ -63,17 +65,22 @@ def main() -> int:
 
 def _run(group: Group, args: argparse.Namespace) -> int:
     """The exit code of the pytest that judges, 0 if there is nothing to judge."""
-    judged = kept.read()
-    mutants = drawn(group, args.seed, args.count)
-    wanted = [each for each in mutants if _is_wanted(judged.get(each.name), args)]
+    judged, reasons = kept.read(), kept.reasons()
+    wanted = [
+        each
+        for each in drawn(group, args.seed, args.count)
+        if _is_wanted(judged.get(each.name), args, is_equivalent=each.name in reasons)
+    ]
     if not wanted:
         return 0
     out = os.fdopen(os.dup(sys.stderr.fileno()), "w")
     return with_judge(group, lambda judge: _judge(judge, wanted, out, units=args.units))
 
 
-def _is_wanted(result: Result | None, args: argparse.Namespace) -> bool:
-    if result is None or args.fresh or (args.again and not result.killed_by):
+def _is_wanted(result: Result | None, args: argparse.Namespace, *, is_equivalent: bool) -> bool:
+    if result is None or args.fresh:
+        return True
+    if args.again and not result.killed_by and not is_equivalent:
         return True
     return result.detail == _UNITS_ONLY and not args.units
 
