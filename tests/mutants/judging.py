@@ -28,7 +28,7 @@ __all__ = ["Judge", "with_judge"]
 
 _TIMES_LONGER = 5  # than on the shipped code, traced
 _SECONDS_MORE = 3.0
-_UNITS_SECONDS_MAX = 8.0  # traced: of the tests of one mutant, in a first pass
+_UNITS_SECONDS_MAX = 5.0  # traced: of the tests of one mutant, in a first pass
 
 
 class Judge:
