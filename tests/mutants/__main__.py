@@ -84,7 +84,7 @@ def _is_wanted(result: Result | None, args: argparse.Namespace, *, is_equivalent
         return True
     if args.again and not result.killed_by and not is_equivalent:
         return True
-    return result.detail == _UNITS_ONLY and not args.units
+    return result.detail == _UNITS_ONLY and not args.units and not is_equivalent
 
 
 def _judge(judge: Judge, mutants: Sequence[Mutant], out: TextIO, *, units: bool) -> None:
