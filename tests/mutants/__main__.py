@@ -32,10 +32,11 @@ _GROUP_SECONDS_MAX = 6 * 3600.0
 _UNITS_ONLY = "has seen unit tests only"
 ABOUT = """# Do the tests notice small bugs?
 
-`{command}` draws {count} mutants of each group by seed {seed}. `tests/mutants/operators.py` says what a
-mutant is. Each is run on the unit tests that cover its line. If they notice nothing, it is run on 30
-seeds of the quorum (storage: on the shipped files, and the storage alone) or 20 of whole clusters. If
-these notice nothing, its histories are judged (of checkers: recorded ones, compared with the truth).
+`{command}` draws {count} mutants of each group by seed {seed}.
+`tests/mutants/operators.py` says what a mutant is. Each is run on the unit tests that cover its
+line. If they notice nothing, it is run on 30 seeds of the quorum (storage: on the shipped files,
+and the storage alone) or 20 of whole clusters. If these notice nothing, its histories are judged
+(of checkers: recorded ones, compared with the truth).
 
 `judged` counts the mutants of the {count} that have been run so far. Each of the next three columns
 counts what was the first to notice. `killed` is the share of those that are not shown to be
