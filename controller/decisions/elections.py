@@ -134,7 +134,8 @@ def _is_needed(state: PartitionState, how: Election) -> bool:
 
 
 def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:
-    """Elect where there is no leader but an ISR member or eligible replica that could lead.
+    """Elect where there is no leader but an ISR member or eligible replica that could lead, or a
+    last known leader where nobody else may.
 
     An election is recorded with the event that makes it possible; if there are many, in several
     batches. Where a controller died between two of them, no other event would bring the rest.
@@ -148,12 +149,16 @@ def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
         row
         for row in rows[~decided.is_columnar].tolist()
         for state in (table.state(row),)
-        if any(map(image.is_active, (*state.isr, *state.eligible_leader_replicas)))
+        if any(map(image.is_active, _candidates(state)))
     ]
     records = failover.elect_one_by_one(
         image, np.array(odd, np.int32), config, image.is_acceptable, Election.ONLINE
     )
     return (*columns.block_of(decided, keep=decided.is_columnar), *records)
+
+
+def _candidates(state: PartitionState) -> tuple[int, ...]:
+    return (*state.isr, *state.eligible_leader_replicas, *state.last_known_elr)
 
 
 def elect_unclean(image: MetadataImage, config: ControllerConfig) -> tuple[Change, ...]:

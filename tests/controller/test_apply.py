@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.metadata import draft
 from controller.metadata.apply import UnreplayableRecord, apply, apply_with_delta
 from controller.metadata.changes import Change, CommittedBatch, record_count
 from controller.metadata.image import MetadataImage, ResourceType
@@ -244,6 +245,30 @@ def test_rows_are_found_by_broker(history: list[list[Change]], broker_id: int) -
     )
 
 
+def test_blocks_without_rows_change_nothing() -> None:
+    before = step(MetadataImage(), *topic(TOPICS[0], "a", 2))
+    after = step(before, PartitionChanges.from_records([]), NewPartitions.from_records([]))
+    assert plain_partitions(after) == plain_partitions(before)
+
+
+@pytest.mark.parametrize("as_block", [False, True])
+def test_directory_that_columns_cannot_number_is_kept_beside_them(
+    as_block: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft, "DIRECTORIES_MAX", 4)  # three have a meaning, one is left
+    made = [
+        partition(TOPICS[0], index, replicas=(1,), directories=(DIRECTORIES[index],))
+        for index in range(3)
+    ]
+    changes: list[Change] = [NewPartitions.from_records(made)] if as_block else [*made]
+    image = step(MetadataImage(), *topic(TOPICS[0], "a", 0), *changes)
+    assert len(image.partitions.directories) <= 4
+    for index in range(3):
+        state = image.partition(TOPICS[0], index)
+        assert state is not None
+        assert state.directories == (DIRECTORIES[index],)
+
+
 # --- sharing ----------------------------------------------------------------------------------
 
 
@@ -347,6 +372,10 @@ def test_transaction_within_one_batch_is_published_with_what_surrounds_it() -> N
         [*topic(TOPICS[0], "a", 0), NewPartitions.from_records([partition(TOPICS[0], 1 << 30)])],
         [NewPartitions.from_records([partition(TOPICS[0], 0)])],
         [*topic(TOPICS[0], "a", 0), partition(TOPICS[0], 0, directories=(DIRECTORIES[0],))],
+        [
+            *topic(TOPICS[0], "a", 0),
+            NewPartitions.from_records([partition(TOPICS[0], 0, directories=(DIRECTORIES[0],))]),
+        ],
     ],
 )
 def test_log_that_cannot_be_is_not_applied(changes: list[Change]) -> None:

@@ -86,3 +86,7 @@ def test_changes_are_split_within_blocks() -> None:
     assert [row for part in parts for row in records(part)] == records(CHANGES)
     batches = [encode_changes(part, timestamp_ms=1, metadata_version=25) for part in parts]
     assert sum(read_header(batch).record_count for batch in batches) == 303
+
+
+def test_changes_that_fill_their_parts_leave_no_empty_part() -> None:
+    assert [record_count(part) for part in split_changes([block(200)], 100)] == [100, 100]

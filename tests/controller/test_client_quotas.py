@@ -7,6 +7,7 @@ import pytest
 
 from controller.decisions.quota_changes import decide_alter_client_quotas
 from controller.metadata.client_quotas import describe_client_quotas
+from controller.metadata.describe import describe
 from controller.metadata.image import MetadataImage
 from tests.controller.clusters import cluster, step
 from wire.errors import ErrorCode
@@ -179,6 +180,17 @@ def test_filter_shows_what_it_means(components: Any, strict: bool, found: int) -
 def test_values_are_shown_with_their_entity() -> None:
     (described,) = shown(many(), ("client-id", EXACT, "c"), strict=True).entries
     assert [(value.key, value.value) for value in described.values] == [("producer_byte_rate", 4.0)]
+    assert [(each.entity_type, each.entity_name) for each in described.entity] == [
+        ("client-id", "c")
+    ]
+
+
+def test_order_of_changes_is_not_in_the_description() -> None:
+    a, b = (
+        entry({"user": "a"}, producer_byte_rate=1.0),
+        entry({"user": "b"}, producer_byte_rate=1.0),
+    )
+    assert describe(altered(BASE, a, b)) == describe(altered(BASE, b, a))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from controller.metadata.config_keys import (
     GROUP_KEYS,
     TOPIC_KEYS,
     Update,
+    description,
     problem,
 )
 from controller.metadata.configs import (
@@ -92,6 +93,19 @@ def test_every_key_of_a_topic_has_a_value_that_may_be_set() -> None:
     for name, value in values.items():
         assert problem(TOPIC_KEYS[name], value) is None
     assert check_topic_config(dict(values)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("preallocate", "boolean; cluster-wide"),
+        ("min.insync.replicas", "int, at least 1; cluster-wide"),
+        ("min.cleanable.dirty.ratio", "double, at least 0, at most 1; cluster-wide"),
+        ("cleanup.policy", "list, of compact, delete; cluster-wide"),
+    ],
+)
+def test_description_of_a_key_names_the_bounds_that_it_has(name: str, words: str) -> None:
+    assert description(TOPIC_KEYS[name]) == words
 
 
 def test_every_default_of_a_broker_may_be_set() -> None:

@@ -95,6 +95,13 @@ def test_replica_in_a_directory_that_is_offline_leaves_the_isr(where: UUID) -> N
     assert (now.isr, now.leader, now.leader_epoch) == ((2,), 2, 6)
 
 
+@pytest.mark.parametrize("named", [(), (DIRECTORY_LOST,), (directory(1),)])
+def test_no_broker_has_a_lost_directory_online(named: tuple[UUID, ...]) -> None:
+    broker = cluster(registered(1, log_dirs=named)).brokers[1]
+    assert not broker.has_online(DIRECTORY_LOST)
+    assert broker.has_online(DIRECTORY_UNASSIGNED)
+
+
 def test_leaderless_partition_gets_a_leader_once_its_directory_is_online() -> None:
     lost = with_topic(
         cluster(registered(1, log_dirs=(directory(1), SECOND)), 2),

@@ -7,8 +7,10 @@ import pytest
 
 from controller.decisions.brokers import Heard, decide_heartbeat, decide_registration, fence
 from controller.decisions.config_changes import decide_incremental_alter_configs
+from controller.decisions.elections import elect_overdue
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.decisions.failover import elect_with, leave_isrs
+from controller.decisions.partition_changes import largest_min_isr
 from controller.decisions.reassignments import decide_alter_reassignments
 from controller.decisions.replica_reports import decide_alter_partition
 from controller.metadata.image import MetadataImage
@@ -45,7 +47,12 @@ from wire.messages.partitions import (
     ReassignableTopic,
 )
 from wire.messages.registration import Feature
-from wire.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from wire.metadata_records import (
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+)
 from wire.partition_columns import PartitionChanges
 
 ELR_FEATURE = Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
@@ -171,6 +178,33 @@ def test_without_anybody_eligible_the_last_known_leader_recovers() -> None:
     image = up(image, 1, clean=False)
     assert roles(image) == ((1,), (), 1, ())
     assert state(image).leader_recovery_state == 1, "this may have lost records"
+
+
+@pytest.mark.parametrize(
+    ("isr", "eligible", "last_known", "leader"),
+    [
+        ((), (), (1,), 1),  # the last known leader may have lost records, and nobody has more
+        ((), (2,), (1,), 2),
+        ((3,), (), (), 3),
+        ((), (), (), NO_LEADER),
+        ((), (9,), (1,), NO_LEADER),  # 9 holds every committed record, and is not there
+    ],
+)
+def test_election_that_no_event_has_brought_is_made_up_for(
+    isr: tuple[int, ...], eligible: tuple[int, ...], last_known: tuple[int, ...], leader: int
+) -> None:
+    """A controller died after a broker came up, and before it had elected everywhere."""
+    image = one(1, 2, 3, 9, isr=isr, leader=NO_LEADER)
+    image = step(
+        image,
+        PartitionChangeRecord(
+            topic_id=TOPIC,
+            partition_id=0,
+            eligible_leader_replicas=eligible,
+            last_known_elr=last_known,
+        ),
+    )
+    assert roles(step(image, *elect_overdue(image, CONFIG)))[2] == leader
 
 
 def test_unclean_return_of_a_member_takes_it_out_of_isr_and_eligible_replicas() -> None:
@@ -340,6 +374,21 @@ def test_minimum_of_one_broker_is_refused_and_that_of_all_stays() -> None:
         error, changes = configured(image, value, resource_type=4, resource=resource)
         assert (error, changes) == (ErrorCode.INVALID_CONFIG, ())
     assert configured(image, "1", resource_type=4, resource="")[0] is ErrorCode.NONE
+
+
+def test_broker_may_have_a_minimum_of_its_own_without_the_feature() -> None:
+    image = step(one(1, 2), WITHOUT_ELR)
+    error, changes = configured(image, "1", resource_type=4, resource="1")
+    assert error is ErrorCode.NONE
+    assert len(changes) == 1
+
+
+def test_largest_minimum_is_that_of_a_topic_or_the_default() -> None:
+    image = with_topic(one(1, 2), partition(0, (1,)), name="u", topic_id=OTHER_TOPIC)
+    image = step(image, config("retention.ms", "7000", resource="u"))
+    assert largest_min_isr(image, CONFIG) == 2
+    image = step(image, config("min.insync.replicas", "3", resource_type=4, resource=""))
+    assert largest_min_isr(image, CONFIG) == 3
 
 
 def test_feature_comes_with_one_minimum_for_all() -> None:

@@ -115,6 +115,13 @@ def test_level_that_holds_already_is_no_change() -> None:
     assert decision.changes == ()
 
 
+def test_feature_that_is_off_may_be_switched_off() -> None:
+    image = cluster(supporting(1, eligible_leader_replicas_version=(0, 1)))
+    decision = decide(image, (ELR_VERSION, 0, UPGRADE))
+    assert decision.response.error_code is ErrorCode.NONE
+    assert decision.changes == ()
+
+
 @pytest.mark.parametrize(
     ("image", "update", "reason"),
     [

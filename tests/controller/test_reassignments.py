@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.decisions import reassignments
 from controller.decisions.existing_topics import decide_create_partitions, decide_delete_topics
 from controller.decisions.failover import leave_isrs
 from controller.decisions.reassignments import decide_alter_reassignments, list_reassignments
@@ -406,6 +407,17 @@ def test_too_many_partitions_are_refused_as_a_whole() -> None:
     decision = decide_alter_reassignments(one(1), request(*[(1,)] * 10_001), CONFIG)
     assert decision.response.error_code is ErrorCode.POLICY_VIOLATION
     assert decision.changes == ()
+
+
+@pytest.mark.parametrize(("count", "error"), [(3, "NONE"), (4, "POLICY_VIOLATION")])
+def test_as_many_partitions_as_the_limit_says_may_move(
+    count: int, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reassignments, "CHANGES_MAX", 3)
+    image = with_topic(cluster(1, 2), *(partition(index, (1,)) for index in range(4)))
+    decision = decide_alter_reassignments(image, request(*[(2,)] * count), CONFIG)
+    assert decision.response.error_code.name == error
+    assert len(decision.changes) == (count if error == "NONE" else 0)
 
 
 # --- beside other requests ------------------------------------------------------------------

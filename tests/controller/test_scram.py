@@ -99,6 +99,7 @@ def test_credentials_are_set_and_deleted() -> None:
         ([upsert(), upsert()], ErrorCode.DUPLICATE_RESOURCE),
         ([remove("ann"), upsert("ann")], ErrorCode.DUPLICATE_RESOURCE),
         ([upsert(), upsert(mechanism=2, iterations=1)], ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ([upsert(mechanism=3), upsert(iterations=1)], ErrorCode.UNSUPPORTED_SASL_MECHANISM),
     ],
 )
 def test_wrong_change_refuses_all_of_its_user(asked: Any, code: ErrorCode) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.metadata import snapshot
 from controller.metadata.apply import apply_with_delta
 from controller.metadata.changes import Change, decode_changes, encode_changes
 from controller.metadata.describe import describe
@@ -255,6 +256,23 @@ def test_batches_are_bounded_and_topics_come_before_their_partitions() -> None:
             if isinstance(record, records.PartitionRecord):
                 assert record.topic_id in known
     assert describe(load(batches, image.at)) == describe(image)
+
+
+def test_batch_ends_once_its_config_values_are_longer_than_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshot, "RECORD_CHARACTERS_MAX", 10)
+    config = records.ConfigRecord(resource_type=2, resource_name="t", name="", value="")
+    lengths = [10, 1, 10, 1]
+    image = step(MetadataImage(), level(), *topic(TOPICS[0], "t", 1))
+    for number, length in enumerate(lengths):
+        image = step(image, replace_message(config, name=f"key-{number}", value="v" * length))
+    found = [
+        sorted(len(record.value or "") for record in map(decode_record, values(batch)))
+        for batch in batches_of(image, timestamp_ms=1)
+        if all(isinstance(decode_record(value), records.ConfigRecord) for value in values(batch))
+    ]
+    assert found == [[1, 10], [1, 10]], "ten are not too many, eleven are"
 
 
 def test_partitions_beside_the_columns_are_in_the_snapshot() -> None:

@@ -2,6 +2,7 @@
 
     python -m tests.mutants                             # what is not judged yet, of all groups
     python -m tests.mutants --group raft --again        # those of Raft that lived, once more
+    python -m tests.mutants --units                     # the unit tests alone, which is fast
     python -m tests.mutants --fresh --page docs/mutants.md
 
 Goes on where it was stopped. Exit code 1 if of some group fewer than 95 % were killed.
@@ -22,20 +23,24 @@ from tests.mutants.forks import forked
 from tests.mutants.groups import GROUPS, Group, drawn
 from tests.mutants.judging import Judge, with_judge
 from tests.mutants.operators import Mutant
-from tests.mutants.results import Result
+from tests.mutants.results import STAGES, Result
 
 SEED = 17
 COUNT = 120
 KILLED_MIN = 0.95
 _GROUP_SECONDS_MAX = 6 * 3600.0
+_UNITS_ONLY = "has seen unit tests only"
 ABOUT = """# Do the tests notice small bugs?
 
-`{command}`: of each group, {count} mutants drawn by seed {seed}. `tests/mutants/operators.py` says
-what a mutant is. Each is run on the unit tests that cover its line; if they notice nothing, on 30
-seeds of the quorum (storage: on the shipped files, and the storage alone) or 20 of whole clusters;
-if these notice nothing, its histories are judged (of checkers: recorded ones, compared with the
-truth). A column counts what was the first to notice. `killed`: of those that are not shown to be
-equivalent, one by one, below.
+`{command}` draws {count} mutants of each group by seed {seed}.
+`tests/mutants/operators.py` says what a mutant is. Each is run on the unit tests that cover its
+line. If they notice nothing, it is run on 30 seeds of the quorum (storage: on the shipped files,
+and the storage alone) or 20 of whole clusters. If these notice nothing, its histories are judged
+(of checkers: recorded ones, compared with the truth).
+
+`judged` counts the mutants of the {count} that have been run so far. Each of the next three columns
+counts what was the first to notice. `killed` is the share of those that are not shown to be
+equivalent, one by one, below. An equivalent mutant is not run on seeds once its reason is written.
 
 """
 
@@ -45,8 +50,13 @@ def main() -> int:
     parser.add_argument("--group", action="append", choices=list(GROUPS), help="default: all")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT, help="of each group")
-    parser.add_argument("--again", action="store_true", help="also those that lived")
+    parser.add_argument(
+        "--again", action="store_true", help="also those that lived and are not shown equivalent"
+    )
     parser.add_argument("--fresh", action="store_true", help="also those that are judged already")
+    parser.add_argument(
+        "--units", action="store_true", help="unit tests alone; the rest is for later"
+    )
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
@@ -58,40 +68,49 @@ def main() -> int:
 
 def _run(group: Group, args: argparse.Namespace) -> int:
     """The exit code of the pytest that judges, 0 if there is nothing to judge."""
-    judged = kept.read()
-    mutants = drawn(group, args.seed, args.count)
-    wanted = [each for each in mutants if _is_wanted(judged.get(each.name), args)]
+    judged, reasons = kept.read(), kept.reasons()
+    wanted = [
+        each
+        for each in drawn(group, args.seed, args.count)
+        if _is_wanted(judged.get(each.name), args, is_equivalent=each.name in reasons)
+    ]
     if not wanted:
         return 0
     out = os.fdopen(os.dup(sys.stderr.fileno()), "w")
-    return with_judge(group, lambda judge: _judge(judge, group, wanted, out))
+    return with_judge(group, lambda judge: _judge(judge, wanted, out, units=args.units))
 
 
-def _is_wanted(result: Result | None, args: argparse.Namespace) -> bool:
-    return result is None or args.fresh or (args.again and not result.killed_by)
+def _is_wanted(result: Result | None, args: argparse.Namespace, *, is_equivalent: bool) -> bool:
+    if result is None or args.fresh:
+        return True
+    if args.again and not result.killed_by and not is_equivalent:
+        return True
+    return result.detail == _UNITS_ONLY and not args.units and not is_equivalent
 
 
-def _judge(judge: Judge, group: Group, mutants: Sequence[Mutant], out: TextIO) -> None:
-    unfit = judge.unfit()
+def _judge(judge: Judge, mutants: Sequence[Mutant], out: TextIO, *, units: bool) -> None:
+    group = judge.group.name
+    stages = STAGES[:1] if units else STAGES
+    unfit = judge.unfit(stages)
     if unfit:
-        print(f"{group.name}: fails without a mutant: {unfit}", file=out, flush=True)
+        print(f"{group}: fails without a mutant: {unfit}", file=out, flush=True)
         raise SystemExit(1)
     commit = commit_of_code()
     for number, mutant in enumerate(mutants, 1):
-        killed_by, detail = judge.judge(mutant)
+        killed_by, detail = judge.judge(mutant, stages)
+        told = f"{killed_by}: {detail}" if killed_by else "LIVES"
+        print(f"{group} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
         results = kept.read()
         results[mutant.name] = Result(
-            group=group.name,
+            group=group,
             name=mutant.name,
             what=str(mutant).partition(" ")[2],
             killed_by=killed_by,
-            detail=detail,
+            detail=detail if killed_by or not units else _UNITS_ONLY,
             commit=commit,
             date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         )
         kept.write(results)
-        told = f"{killed_by}: {detail}" if killed_by else "LIVES"
-        print(f"{group.name} {number}/{len(mutants)} {mutant}: {told}", file=out, flush=True)
 
 
 def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:

@@ -1,11 +1,13 @@
 """Which test runs which lines, and what it costs: looked at again where something has changed.
 
-Kept below `.cache`, a file of tests at a time, by the contents of the group's sources and of it.
+Kept below `.cache`, a file of tests at a time, by the contents of the sources and of that file.
+Groups with the same tests are looked at together.
 """
 
 import hashlib
 import json
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ import coverage
 import pytest
 
 from tests.mutants.forks import forked
-from tests.mutants.groups import ROOT, Group
+from tests.mutants.groups import GROUPS, ROOT, Group
 
 __all__ = ["CoverageMap", "covered"]
 
@@ -29,16 +31,28 @@ class CoverageMap:
     lines: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
 
+    def lines_of(self, file: str) -> list[int]:
+        """Those that some test runs."""
+        return [line for path, line in self.lines if path == file]
+
     def tests_of(self, file: str, lines: Sequence[int]) -> list[str]:
-        """The cheapest first."""
+        """Cheap ones first, and early on some of each file: other files look at other things."""
         found = {test for line in lines for test in self.lines.get((file, line), ())}
-        return sorted(found, key=self.costs.__getitem__)
+        before: Counter[str] = Counter()
+        ranks = {}
+        for test in sorted(found, key=lambda test: (self.costs[test], test)):
+            path = test.partition("::")[0]
+            before[path] += 1
+            ranks[test] = self.costs[test] * before[path]
+        return sorted(ranks, key=ranks.__getitem__)
 
 
 def covered(group: Group, items: Sequence[pytest.Item], run: Run) -> CoverageMap:
-    folder = ROOT / ".cache" / "mutants" / group.name
+    folder = ROOT / ".cache" / "mutants" / group.tests[0].replace("/", "-")
     folder.mkdir(parents=True, exist_ok=True)
-    sources = b"".join((ROOT / file).read_bytes() for file in group.files)
+    together = [each for each in GROUPS.values() if each.tests[0] == group.tests[0]]
+    files = sorted({file for each in together for file in each.files})
+    sources = b"".join((ROOT / file).read_bytes() for file in files)
     found = CoverageMap()
     for path in dict.fromkeys(item.path for item in items):
         mine = [item for item in items if item.path == path]
@@ -47,15 +61,15 @@ def covered(group: Group, items: Sequence[pytest.Item], run: Run) -> CoverageMap
         kept = folder / f"{name}.json"
         told = json.loads(kept.read_text()) if kept.exists() else {}
         if told.get("key") != key:
-            told = {"key": key, **forked(lambda: _traced(group, mine, run))}  # noqa: B023 - called at once
+            told = {"key": key, **forked(lambda: _traced(files, mine, run))}  # noqa: B023 - called at once
             kept.write_text(json.dumps(told))
         _add(found, told)
     return found
 
 
-def _traced(group: Group, items: Sequence[pytest.Item], run: Run) -> dict[str, Any]:
+def _traced(files: Sequence[str], items: Sequence[pytest.Item], run: Run) -> dict[str, Any]:
     tracer = coverage.Coverage(
-        data_file=None, include=[str(ROOT / file) for file in group.files], config_file=False
+        data_file=None, include=[str(ROOT / file) for file in files], config_file=False
     )
     tracer.start()
     costs = {}

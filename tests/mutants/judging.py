@@ -1,6 +1,6 @@
 """Judges mutants in forks of one pytest process that has collected all tests and imported all code.
 
-    unit tests     those that run the mutant's line, the cheapest first, until one fails
+    unit tests     those that run the mutant's line, the cheap ones first, until one fails
     seeds          of the simulator, until an invariant is broken
     histories      until one is judged wrongly
 
@@ -8,32 +8,34 @@ Each only if what comes before it has found nothing.
 """
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import inf
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants.coverage_map import CoverageMap, covered
 from tests.mutants.forks import Lost, forked, limit_processor_time
 from tests.mutants.groups import ROOT, Group
+from tests.mutants.importing import first_failing
 from tests.mutants.operators import Mutant
 from tests.mutants.patching import Live, functions_in_memory
-from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, Trial, first_found
+from tests.mutants.pytest_run import arguments
+from tests.mutants.trials import HISTORIES, SECONDS_MAX, SEEDS, first_found
 
 __all__ = ["Judge", "with_judge"]
 
 _TIMES_LONGER = 5  # than on the shipped code, traced
 _SECONDS_MORE = 3.0
-_PROFILE = "mutants"
+_UNITS_SECONDS_MAX = 5.0  # traced: of the tests of one mutant, in a first pass
 
 
 class Judge:
     """A plugin of pytest: takes over once everything is collected."""
 
     def __init__(self, group: Group, work: Callable[["Judge"], None]) -> None:
-        self._group = group
+        self.group = group
         self._work = work
         self._items: dict[str, pytest.Item] = {}
         self._failed = False
@@ -46,7 +48,7 @@ class Judge:
             raise session.Interrupted("tests that cannot be collected")
         self._items = {item.nodeid: item for item in session.items}
         self._live = Live(ROOT, functions_in_memory())
-        self.coverage: CoverageMap = covered(self._group, session.items, self._run)
+        self.coverage: CoverageMap = covered(self.group, session.items, self._run)
         self._work(self)
         return True
 
@@ -55,34 +57,44 @@ class Judge:
 
     # --- judging ------------------------------------------------------------------------------
 
-    def unfit(self) -> list[str]:
+    def unfit(self, stages: Sequence[str]) -> list[str]:
         """What fails on the shipped code."""
         failing = [name for name in self._items if name not in self.coverage.costs]
-        return [*failing, *filter(None, [self._seeds(None), self._histories(None)])]
+        trials = [self._in_trials(None, name) for name in stages if name != "unit"]
+        return [*failing, *filter(None, trials)]
 
-    def judge(self, mutant: Mutant) -> tuple[str, str]:
-        """Killed by what, and by which one of it; nothing of a survivor."""
-        stages = {"unit": self._units, "invariant": self._seeds, "history": self._histories}
-        for name, stage in stages.items():
+    def judge(self, mutant: Mutant, stages: Sequence[str]) -> tuple[str, str]:
+        """The stage that kills the mutant, and what it found; two empty texts if it survives."""
+        for name in stages:
             try:
-                found = stage(mutant)
+                if name == "unit":
+                    found = self._units(mutant, inf if len(stages) > 1 else _UNITS_SECONDS_MAX)
+                else:
+                    found = self._in_trials(mutant, name)
             except Lost as lost:
                 found = str(lost)
             if found:
                 return name, found
         return "", ""
 
-    def _units(self, mutant: Mutant) -> str:
-        names = self.coverage.tests_of(mutant.file, mutant.lines)
-        return self._in_fork(mutant, lambda: self._first_failing(names))
+    def _units(self, mutant: Mutant, seconds_max: float) -> str:
+        names = self._within(self.coverage.tests_of(mutant.file, mutant.lines), seconds_max)
+        if names:
+            return self._in_fork(mutant, lambda: self._first_failing(names))
+        # Nobody runs it, or it runs while modules are imported.
+        names = self.coverage.tests_of(mutant.file, self.coverage.lines_of(mutant.file))
+        return first_failing(mutant, self._within(names, _UNITS_SECONDS_MAX))
 
-    def _seeds(self, mutant: Mutant | None) -> str:
-        return self._in_trials(mutant, *SEEDS[self._group.seeds])
+    def _within(self, names: Sequence[str], seconds_max: float) -> list[str]:
+        """As many of the first tests as cost no more."""
+        spent = accumulate(self.coverage.costs[name] for name in names)
+        return [name for name, cost in zip(names, spent, strict=True) if cost <= seconds_max]
 
-    def _histories(self, mutant: Mutant | None) -> str:
-        return self._in_trials(mutant, *HISTORIES[self._group.histories])
+    def _in_trials(self, mutant: Mutant | None, stage: str) -> str:
+        trial, numbers = (
+            SEEDS[self.group.seeds] if stage == "invariant" else HISTORIES[self.group.histories]
+        )
 
-    def _in_trials(self, mutant: Mutant | None, trial: Trial, numbers: Sequence[int]) -> str:
         def limited() -> None:
             limit_processor_time(SECONDS_MAX)
 
@@ -117,23 +129,6 @@ class Judge:
 
 def with_judge(group: Group, work: Callable[[Judge], None]) -> int:
     """Collects the group's tests, and has `work` done among them; pytest's exit code."""
-    settings.register_profile(
-        _PROFILE,
-        settings(
-            deadline=None,
-            max_examples=40,
-            database=None,
-            derandomize=True,
-            phases=(Phase.explicit, Phase.generate),
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
-    )
     os.chdir(ROOT)
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        arguments = [
-            *("-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:xdist"),
-            *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # what trials need is imported
-            *("-m", "not extra and not long and not slow", f"--hypothesis-profile={_PROFILE}"),
-            *(f"--basetemp={folder}/tests", *group.tests),
-        ]
-        return int(pytest.main(arguments, plugins=[Judge(group, work)]))
+    with arguments(group.tests) as given:
+        return int(pytest.main(given, plugins=[Judge(group, work)]))

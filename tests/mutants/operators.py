@@ -186,7 +186,7 @@ def _of_node(root: Path, node: ast.AST) -> Iterator[_Site]:
             yield from _compared(node)
         case ast.Constant() | ast.Slice():
             yield from _one_more(node)
-        case ast.BoolOp():
+        case ast.BoolOp(values=[*_, last]) if not _is_default(last):
             yield from _operands(node)
         case ast.If() | ast.IfExp() | ast.match_case() | ast.comprehension():
             yield from _guards(node)
@@ -275,6 +275,17 @@ def _operands(node: ast.BoolOp) -> Iterator[_Site]:
     for place, operand in enumerate(node.values):
         passes = ast.copy_location(ast.Constant(isinstance(node.op, ast.And)), operand)
         yield _Site("guard", node, (_Edit(node.values, place, passes),))
+
+
+def _is_default(node: ast.expr) -> bool:
+    """In `given or ()`: no condition but a value, and a truth in its place fails the types."""
+    match node:
+        case ast.Tuple() | ast.List() | ast.Dict() | ast.Set():
+            return True
+        case ast.Constant(value=value):
+            return not isinstance(value, bool)
+        case _:
+            return False
 
 
 def _swapped(root: Path, node: ast.Call) -> Iterator[_Site]:

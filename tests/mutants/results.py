@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["EQUIVALENT", "RESULTS", "Result", "page", "read", "reasons", "share", "write"]
+__all__ = ["EQUIVALENT", "RESULTS", "STAGES", "Result", "page", "read", "reasons", "share", "write"]
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
@@ -18,7 +18,10 @@ _HEADS = ("group", *_COUNTED, "killed", "when, and at which commits")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`killed_by`: a stage, or nothing. `commit`: of the code that judged it."""
+    """`killed_by`: a stage, or nothing. `commit`: of the code that judged it.
+
+    `detail`: what killed it; of one that lives, what it has not been run on yet.
+    """
 
     group: str
     name: str
@@ -78,5 +81,5 @@ def page(
             yield f"## {heading}"
             yield ""
         for each in group:
-            why = equivalent.get(each.name)
+            why = equivalent.get(each.name) or each.detail
             yield f"- {each.what}" + (f": {why}" if why else "")

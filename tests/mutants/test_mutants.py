@@ -39,6 +39,7 @@ def source(tmp_path: Path) -> Callable[[str], list[Mutant]]:
         ("if a: return\nb()", ["guard a and False", "statement ", "statement "]),
         ("return 'x' if a else b", ["guard a or True"]),
         ("return [each for each in a if each]", ["guard each or True"]),
+        ("return a or ()", []),
         ("return a or b", ["guard False or b", "guard a or False"]),
         ("match a:\n  case b if b: return a", ["guard b or True"]),
         ("a.b = b", ["statement "]),
