@@ -18,7 +18,7 @@ from controller.metadata.changes import (
 from controller.metadata.configs import UNCLEAN_ELECTION, min_insync_replicas, topic_value
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import BrokerImage, MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
 from controller.metadata.snapshot import SnapshotLoad
 from jepsen_like.sim.cluster.client import Key
 from jepsen_like.sim.cluster.same_images import say_the_same
@@ -151,6 +151,7 @@ class MetadataInvariants:
 
     def _is_well_formed(self, name: str, index: int, state: PartitionState) -> None:
         """M-SUB, M-LI: ISR and ELR are parts of the replicas, apart, and the leader is in the ISR.
+        M-REC: a leader that recovers is alone in it (KIP-704).
 
         Without ELR an ISR is never empty; with it, there is none beside a large enough ISR.
         """
@@ -165,6 +166,8 @@ class MetadataInvariants:
             raise Violation("M-SUB", f"{name}-{index}: ELR beside an ISR of {enough}: {state}")
         if state.leader != NO_LEADER and state.leader not in isr:
             raise Violation("M-LI", f"{name}-{index}: the leader is not in sync: {state}")
+        if state.leader_recovery_state == RECOVERING and len(isr) > 1:
+            raise Violation("M-REC", f"{name}-{index}: others than the leader recover: {state}")
 
     def _is_fit(self, name: str, index: int, state: PartitionState) -> None:
         """M-FEN: nobody who is fenced or shutting down leads, or is in an ISR with others.
