@@ -18,11 +18,10 @@ from collections import deque
 from broker.cluster import Cluster
 from broker.outbox import Outbox
 from broker.replicas import Replicas
-from quorum.core.effects import SaveCheckpoint, earliest
+from quorum.core.effects import SaveHighWatermarks, earliest
 
-__all__ = ["CHECKPOINT", "Chores"]
+__all__ = ["Chores"]
 
-CHECKPOINT = "replication-offset-checkpoint"
 Entries = tuple[tuple[str, int, int], ...]
 
 
@@ -68,7 +67,7 @@ class Checkpointing:
         )
         if entries != self._saved:
             self._saved = entries
-            self._outbox.emit(SaveCheckpoint(name=CHECKPOINT, entries=entries))
+            self._outbox.emit(SaveHighWatermarks(entries=entries))
 
 
 class Retention:

@@ -13,11 +13,11 @@ Source: KIP-631 and its successors (KIP-778, 841, 858, 866, 868, 900, 919, 966, 
 metadata/common/metadata/*.json.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 from wire.message import Message
 from wire.record_schema import (
@@ -36,6 +36,7 @@ from wire.record_schema import (
     decode_struct,
     encode_struct,
     reduced,
+    struct_decoder,
 )
 from wire.security_records import (
     AccessControlEntryRecord,
@@ -349,6 +350,7 @@ _BY_FRAME = MappingProxyType({frame: kind for kind, frame in _FRAMES.items()})
 _FRAME_BYTES = 3  # every known number takes one
 
 
+@cache
 def record_version(
     record_type: type[MetadataRecord], metadata_version: int = DEFAULT_METADATA_VERSION
 ) -> int:
@@ -357,17 +359,12 @@ def record_version(
     A record above the finalized level stops every older node, so a level that does not know the
     record raises ValueError.
     """
-    return _newest_version(_BY_TYPE[record_type].key, metadata_version)
-
-
-@cache
-def _newest_version(key: int, metadata_version: int) -> int:
     found = None
-    for since, version in _BY_KEY[key].written.items():
+    for since, version in _BY_TYPE[record_type].written.items():
         if since <= metadata_version:
             found = version
     if found is None:
-        name = _BY_KEY[key].type.__name__
+        name = record_type.__name__
         raise ValueError(f"{name} is not written at metadata.version {metadata_version}")
     return found
 
@@ -399,7 +396,7 @@ def encode_record(
     """The framed value; `version` None is what is written at `metadata_version`."""
     if version is None:
         version = _version_to_write(record, metadata_version)
-    return record_frame(type(record), version) + encode_struct(record, version)
+    return encode_struct(record, version, record_frame(type(record), version))
 
 
 def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
@@ -416,8 +413,19 @@ def decode_record(value: Buffer) -> MetadataRecord:
     Raises UnknownRecord for what a later release may have written, Malformed for the rest.
     """
     buffer = bytes(value)
+    decode = _decoder(buffer[:_FRAME_BYTES])
+    if decode is not None:
+        found: MetadataRecord = decode(buffer, _FRAME_BYTES)
+        return found
     record_type, version, position = read_frame(buffer)
     return decode_struct(record_type, version, buffer, position)
+
+
+@lru_cache(maxsize=256)
+def _decoder(frame: bytes) -> Callable[[bytes, int], Any] | None:
+    """None if no value that we know begins with these bytes."""
+    kind = _BY_FRAME.get(frame)
+    return None if kind is None else struct_decoder(*kind)
 
 
 def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], int, int]:

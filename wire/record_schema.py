@@ -12,6 +12,7 @@ written for. A version that lacks a field refuses to write anything but its defa
 Source: KIP-482 (flexible versions, tagged fields).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -20,7 +21,6 @@ from uuid import UUID
 from wire.layout import EntityLayout, FieldLayout
 from wire.message import REQUIRED, Message, element_type, fields_of, is_array, is_nullable, replace
 from wire.reader_source import compiled_reader
-from wire.reading import Reader
 from wire.rules import NOTHING_IS_LOST
 from wire.varint import Malformed
 from wire.writer_source import compiled_writer
@@ -46,6 +46,7 @@ __all__ = [
     "record_layout",
     "reduced",
     "shown_fields",
+    "struct_decoder",
 ]
 
 
@@ -168,18 +169,16 @@ def _field_layout(field: _Field, version: int) -> FieldLayout:
 
 
 @cache
-def _reader(struct_type: type, version: int) -> Reader:
-    return compiled_reader(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
-
-
-@cache
 def _writer(struct_type: type, version: int) -> Writer:
     return compiled_writer(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
 
 
-def encode_struct(value: Message, version: int) -> bytes:
-    """Raises CannotExpress if `version` lacks a field that `value`, or a struct in it, uses."""
-    out = Sink()
+def encode_struct(value: Message, version: int, head: bytes = b"") -> bytes:
+    """`head`, and the struct behind it.
+
+    Raises CannotExpress if `version` lacks a field that `value`, or a struct in it, uses.
+    """
+    out = Sink(head)
     _writer(value.__class__, version)(out, value)
     return bytes(out)
 
@@ -187,13 +186,24 @@ def encode_struct(value: Message, version: int) -> bytes:
 def decode_struct(
     struct_type: type[_Struct], version: int, buffer: bytes, position: int = 0
 ) -> _Struct:
-    """The struct that fills `buffer` from `position` to its end."""
-    key: Any = struct_type  # mypy takes a type variable for unhashable
-    try:
-        value, end = _reader(key, version)(buffer, position)
-    except Malformed as error:
-        raise Malformed(f"{struct_type.__name__} version {version}: {error}") from error
-    if end != len(buffer):
-        raise Malformed(f"{len(buffer) - end} bytes behind a {struct_type.__name__}")
+    """The struct that fills `buffer` from `position` to its end. Raises Malformed."""
+    value = struct_decoder(struct_type, version)(buffer, position)
     assert isinstance(value, struct_type), type(value)
     return value
+
+
+@cache
+def struct_decoder(struct_type: type[Message], version: int) -> Callable[[bytes, int], Any]:
+    """`decode_struct` of one type and version, for those who read many."""
+    read = compiled_reader(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
+
+    def decode(buffer: bytes, position: int) -> Any:
+        try:
+            value, end = read(buffer, position)
+        except Malformed as error:
+            raise Malformed(f"{struct_type.__name__} version {version}: {error}") from error
+        if end != len(buffer):
+            raise Malformed(f"{len(buffer) - end} bytes behind a {struct_type.__name__}")
+        return value
+
+    return decode

@@ -72,17 +72,20 @@ def _alter(
 
     Without `replaces`, `refine` changes no other values than the item names.
     """
-    named = Counter((item.resource_type, item.resource_name) for item in items)
+    repeated = _repeated([(item.resource_type, item.resource_name) for item in items])
     changes: list[Change] = []
     found: list[Refusal] = []
     for item in items:
-        if named[item.resource_type, item.resource_name] > 1:
+        if repeated and (item.resource_type, item.resource_name) in repeated:
             message = "Each resource must appear at most once."
             found.append(Refusal(ErrorCode.INVALID_REQUEST, message))
             continue
         decided = _decide(image, item, refine, replaces=replaces)
-        found.append(decided if isinstance(decided, Refusal) else NO_ERROR)
-        changes += [] if isinstance(decided, Refusal) else decided
+        if isinstance(decided, Refusal):
+            found.append(decided)
+        else:
+            found.append(NO_ERROR)
+            changes += decided
     found, changes = limited(found, changes)
     results = tuple(
         messages.AlterConfigsResourceResponse(
@@ -94,6 +97,12 @@ def _alter(
         for item, each in zip(items, found, strict=True)
     )
     return results, (*eligible_leaders.forgotten(image, changes), *changes)
+
+
+def _repeated(resources: list[ConfigResource]) -> set[ConfigResource]:
+    if len(set(resources)) == len(resources):
+        return set()
+    return {resource for resource, times in Counter(resources).items() if times > 1}
 
 
 def _decide(
@@ -169,7 +178,7 @@ def _incremented(
     item: messages.AlterConfigsResource,
     config: ControllerConfig,
 ) -> Values | Refusal:
-    if len({entry.name for entry in item.configs}) < len(item.configs):
+    if len(item.configs) > 1 and len({entry.name for entry in item.configs}) < len(item.configs):
         return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
     values = dict(now)
     for entry in item.configs:

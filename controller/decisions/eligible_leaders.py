@@ -29,9 +29,10 @@ def check_min_isr(
 ) -> Refusal | None:
     """Why a resource may not have these values while eligible leader replicas are in use."""
     resource_type, name = resource
-    before = image.configs.get(resource, {}).get(MIN_ISR)
-    after = values.get(MIN_ISR)
-    if not image.has_eligible_leaders or resource_type != ResourceType.BROKER or before == after:
+    if resource_type != ResourceType.BROKER or not image.has_eligible_leaders:
+        return None
+    before, after = image.config(*resource).get(MIN_ISR), values.get(MIN_ISR)
+    if before == after:
         return None
     if name != CLUSTER_DEFAULT:
         message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."

@@ -35,8 +35,8 @@ from quorum.core.effects import (
     ReceiveSnapshot,
     ResetLog,
     Retain,
-    SaveCheckpoint,
     SaveElection,
+    SaveHighWatermarks,
     SaveSnapshot,
     SnapshotRead,
     SnapshotSaved,
@@ -69,7 +69,7 @@ class Disk:
         tree_of: Callable[[str, UUID], LogTree],
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
-        self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        self.high_watermarks: dict[str, int] = {}  # by log, as a broker last saved them
         self.directories = DataDirectories()
         self.faults = faults
         self.generation = 0  # how often it was wiped
@@ -109,15 +109,7 @@ class Disk:
     def recover(self, name: str, topic_id: UUID = ZERO_UUID) -> tuple[LogState, ElectionState]:
         stored = self.log(name, topic_id)
         stored.recover(self._counts)
-        return stored.state(name, self._checkpointed(name)), stored.election
-
-    def _checkpointed(self, name: str) -> int:
-        """The high watermark of a partition as its broker last saved it."""
-        for entries in self.checkpoints.values():
-            for topic, partition, offset in entries:
-                if f"{topic}-{partition}" == name:
-                    return offset
-        return 0
+        return stored.state(name, self.high_watermarks.get(name, 0)), stored.election
 
     def crash(self, *, power_loss: bool) -> None:
         self._life += 1
@@ -136,7 +128,7 @@ class Disk:
         """Everything on it is lost, while no process runs."""
         assert self._deliver is _nobody, "a process runs on this disk"
         self.logs.clear()
-        self.checkpoints.clear()
+        self.high_watermarks.clear()
         self.directories.clear()
         self.generation += 1
         self.is_damaged = False
@@ -167,10 +159,12 @@ class Disk:
         if isinstance(effect, OpenLog | DeleteLog) and self.directories.note(effect):
             self.logs.pop(effect.log, None)
         match effect:
-            case SaveCheckpoint(name=name, entries=entries):
-                self.checkpoints[name] = entries
+            case SaveHighWatermarks(entries=entries):
+                self.high_watermarks.clear()
+                self.high_watermarks |= {f"{topic}-{index}": at for topic, index, at in entries}
             case DeleteLog(log=name):
                 self.logs.pop(name, None)
+                self.high_watermarks.pop(name, None)
             case Configure():
                 pass  # segments are not modelled
             case OpenLog(log=name, topic_id=topic_id, token=token):

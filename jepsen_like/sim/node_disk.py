@@ -38,7 +38,7 @@ class NodeDisk(Protocol):
     """The disk of one node. It outlives every process of the node."""
 
     logs: dict[str, StoredLog]
-    checkpoints: dict[str, tuple[tuple[str, int, int], ...]]
+    high_watermarks: dict[str, int]
     directories: DataDirectories  # of partitions
     generation: int  # how often it was wiped
     is_damaged: bool  # a bit has flipped in what was synced: no node starts on it

@@ -83,7 +83,7 @@ class ShippedDisk:
         tree_of: Callable[[str, UUID], LogTree],
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
-        self.checkpoints: dict[str, tuple[tuple[str, int, int], ...]] = {}  # none but of brokers
+        self.high_watermarks: dict[str, int] = {}  # none but of brokers
         self.directories = DataDirectories()  # none but the one
         self.generation = 0
         self.is_damaged = False

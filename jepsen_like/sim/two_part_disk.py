@@ -15,7 +15,7 @@ from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.stored_log import StoredLog
 from jepsen_like.sim.virtual_time import VirtualTime
-from quorum.core.effects import Event, SaveCheckpoint
+from quorum.core.effects import Event, SaveHighWatermarks
 from quorum.core.log_state import LogState
 from quorum.core.storage import METADATA_LOG, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
@@ -25,7 +25,7 @@ __all__ = ["TwoPartDisk"]
 
 
 class TwoPartDisk:
-    """A `NodeDisk`. `logs` and `checkpoints` are those of partitions."""
+    """A `NodeDisk`. `logs` and `high_watermarks` are those of partitions."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class TwoPartDisk:
             tree_of=tree_of,
         )
         self.logs: dict[str, StoredLog] = self._partitions.logs
-        self.checkpoints = self._partitions.checkpoints
+        self.high_watermarks = self._partitions.high_watermarks
         self.directories = self._partitions.directories
 
     # --- of both ------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class TwoPartDisk:
         self._partitions.wipe()
 
     def perform(self, effect: StorageEffect) -> None:
-        is_metadata = not isinstance(effect, SaveCheckpoint) and effect.log == METADATA_LOG
+        is_metadata = not isinstance(effect, SaveHighWatermarks) and effect.log == METADATA_LOG
         (self._metadata if is_metadata else self._partitions).perform(effect)
 
     def take_failures(self) -> list[Event]:

@@ -63,8 +63,8 @@ __all__ = [
     "ResetLog",
     "Response",
     "Retain",
-    "SaveCheckpoint",
     "SaveElection",
+    "SaveHighWatermarks",
     "SaveSnapshot",
     "Send",
     "SnapshotFile",
@@ -399,10 +399,11 @@ class DeleteLog(Effect):
     is_stray: bool = False
 
 
-class SaveCheckpoint(Effect):
-    """Replace an offset checkpoint file: entries are (topic, partition, offset)."""
+class SaveHighWatermarks(Effect):
+    """Replace what was saved of all partitions: entries are (topic, partition, high watermark).
 
-    name: str  # "replication-offset-checkpoint"
+    A log that is deleted loses its entry with it: another topic may get its name."""
+
     entries: tuple[tuple[str, int, int], ...]
 
 

@@ -33,8 +33,8 @@ from quorum.core.effects import (
     ReceiveSnapshot,
     ResetLog,
     Retain,
-    SaveCheckpoint,
     SaveElection,
+    SaveHighWatermarks,
     SaveSnapshot,
     SnapshotRead,
     SnapshotSaved,
@@ -76,7 +76,7 @@ LogEffect = (
     | DeleteLog
 )
 SnapshotEffect = SaveSnapshot | ReceiveSnapshot | ReadSnapshot  # in no order with the log's own
-StorageEffect = LogEffect | SnapshotEffect | SaveCheckpoint
+StorageEffect = LogEffect | SnapshotEffect | SaveHighWatermarks
 StorageEvent = (
     Stored
     | StorageFailed

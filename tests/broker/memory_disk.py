@@ -19,7 +19,7 @@ from quorum.core.effects import (
     ReadDone,
     ResetLog,
     Retain,
-    SaveCheckpoint,
+    SaveHighWatermarks,
     StorageFailed,
     TimestampFound,
     Token,
@@ -137,11 +137,13 @@ class Disk:
 
     def perform(self, effect: Effect) -> Event | None:
         match effect:
-            case SaveCheckpoint():
+            case SaveHighWatermarks():
                 self.checkpoint = {(topic, index): at for topic, index, at in effect.entries}
                 return None
             case DeleteLog():
                 log = self.logs.pop(effect.log, None)
+                topic, _, index = effect.log.rpartition("-")
+                self.checkpoint.pop((topic, int(index)), None)
                 if log is not None and effect.is_stray:
                     self.strays[effect.log] = log
                 return None

@@ -10,9 +10,9 @@ from jepsen_like.sim.virtual_time import VirtualTime
 
 # A seed that finds each bug of files in a whole cluster, and what breaks then.
 FOUND_AT = {
-    "forgets_the_name_of_a_new_segment": (27, "S-UP"),
-    "publishes_without_a_sync": (40, "S-UP"),
-    "replaces_without_a_sync": (20, "S-UP"),
+    "forgets_the_name_of_a_new_segment": (20, "S-DU"),
+    "publishes_without_a_sync": (27, "S-UP"),
+    "replaces_without_a_sync": (20, "S-DU"),
     "tolerates_one_lost_record": (20, "S-BF"),
 }
 

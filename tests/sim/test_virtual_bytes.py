@@ -16,8 +16,8 @@ from quorum.core.effects import (
     Durability,
     OpenLog,
     ResetLog,
-    SaveCheckpoint,
     SaveElection,
+    SaveHighWatermarks,
     SaveSnapshot,
     StorageFailed,
     Token,
@@ -112,7 +112,7 @@ class Run:
             return [SaveElection(log=METADATA_LOG, token=token, election=election)]
         if kind < 0.9:
             entries = (("orders", 0, self._ends["orders-0"]),)
-            return [SaveCheckpoint(name="replication-offset-checkpoint", entries=entries)]
+            return [SaveHighWatermarks(entries=entries)]
         return self._rare(log, token)
 
     def _rare(self, log: str, token: Token) -> list[StorageEffect]:

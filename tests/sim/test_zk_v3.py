@@ -392,13 +392,9 @@ def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(design: Desi
     (leader,) = leaders(cluster, of("orders"))
     follower = next(each for each in (1, 2, 3) if each != leader)
     cluster.crash(follower)
-    saved = {
-        (topic, partition): offset
-        for entries in cluster.hosts[follower].disk.checkpoints.values()
-        for topic, partition, offset in entries
-    }
+    saved = dict(cluster.hosts[follower].disk.high_watermarks)
     assert told.acknowledged
-    assert saved["orders", 0] > 0
+    assert saved["orders-0"] > 0
     crashed_ms = cluster.world.now_ms
     cluster.restart(follower)
     cluster.run_until(lambda: replica(cluster, follower, of("orders")) is not None)
@@ -410,7 +406,7 @@ def test_high_watermark_is_found_again_by_a_broker_that_has_crashed(design: Desi
     ]
     end_offset = found[0]["end_offset"]
     assert isinstance(end_offset, int)
-    assert end_offset > saved["orders", 0] == found[0]["high_watermark"]
+    assert end_offset > saved["orders-0"] == found[0]["high_watermark"]
 
 
 def test_clients_lose_nothing_while_leader_and_controller_die(cluster: ZkCluster) -> None:

@@ -278,7 +278,7 @@ class Cluster(Observer):
         assert not host.is_up, node_id
         for log in [log for log in host.disk.logs if log != METADATA_LOG]:
             del host.disk.logs[log]
-        host.disk.checkpoints.clear()
+        host.disk.high_watermarks.clear()
         host.disk.directories.clear()
         self._clean_stops.wiped(node_id)
 

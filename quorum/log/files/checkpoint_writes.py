@@ -1,13 +1,14 @@
-"""Checkpoint files that are replaced now and then, in the background.
+"""Offset checkpoints that are saved now and then, in the background.
 
-One write of a file at a time; what is asked for meanwhile replaces what waits. Nobody waits for
-them, and the logs are as good without: a failure is a line in the log.
+A checkpoint is written by one job at a time, so a disk that hangs takes one thread and not all;
+whoever asks meanwhile is served by one more write after it. Nobody waits for these writes, and the
+logs are as good without them: a failure is a line in the log.
 """
 
 from functools import partial
 
-from quorum.log.files.disk import Disk
 from quorum.log.files.jobs import Finish, Jobs, Outcome, Pool
+from quorum.log.files.offset_checkpoint import OffsetCheckpoint
 
 __all__ = ["CheckpointWrites"]
 
@@ -15,25 +16,22 @@ __all__ = ["CheckpointWrites"]
 class CheckpointWrites:
     """Belongs to the driver's thread."""
 
-    def __init__(self, disk: Disk, jobs: Jobs, *, finish: Finish) -> None:
-        self._disk = disk
+    def __init__(self, jobs: Jobs, *, finish: Finish) -> None:
         self._jobs = jobs
         self._finish = finish
-        self._waiting: dict[str, bytes] = {}  # by path: what is to be written next
-        self._running: set[str] = set()
+        self._running: set[OffsetCheckpoint] = set()
+        self._wanted: set[OffsetCheckpoint] = set()  # once more, when the running job has ended
 
-    def save(self, path: str, content: bytes) -> None:
-        self._waiting[path] = content
-        self._begin(path)
-
-    def _begin(self, path: str) -> None:
-        if path not in self._waiting or path in self._running:
+    def save(self, checkpoint: OffsetCheckpoint) -> None:
+        if checkpoint in self._running:
+            self._wanted.add(checkpoint)
             return
-        self._running.add(path)
-        job = partial(self._disk.replace, path, self._waiting.pop(path))
-        self._jobs.submit(Pool.BACKGROUND, job, partial(self._finished, path))
+        self._running.add(checkpoint)
+        self._jobs.submit(Pool.BACKGROUND, checkpoint.save, partial(self._finished, checkpoint))
 
-    def _finished(self, path: str, outcome: Outcome) -> None:
-        self._running.discard(path)
+    def _finished(self, checkpoint: OffsetCheckpoint, outcome: Outcome) -> None:
+        self._running.discard(checkpoint)
         self._finish(outcome)
-        self._begin(path)
+        if checkpoint in self._wanted:
+            self._wanted.discard(checkpoint)
+            self.save(checkpoint)

@@ -32,8 +32,8 @@ from quorum.core.effects import (
     ReadDone,
     ResetLog,
     Retain,
-    SaveCheckpoint,
     SaveElection,
+    SaveHighWatermarks,
     StorageFailed,
     Stored,
     TimestampFound,
@@ -112,9 +112,7 @@ class FileStorage:
         self._events: list[StorageEvent] = []
         self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
         self._jobs = Jobs(workers)
-        self._checkpoints = CheckpointWrites(
-            self._disk, self._jobs, finish=self._finish_housekeeping
-        )
+        self._checkpoints = CheckpointWrites(self._jobs, finish=self._finish_housekeeping)
         self._snapshots = SnapshotJobs(
             self._directories.snapshots,
             self._jobs,
@@ -158,10 +156,9 @@ class FileStorage:
         self._jobs.wake_with(wake)
 
     def perform(self, effect: StorageEffect) -> None:
-        if isinstance(effect, SaveCheckpoint):
-            assert "/" not in effect.name, effect.name
-            for path, content in self._directories.checkpoint_files(effect.name, effect.entries):
-                self._checkpoints.save(path, content)
+        if isinstance(effect, SaveHighWatermarks):
+            for checkpoint in self._directories.set_high_watermarks(effect.entries):
+                self._checkpoints.save(checkpoint)
             return
         if isinstance(effect, OpenLog) and not self._place(effect):
             return

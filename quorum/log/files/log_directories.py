@@ -27,13 +27,13 @@ from quorum.log.files.checkpoints import (
     CorruptFile,
     format_election,
     format_epochs,
-    format_offsets,
     format_partition_metadata,
     parse_election,
     parse_partition_metadata,
 )
 from quorum.log.files.disk import Disk
 from quorum.log.files.log_directory import LogDirectory
+from quorum.log.files.offset_checkpoint import OffsetCheckpoint
 from quorum.log.files.recovery import WAY_OUT, CorruptLog, Recovered, open_log
 from quorum.log.files.recovery_points import SyncedMark
 from quorum.log.files.segment import Segment
@@ -148,14 +148,13 @@ class LogDirectories:
             say=self._say,
         )
         if recovered.is_new:
-            home.recovery_points.forget(log)
-            home.log_starts.forget(log)
+            home.forget(log)
         home.recovery_points.raise_to(log, recovered.log.end_offset)
         return recovered.log, self._state(
             log,
             recovered,
             topic_id=self._topic_id(path, topic_id),
-            high_watermark=0 if recovered.is_new else home.high_watermark_of(log),
+            high_watermark=home.high_watermarks.of(log),
         )
 
     def _set_copies_aside(self, log: str) -> None:
@@ -261,11 +260,16 @@ class LogDirectories:
     def sync(self, log: str, unsynced: Unsynced) -> None:
         for path in unsynced.paths:
             self._disk.sync(path)
-        if unsynced.directory is not None:
-            self._disk.sync_directory(unsynced.directory)
-            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
+        directory = unsynced.directory
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
-            self._disk.replace(f"{self.path(log)}/{EPOCHS}", format_epochs(unsynced.epochs))
+            self._disk.replace(
+                f"{self.path(log)}/{EPOCHS}",
+                format_epochs(unsynced.epochs),
+                syncs_directory=directory is None,
+            )
+        if directory is not None:
+            self._disk.sync_directory(directory)
+            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
         if log == METADATA_LOG:
             self._mark.raise_to(unsynced.end_offset)
         else:
@@ -294,8 +298,7 @@ class LogDirectories:
         if log == METADATA_LOG:
             self._mark.lower_to(end_offset)
         else:
-            self._homes[log].recovery_points.lower_to(log, end_offset)
-            self._homes[log].log_starts.lower_to(log, end_offset)
+            self._homes[log].lower_to(log, end_offset)
         segments.truncate(end_offset)
 
     def reset(self, log: str, segments: SegmentedLog, start: OffsetAndEpoch) -> None:
@@ -303,8 +306,7 @@ class LogDirectories:
         if log == METADATA_LOG:
             self._mark.lower_to(0)
         else:
-            self._homes[log].recovery_points.lower_to(log, 0)
-            self._homes[log].log_starts.forget(log)
+            self._homes[log].forget(log)
         segments.reset(start)
         self.sync(log, segments.unsynced())
 
@@ -350,18 +352,19 @@ class LogDirectories:
             if not directory.is_offline:
                 directory.recovery_points.save()
 
-    def checkpoint_files(
-        self, name: str, entries: Iterable[tuple[str, int, int]]
-    ) -> Iterable[tuple[str, bytes]]:
-        """Path and content, for each directory with the entries of the logs that lie there."""
-        by_home: dict[str, list[tuple[str, int, int]]] = {
-            each.path: [] for each in self.data if not each.is_offline
-        }
+    def set_high_watermarks(
+        self, entries: Iterable[tuple[str, int, int]]
+    ) -> list[OffsetCheckpoint]:
+        """Each directory gets those of the logs that lie there; returns what is to be saved."""
+        online = [each for each in self.data if not each.is_offline]
+        by_home: dict[str, dict[tuple[str, int], int]] = {each.path: {} for each in online}
         for topic, partition, offset in entries:
             home = self._homes.get(f"{topic}-{partition}")
             if home is not None and home.path in by_home:
-                by_home[home.path].append((topic, partition, offset))
-        return [(f"{path}/{name}", format_offsets(each)) for path, each in by_home.items()]
+                by_home[home.path][topic, partition] = offset
+        for each in online:
+            each.high_watermarks.replace(by_home[each.path])
+        return [each.high_watermarks for each in online]
 
     def close(self, log: str, segments: SegmentedLog) -> None:
         """Everything on the medium, files trimmed, indexes written."""

@@ -30,7 +30,6 @@ from quorum.log.files.checkpoints import (
     clean_shutdown_epoch,
     format_clean_shutdown,
     parse_clean_shutdown,
-    parse_offsets,
     parse_partition_metadata,
 )
 from quorum.log.files.disk import Disk
@@ -56,17 +55,12 @@ class LogDirectory:
         self.is_offline = False
         self.recovery_points = OffsetCheckpoint(disk, f"{path}/{RECOVERY_POINTS}")
         self.log_starts = OffsetCheckpoint(disk, f"{path}/{LOG_STARTS}")
-        checkpoint = f"{path}/{HIGH_WATERMARKS}"
-        content = disk.read_whole(checkpoint)
-        self._high_watermarks = {} if content is None else parse_offsets(content, checkpoint)
+        self.high_watermarks = OffsetCheckpoint(disk, f"{path}/{HIGH_WATERMARKS}")
+        self._checkpoints = (self.recovery_points, self.log_starts, self.high_watermarks)
         self._mark = f"{path}/{CLEAN_SHUTDOWN}"
         mark = disk.read_whole(self._mark)
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
         self._marking = Lock()
-
-    def high_watermark_of(self, log: str) -> int:
-        """As it was when the node started."""
-        return self._high_watermarks.get(topic_partition(log), 0)
 
     # --- the mark of an orderly stop ----------------------------------------------------------
 
@@ -115,9 +109,18 @@ class LogDirectory:
         rest = f"-{partition}.{uuid4().hex}{suffix}"
         renamed = f"{self.path}/{topic[: _NAME_MAX - len(rest)]}{rest}"
         self._disk.rename(f"{self.path}/{log}", renamed)
-        self.recovery_points.forget(log)
-        self.log_starts.forget(log)
+        self.forget(log)
         return renamed
+
+    def forget(self, log: str) -> None:
+        """What was noted of it, durably: a topic of the same name begins anew."""
+        for checkpoint in self._checkpoints:
+            checkpoint.forget(log)
+
+    def lower_to(self, log: str, end_offset: int) -> None:
+        """What was noted of it, durably, before it is truncated."""
+        for checkpoint in self._checkpoints:
+            checkpoint.lower_to(log, end_offset)
 
     def remove_deleted(self) -> None:
         """What an earlier process did not get to."""

@@ -2,6 +2,7 @@
 
     recovery-point-offset-checkpoint    up to where a log was synced (see `recovery_points`)
     log-start-offset-checkpoint         where it starts, if that is inside a segment
+    replication-offset-checkpoint       its high watermark
 
 What is raised is written with the next `save`: a lower offset is as true. What is lowered or
 forgotten is written before the call returns, since an offset that is too high would not be.
@@ -34,6 +35,7 @@ class OffsetCheckpoint:
         self._path = path
         content = disk.read_whole(path)
         self._offsets = dict(parse_offsets(content, path)) if content is not None else {}
+        self._in_file = dict(self._offsets)  # the highest of each that the file may have
         self._version = 0  # of the offsets in memory
         self._version_saved = 0
         self._lock = Lock()
@@ -50,21 +52,29 @@ class OffsetCheckpoint:
                 self._offsets[key] = offset
                 self._version += 1
 
+    def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Those of all logs. Written with the next `save`."""
+        with self._lock:
+            self._offsets = dict(offsets)
+            self._version += 1
+
     def lower_to(self, log: str, offset: int) -> None:
         """Durably."""
         with self._lock:
             key = topic_partition(log)
-            is_lower = offset < self._offsets.get(key, 0)
-            if is_lower:
+            known = self._offsets.get(key, 0)
+            if offset < known:
                 self._offsets[key] = offset
-                self._version += 1
+            is_lower = offset < max(known, self._in_file.get(key, 0))
+            self._version += is_lower
         if is_lower:
             self.save()
 
     def forget(self, log: str) -> None:
         """Durably: a topic of the same name begins at 0 again."""
         with self._lock:
-            is_known = self._offsets.pop(topic_partition(log), None) is not None
+            key = topic_partition(log)
+            is_known = self._offsets.pop(key, None) is not None or key in self._in_file
             self._version += is_known
         if is_known:
             self.save()
@@ -78,7 +88,11 @@ class OffsetCheckpoint:
                 return
             with self._lock:
                 version, offsets = self._version, dict(self._offsets)
+                for key, offset in offsets.items():
+                    self._in_file[key] = max(offset, self._in_file.get(key, 0))
             self._disk.replace(self._path, _format(offsets))
+            with self._lock:
+                self._in_file = offsets
             self._version_saved = version
 
 

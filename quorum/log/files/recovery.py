@@ -16,7 +16,8 @@ if there is one, this is no torn tail.
 
 What is kept is synced before anyone hears of it: a replica counts it as its own from then on; what
 the metadata log has behind its recovery point is written again before. A new log is not synced: its
-first sync covers that it is there.
+first sync covers that it is there. Nor is a partition's log that ends at its recovery point, as all
+do after an orderly stop.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
 small and read whole.
 
@@ -184,7 +185,9 @@ def open_log(
     if not is_new:
         if reads_all and recovery_point is not None:
             write_again(disk, segments, recovery_point)
-        _sync(disk, directory, segments[first:])
+        is_trusted = damage is None and not reads_all
+        synced_offset = (recovery_point or 0) if is_trusted else -1
+        _sync(disk, directory, segments[first:], synced_offset)
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
     if not seen.epochs.entries:
@@ -413,10 +416,11 @@ def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
             position += length
 
 
-def _sync(disk: Disk, directory: str, segments: Sequence[Segment]) -> None:
-    for segment in segments[:-1]:
-        segment.finish()
-    for segment in segments:
-        for path in segment.unsynced_paths():
-            disk.sync(path)
-    disk.sync_directory(directory)
+def _sync(disk: Disk, directory: str, segments: Sequence[Segment], synced_offset: int) -> None:
+    """What may not be on the medium: nothing, after an orderly stop."""
+    changed = [segment for segment in segments[:-1] if segment.finish()]
+    changed += [segment for segment in segments if segment.end_offset > synced_offset]
+    for path in dict.fromkeys(path for segment in changed for path in segment.unsynced_paths()):
+        disk.sync(path)
+    if changed:
+        disk.sync_directory(directory)

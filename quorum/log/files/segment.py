@@ -215,21 +215,28 @@ class Segment:
         if position == 0:
             self._first_timestamp_ms = None
 
-    def finish(self) -> None:
-        """No append follows: trim the file, and write the indexes."""
-        if self._allocated_bytes > self.size_bytes:
+    def finish(self) -> bool:
+        """No append follows: trim the file, and write the indexes. False if all is as it should be.
+
+        So it is where nothing was appended since an earlier process has finished the segment.
+        """
+        has_changed = self._allocated_bytes > self.size_bytes
+        if has_changed:
             self._disk.truncate(self.path, self.size_bytes)
             self._allocated_bytes = self.size_bytes
         self._forget_places()
         indexes, self._indexes = self._indexes, None
         if indexes is None:
-            return
+            return has_changed
         indexes.finish()
-        contents = (indexes.offsets, indexes.times)
+        contents = bytes(indexes.offsets), bytes(indexes.times)
         for path, content in zip(self.paths[1:], contents, strict=True):
-            self._disk.create(path)
-            self._disk.write(path, bytes(content), position=0)
-            self._disk.forget(path)
+            if self._disk.read_whole(path) != content:
+                has_changed = True
+                self._disk.create(path)
+                self._disk.write(path, content, position=0)
+                self._disk.forget(path)
+        return has_changed
 
     def remove(self) -> None:
         for path in self.paths:

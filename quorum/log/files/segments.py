@@ -193,8 +193,7 @@ class SegmentedLog:
     def finish(self) -> None:
         """Trim the active segment and write its indexes: nothing is appended to it any more."""
         segment = self._segments[-1]
-        segment.finish()
-        if segment not in self._unsynced[-1:]:
+        if segment.finish() and segment not in self._unsynced[-1:]:
             self._unsynced.append(segment)
 
     def _roll(self, base_offset: int) -> Segment:

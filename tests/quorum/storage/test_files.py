@@ -23,8 +23,8 @@ from quorum.core.effects import (
     OpenLog,
     Read,
     ReadDone,
-    SaveCheckpoint,
     SaveElection,
+    SaveHighWatermarks,
     StorageFailed,
     Stored,
     TimestampFound,
@@ -34,10 +34,16 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG, StorageError
 from quorum.core.types import ElectionState, ReplicaKey
-from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS, RECOVERY_POINTS
+from quorum.log.files.checkpoints import (
+    CLEAN_SHUTDOWN,
+    EPOCHS,
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+)
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
 from quorum.log.files.log_queue import LogQueue
+from quorum.log.files.offset_checkpoint import OffsetCheckpoint
 from quorum.log.files.recovery import CorruptLog
 from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
@@ -294,9 +300,7 @@ def test_log_is_opened_in_the_background_and_effects_wait_for_it(storage: Storag
 def test_reopened_log_says_what_is_in_it(storage: Storage, tmp_path: Path) -> None:
     storage.open()
     storage.do(*[storage.append(i, LOG, synced=False, epoch=1 + i // 4) for i in range(8)])
-    storage.do(
-        SaveCheckpoint(name="replication-offset-checkpoint", entries=(("topic-with-dashes", 3, 6),))
-    )
+    storage.do(SaveHighWatermarks(entries=(("topic-with-dashes", 3, 6),)))
     storage.close()
     assert Path(tmp_path, CLEAN_SHUTDOWN).exists()
     again = Storage(tmp_path)
@@ -305,6 +309,34 @@ def test_reopened_log_says_what_is_in_it(storage: Storage, tmp_path: Path) -> No
     assert (state.end_offset, state.high_watermark, state.last_epoch) == (8, 6, 2)
     assert state.epochs == (EpochStart(1, 0), EpochStart(2, 4))
     assert [each.log for each in again.files.found] == [LOG]
+    again.close()
+
+
+def test_logs_that_nobody_writes_to_are_opened_and_closed_without_a_sync(
+    storage: Storage, tmp_path: Path
+) -> None:
+    logs = [f"t-{index}" for index in range(20)]
+    for log in logs:
+        storage.open(log)
+        storage.do(*[storage.append(i, log, synced=False) for i in range(3)])
+    storage.close()
+    again = Storage(tmp_path)
+    for log in logs:
+        assert again.open(log).state.end_offset == 3
+    assert again.files.fsyncs == 1, "the mark of the orderly stop goes"
+    again.close()
+    assert again.files.fsyncs == 3, "it comes again"
+
+
+def test_log_with_a_tail_that_was_cut_off_is_synced(storage: Storage, tmp_path: Path) -> None:
+    storage.open("t-0")
+    storage.do(storage.append(0, "t-0", synced=False))
+    storage.close()
+    (segment,) = (tmp_path / "t-0").glob("*.log")
+    segment.write_bytes(segment.read_bytes() + b"torn")
+    again = Storage(tmp_path)
+    assert again.open("t-0").state.end_offset == 1
+    assert again.files.fsyncs == 3, "the mark, the segment and its directory"
     again.close()
 
 
@@ -334,6 +366,37 @@ def test_deleted_log_is_gone_and_may_begin_again_at_0(storage: Storage, tmp_path
     storage.close()
 
 
+def test_high_watermark_of_a_deleted_log_is_not_that_of_the_next(
+    storage: Storage, tmp_path: Path
+) -> None:
+    """The process dies before the next checkpoint, whatever was saved when (cluster 142000093)."""
+    storage.open()
+    storage.do(*[storage.append(i, LOG, synced=False) for i in range(5)])
+    storage.do(SaveHighWatermarks(entries=(("topic-with-dashes", 3, 5),)))
+    opening = OpenLog(log=LOG, token=storage.token(), topic_id=UUID(int=5))
+    storage.do(DeleteLog(log=LOG, token=storage.token()), opening)
+    storage.do(*[storage.append(i, LOG, synced=False) for i in range(3)])
+    assert Storage(tmp_path).open(topic_id=UUID(int=5)).state.high_watermark == 0
+    storage.close()
+
+
+def test_forgotten_offset_leaves_the_file_though_it_has_left_the_memory_before(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / HIGH_WATERMARKS)
+    checkpoint = OffsetCheckpoint(Disk(), path)
+    checkpoint.replace({("t", 0): 5, ("t", 1): 6})
+    checkpoint.save()
+    checkpoint.replace({("t", 1): 2})
+    checkpoint.forget("t-0")
+    assert OffsetCheckpoint(Disk(), path).of("t-0") == 0
+    checkpoint.replace({("t", 1): 7})
+    checkpoint.save()
+    checkpoint.replace({("t", 1): 1})
+    checkpoint.lower_to("t-1", 3)
+    assert OffsetCheckpoint(Disk(), path).of("t-1") == 1
+
+
 def test_remains_of_a_deletion_are_cleared_at_the_start(tmp_path: Path) -> None:
     doomed = tmp_path / f"{LOG}.{'0a' * 16}-delete"
     doomed.mkdir()
@@ -346,10 +409,9 @@ def test_remains_of_a_deletion_are_cleared_at_the_start(tmp_path: Path) -> None:
 
 def test_checkpoints_asked_for_meanwhile_are_written_once(storage: Storage, tmp_path: Path) -> None:
     storage.open("t-0")
-    name = "replication-offset-checkpoint"
-    effects = [SaveCheckpoint(name=name, entries=(("t", 0, i),)) for i in range(50)]
+    effects = [SaveHighWatermarks(entries=(("t", 0, i),)) for i in range(50)]
     storage.do(*effects)
-    assert Path(tmp_path, name).read_text() == "0\n1\nt 0 49\n"
+    assert Path(tmp_path, HIGH_WATERMARKS).read_text() == "0\n1\nt 0 49\n"
 
 
 def test_thousands_of_logs_share_few_descriptors(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from quorum.core.effects import (
     Read,
     ResetLog,
     Retain,
-    SaveCheckpoint,
+    SaveHighWatermarks,
     StorageFailed,
     Stored,
     Token,
@@ -114,7 +114,7 @@ def test_checkpoints_hold_the_logs_of_their_directory(storage: Storage, tmp_path
     storage.open("t-0", directory_id=A)
     storage.open("t-1", directory_id=B)
     entries = (("t", 0, 5), ("t", 1, 6), ("t", 2, 7))
-    storage.do(SaveCheckpoint(name=HIGH_WATERMARKS, entries=entries))
+    storage.do(SaveHighWatermarks(entries=entries))
     storage.close()
     for name, line in (("a", "t 0 5"), ("b", "t 1 6")):
         assert (tmp_path / name / HIGH_WATERMARKS).read_text() == f"0\n1\n{line}\n"
