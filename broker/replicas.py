@@ -226,6 +226,7 @@ class Replicas:
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
             self._outbox.trace("partition-offline", partition=partition.name, directory=assigned)
+            partition.directory_id = assigned  # which is to stay: its records may be there
             partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         partition.directory_id = directory_id

@@ -42,6 +42,7 @@ __all__ = [
     "Mask",
     "Reads",
     "Sends",
+    "has_passed",
 ]
 
 OK, INFO, FAIL = 0, 1, 2
@@ -203,7 +204,7 @@ class LogColumns:
         )
         found = np.where(place > 0, reached[at[place - 1]], -1)
         is_passed = (found >= 0) & (offset != UNKNOWN)
-        is_passed &= (reads.key[found] == key) & (reads.offset[found] >= offset)
+        is_passed &= (reads.key[found] == key) & has_passed(reads.offset[found], offset)
         passing[is_passed] = found[is_passed]
         return passing
 
@@ -213,6 +214,15 @@ class LogColumns:
         followed = np.flatnonzero(self.reads.session != UNKNOWN)
         # Sessions are of one key each; rows stand in the order of the polls, and within them.
         return followed[order_of(self.reads.session[followed])]
+
+
+def has_passed(read: Column, offset: Column) -> Mask:
+    """Must a reader that has read one offset have read what was acknowledged at another?
+
+    At the same one, too: the offset is taken, and the reader found another value there.
+    """
+    passed: Mask = read >= offset
+    return passed
 
 
 def _no_rows() -> "array[int]":

@@ -9,17 +9,29 @@ commas, since some designs of old lacked two rules.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from jepsen_like.planted.boundary_bugs import BOUNDARY_PLANTS, BOUNDARY_SURVIVORS
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
+from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
 
 __all__ = ["CLUSTER_PLANTS", "CLUSTER_SCHEDULED", "CLUSTER_SURVIVORS", "planted"]
 
-_ALL: Plants = {**CONTROLLER_PLANTS, **PARTITION_PLANTS, **SETTING_PLANTS}
+_ALL: Plants = {
+    **CONTROLLER_PLANTS,
+    **PARTITION_PLANTS,
+    **SETTING_PLANTS,
+    **BOUNDARY_PLANTS,
+    **DIRECTORY_PLANTS,
+}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _ALL.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _ALL.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS: Plants = {**PARTITION_SURVIVORS, **SETTING_SURVIVORS}
+CLUSTER_SURVIVORS: Plants = {
+    **PARTITION_SURVIVORS,
+    **SETTING_SURVIVORS,
+    **BOUNDARY_SURVIVORS,
+}
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""All bugs that can be planted, in the quorum and in clusters, by name."""
+"""All bugs that can be planted, in the quorum, in clusters and in checkers, by name."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
 from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
@@ -15,6 +16,7 @@ EVERY_PLANT: Plants = {
     **CLUSTER_PLANTS,
     **CLUSTER_SCHEDULED,
     **CLUSTER_SURVIVORS,
+    **CHECKER_PLANTS,
 }
 
 

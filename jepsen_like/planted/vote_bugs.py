@@ -1,6 +1,7 @@
 """Planted bugs in votes, epochs and leadership. What each breaks stands beside it."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from jepsen_like.planted.planting import Plants, plant_in
@@ -22,6 +23,7 @@ VOTE_PLANTS: Plants = {}
 VOTE_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
+_election_backoff_ms = electing.election_backoff_ms
 _election_of = roles.election_of
 _initial_role = raft.initial_role
 _poll_leader = leading.poll
@@ -220,3 +222,17 @@ def goes_on_without_its_disk(self: RaftNode, failed: StorageFailed, _now_ms: int
 def judges_candidates_of_any_epoch(ask: VotePartition, epoch: int) -> ErrorCode:
     error = _check_vote(ask, epoch)
     return ErrorCode.NONE if error is ErrorCode.FENCED_LEADER_EPOCH else error
+
+
+# Candidates that wait for half as long meet more often, and one of them wins in the end. The range
+# is held by a test of the rule.
+
+
+@plant_in(
+    VOTE_SURVIVORS,
+    "the back-off after a lost election is drawn from 200 ms, doubled with each loss (KIP-595)",
+    holder=electing,
+    name="election_backoff_ms",
+)
+def halves_the_backoff(random: Random, retries: int, backoff_max_ms: int) -> int:
+    return _election_backoff_ms(random, retries, backoff_max_ms) // 2

@@ -19,7 +19,7 @@ hold; where neither that nor the condition names one, the schedule was not what 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -36,8 +36,9 @@ from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.script import SEPARATOR
 
 __all__ = [
     "ALL_SCHEDULES",
@@ -49,6 +50,12 @@ __all__ = [
     "Beginning",
     "Schedule",
     "Schedules",
+    "carry_out",
+    "repeated",
+    "schedule_text",
+    "started",
+    "steps",
+    "without_output",
 ]
 
 _FINDS = "Finds: "
@@ -72,24 +79,31 @@ class Schedule:
     ) -> None:
         """By what is begun so: a quorum, a cluster or one with ZooKeeper; simulated by default."""
         start, *commands = self.commands
-        kind, settings = _started(start)
+        kind, settings = started(start)
         wanted = {**settings, **production.settings}
         directed = (beginnings or SIMULATED)[kind](production, **wanted)
-        forms, conditions = _VOCABULARIES[kind]
         for command in commands:
-            if command.startswith("deliver until "):
-                _await(directed, conditions, command)
-            else:
-                form, arguments = forms.find(command, directed.names)
-                form.act(directed, *arguments.values())
+            carry_out(directed, kind, command)
 
 
 Schedules = Mapping[str, Schedule]
 
 
+def carry_out(directed: Directed, kind: str, command: str) -> None:
+    """One command of what has been started, a `quorum`, a `cluster` or `zookeeper`. Raises Misused,
+    Violation or Stuck."""
+    forms, conditions = _VOCABULARIES[kind]
+    if command.startswith("deliver until "):
+        _await(directed, conditions, command)
+    else:
+        form, arguments = forms.find(command, directed.names)
+        form.act(directed, *arguments.values())
+
+
 def _await(directed: Directed, conditions: Forms, command: str) -> None:
     match = _UNTIL.fullmatch(command)
-    assert match is not None, command
+    if match is None:
+        raise Misused(f"`{command}` cannot be read: write `deliver until CONDITION`")
     what = match["what"]
     form, arguments = conditions.find(what, directed.names)
     within: dict[str, Any] = {"bound": match["bound"] or form.bound}
@@ -98,10 +112,19 @@ def _await(directed: Directed, conditions: Forms, command: str) -> None:
     directed.until(lambda: bool(form.act(directed, *arguments.values())), what, **within)
 
 
-def _started(command: str) -> tuple[str, dict[str, Any]]:
-    """`start quorum, voters=3`: what is started, and its settings."""
+def started(command: str) -> tuple[str, dict[str, Any]]:
+    """`start quorum, voters=3`: what is started, and its settings. Raises Misused."""
     kind, *pairs = command.removeprefix("start ").split(", ")
-    return kind, {name: _setting(value) for name, value in (pair.split("=") for pair in pairs)}
+    if not command.startswith("start ") or kind not in _VOCABULARIES:
+        known = " or ".join(f"`start {each}`" for each in _VOCABULARIES)
+        raise Misused(f"`{command}` cannot be read: a schedule begins with {known}")
+    settings = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise Misused(f"`{pair}` is no setting: write NAME=VALUE")
+        settings[name] = _setting(value)
+    return kind, settings
 
 
 def _setting(text: str) -> int | bool | str:
@@ -158,20 +181,55 @@ def _schedule(name: str, lines: list[str]) -> Schedule:
     )
 
 
+def without_output(lines: Iterable[str]) -> Iterator[str]:
+    """What came of the commands stands behind a line `----`, up to an empty one."""
+    is_output = False
+    for line in lines:
+        is_output = line == SEPARATOR or (is_output and bool(line))
+        if not is_output:
+            yield line
+
+
+def steps(command: str) -> list[str]:
+    """The commands of `do NAME`. Raises Misused."""
+    name = command.removeprefix("do ").replace(" ", "_")
+    if name not in _STEPS:
+        raise Misused(f"there are no steps `{name}`: {', '.join(sorted(_STEPS))}")
+    return list(_commands(_STEPS[name]))
+
+
+def repeated(line: str) -> int | None:
+    """How often `repeat COUNT times` has the lines below it done; None: it is another command."""
+    match = _REPEAT.fullmatch(line)
+    return int(match[1]) if match else None
+
+
 def _commands(lines: list[str]) -> Iterator[str]:
     """All of them, one after the other: what is repeated, and the steps that are elsewhere, too."""
-    told = [line for line in lines if line and not line.startswith("#")]
+    told = [line for line in without_output(lines) if line and not line.startswith("#")]
     while told:
         line = told.pop(0)
-        if repeated := _REPEAT.fullmatch(line):
+        if (times := repeated(line)) is not None:
             block: list[str] = []
             while told and told[0].startswith("    "):
                 block.append(told.pop(0).strip())
-            yield from int(repeated[1]) * [*_commands(block)]
+            yield from times * [*_commands(block)]
         elif line.startswith("do "):
-            yield from _commands(_STEPS[line.removeprefix("do ").replace(" ", "_")])
+            yield from steps(line)
         else:
             yield line
+
+
+_FOLDERS = ("partition", "quorum", "zookeeper", "harm")
+
+
+def schedule_text(name: str) -> str | None:
+    """The file of a schedule that is shipped; None: there is no such one."""
+    for folder in _FOLDERS:
+        path = files(__package__) / "schedules" / folder / f"{name}.txt"
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    return None
 
 
 _STEPS = dict(_texts("steps"))

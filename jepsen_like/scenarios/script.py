@@ -17,7 +17,7 @@ whose output is written anew changes in its output only.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Block", "Command", "Script", "ScriptError", "parse", "rewritten"]
+__all__ = ["SEPARATOR", "Block", "Command", "Script", "ScriptError", "parse", "rewritten"]
 
 SEPARATOR = "----"
 

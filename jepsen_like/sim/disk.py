@@ -8,11 +8,13 @@ What a log holds, and what of it a crash leaves, is in `jepsen_like.sim.stored_l
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import assert_never
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.data_directories import DataDirectories
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.stored_log import StoredLog, WriteEffect
@@ -51,6 +53,8 @@ from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
 __all__ = ["Disk"]
 
+_UNASKED = Token("broker", 0)  # nobody waits for it
+
 
 class Disk:
     """The disk of one node. It outlives every process of the node."""
@@ -66,6 +70,7 @@ class Disk:
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
         self.high_watermarks: dict[str, int] = {}  # by log, as a broker last saved them
+        self.directories = DataDirectories()
         self.faults = faults
         self.generation = 0  # how often it was wiped
         self.is_damaged = False  # a bit has flipped in what was synced: no node starts on it
@@ -124,6 +129,7 @@ class Disk:
         assert self._deliver is _nobody, "a process runs on this disk"
         self.logs.clear()
         self.high_watermarks.clear()
+        self.directories.clear()
         self.generation += 1
         self.is_damaged = False
 
@@ -147,6 +153,11 @@ class Disk:
 
     def perform(self, effect: StorageEffect) -> None:
         """Carry out one effect; `begin_syncs` follows after the last of those taken together."""
+        if self.directories.unreadable and (failed := self.directories.failed(effect)) is not None:
+            self._refuse(effect, failed)
+            return
+        if isinstance(effect, OpenLog | DeleteLog) and self.directories.note(effect):
+            self.logs.pop(effect.log, None)
         match effect:
             case SaveHighWatermarks(entries=entries):
                 self.high_watermarks.clear()
@@ -158,11 +169,24 @@ class Disk:
                 pass  # segments are not modelled
             case OpenLog(log=name, topic_id=topic_id, token=token):
                 state, _ = self.recover(name, topic_id)
+                if len(self.directories.ids) > 1:
+                    state = replace(state, directory_id=self.directories.homes[name])
                 self._later(self._sync_us(), Opened(token=token, state=state))
             case _:
                 stored = self.log(effect.log)
                 if not stored.failed:
                     self._perform_on(stored, effect)
+
+    def fail_directory(self, directory_id: UUID) -> None:
+        self.directories.unreadable.add(directory_id)
+        if self._deliver is not _nobody:
+            for name in self.directories.logs_in(directory_id):
+                self._later(0, _lost(name, _UNASKED, directory_id))
+
+    def _refuse(self, effect: StorageEffect, directory_id: UUID) -> None:
+        """Answer what would have been answered."""
+        if isinstance(effect, OpenLog | Read | FindTimestamp | Trim | Retain):
+            self._later(0, _lost(effect.log, effect.token, directory_id))
 
     def _perform_on(
         self,
@@ -368,6 +392,11 @@ class Disk:
 
 def _no_snapshot(token: Token, log: str) -> SnapshotRead:
     return SnapshotRead(token=token, log=log, size_bytes=-1, records=b"")
+
+
+def _lost(log: str, token: Token, directory_id: UUID) -> StorageFailed:
+    reason = "its directory has failed (injected)"
+    return StorageFailed(log=log, token=token, reason=reason, directory_id=directory_id)
 
 
 def _nobody(event: Event) -> None:

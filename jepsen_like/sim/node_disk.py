@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from jepsen_like.sim.data_directories import DataDirectories
 from jepsen_like.sim.stored_log import StoredLog
 from quorum.core.effects import Event
 from quorum.core.log_state import LogState
@@ -38,6 +39,7 @@ class NodeDisk(Protocol):
 
     logs: dict[str, StoredLog]
     high_watermarks: dict[str, int]
+    directories: DataDirectories  # of partitions
     generation: int  # how often it was wiped
     is_damaged: bool  # a bit has flipped in what was synced: no node starts on it
     saved: Callable[[str, ElectionState], None]
@@ -85,6 +87,10 @@ class NodeDisk(Protocol):
 
     def damage(self) -> None:
         """A bit flips in what was synced, while no process runs."""
+        ...
+
+    def fail_directory(self, directory_id: UUID) -> None:
+        """One of several cannot be used any more; the process hears so."""
         ...
 
     def perform(self, effect: StorageEffect) -> None:

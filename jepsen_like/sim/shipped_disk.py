@@ -15,6 +15,7 @@ from random import Random
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.data_directories import DataDirectories
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.node_disk import DiskFaults
 from jepsen_like.sim.promises import found, promise
@@ -83,6 +84,7 @@ class ShippedDisk:
     ) -> None:
         self.logs: dict[str, StoredLog] = {}
         self.high_watermarks: dict[str, int] = {}  # none but of brokers
+        self.directories = DataDirectories()  # none but the one
         self.generation = 0
         self.is_damaged = False
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
@@ -296,6 +298,9 @@ class ShippedDisk:
     def damage(self) -> None:
         assert self._deliver is _nobody, "a process runs on this disk"
         self.is_damaged = True
+
+    def fail_directory(self, directory_id: UUID) -> None:
+        raise AssertionError("the metadata log lies in one directory")
 
     def _try_with_damage(self) -> None:
         """On a copy: no process may start on a log in which a bit has flipped."""

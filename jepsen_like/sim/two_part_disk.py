@@ -54,6 +54,7 @@ class TwoPartDisk:
         )
         self.logs: dict[str, StoredLog] = self._partitions.logs
         self.high_watermarks = self._partitions.high_watermarks
+        self.directories = self._partitions.directories
 
     # --- of both ------------------------------------------------------------------------
 
@@ -141,6 +142,9 @@ class TwoPartDisk:
         return self._metadata.recover(name)
 
     # --- of partitions ----------------------------------------------------------------------
+
+    def fail_directory(self, directory_id: UUID) -> None:
+        self._partitions.fail_directory(directory_id)
 
     @property
     def syncs_at(self) -> Callable[[str], None]:

@@ -3,7 +3,8 @@
     quorumlab chaos scenario                    what there is: number and title; nothing is played
     quorumlab chaos scenario 5                  one, with what comes of each command
     quorumlab chaos scenario all                all of them, one line each
-    quorumlab chaos scenario my.txt             one of your own
+    quorumlab chaos scenario kip_279            a schedule that brings a broken rule to light
+    quorumlab chaos scenario my.txt             one of your own, scenario or schedule
     quorumlab chaos scenario my.txt --rewrite   write what comes of it into the file
     quorumlab chaos scenario --commands         what a scenario may say
     quorumlab chaos scenario 13 --plant NAME    on rules with this bug
@@ -18,6 +19,8 @@ from pathlib import Path
 
 from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.performance import Played, play
+from jepsen_like.scenarios.schedule_script import is_schedule, parse_schedule, play_schedule
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text
 from jepsen_like.scenarios.script import Script, ScriptError, parse
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
@@ -38,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "scenario",
         nargs="*",
         metavar="SCENARIO",
-        help="its number, its name, a file; all: every one that is shipped",
+        help="its number, its name, a schedule, a file; all: every scenario that is shipped",
     )
     add("--rewrite", action="store_true", help="write what comes of it into the files")
     add("--plant", metavar="NAME", help="play on rules with this bug")
@@ -70,6 +73,14 @@ def _list() -> int:
         ({"scenario": each.name.partition("-")[0], "title": each.title} for each in shipped),
         ("scenario", "title"),
     )
+    say("")
+    print_rows(
+        (
+            {"schedule": name, "finds": "; ".join(schedule.finds)}
+            for name, schedule in {**ALL_SCHEDULES, **HARM}.items()
+        ),
+        ("schedule", "finds"),
+    )
     say(f"\n`quorumlab chaos scenario {shipped[0].name[:2]}` plays that one")
     return EXIT_OK
 
@@ -83,7 +94,10 @@ def _scripts(name: str) -> list[Script]:
         return [scenario(each) for each in shipped]
     number = f"{int(name):02}" if name.isdecimal() else None
     wanted = [each for each in shipped if name == each or each.partition("-")[0] == number]
-    return [scenario(wanted[0])] if wanted else [_read(_path(name))]
+    if wanted:
+        return [scenario(wanted[0])]
+    text = schedule_text(name)
+    return [_read(_path(name))] if text is None else [parse_schedule(f"{name}.txt", text)]
 
 
 def _path(name: str) -> Path:
@@ -95,7 +109,8 @@ def _path(name: str) -> Path:
 
 def _read(path: Path) -> Script:
     try:
-        return parse(str(path), path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return (parse_schedule if is_schedule(text) else parse)(str(path), text)
     except UnicodeDecodeError as error:
         raise Failed(f"{path}: not UTF-8: {error}") from error
 
@@ -109,16 +124,28 @@ def _show(scripts: Sequence[Script], plant: str | None) -> int:
     differing = 0
     with planted(plant):
         for script in scripts:
-            played = play(script, is_judged=not plant)
+            played = _played(script, is_judged=not plant)
             differing += _tell(played, is_told=is_told)
             if plant:
-                _complain_of(play(script))
+                judged = _played(script)
+                _complain_of(judged)
+                differing += bool(judged.failures)
     return EXIT_DIFFERS if differing else EXIT_OK
 
 
+def _played(script: Script, *, is_judged: bool = True) -> Played:
+    starts = script.blocks[0].commands[0].text
+    return (play_schedule if is_schedule(starts) else play)(script, is_judged=is_judged)
+
+
 def _tell(played: Played, *, is_told: bool) -> bool:
-    """Returns whether it differs from what the file says, or what it expects did not come."""
-    differences = played.differences()
+    """Returns whether it differs from what the file says, or what it expects did not come.
+
+    A schedule need not say what comes.
+    """
+    says_nothing = not any(block.output for block in played.script.blocks)
+    is_open = says_nothing and is_schedule(played.script.blocks[0].commands[0].text)
+    differences = [] if is_open else played.differences()
     if differences:
         for line in differences:
             say(line)
@@ -138,7 +165,7 @@ def _complain_of(played: Played) -> None:
 def _rewrite(paths: Sequence[Path]) -> int:
     differing = 0
     for path in paths:
-        played = play(_read(path))
+        played = _played(_read(path))
         if played.failures:
             differing += 1
             for failure in played.failures:

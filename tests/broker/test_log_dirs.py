@@ -224,6 +224,10 @@ def test_replica_in_a_directory_that_is_offline_from_the_start_is_offline(
     refused = brokers.produce(1, "t", 0, batch_of(b"x"))
     assert brokers.produced(refused).error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert brokers.disks[1].logs["t-0"].directory_id == A, "not created anew"
+    brokers.asked.clear()
+    brokers.write(PartitionChangeRecord(topic_id=brokers.topics["t"], partition_id=0, isr=(2,)))
+    brokers.run(1000)
+    assert assignments(brokers) == [], "it stays where the metadata has it"
 
 
 def test_directory_that_fails_under_a_recovery_leaves_the_replica_offline(

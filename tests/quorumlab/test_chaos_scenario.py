@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, without_output
 from jepsen_like.scenarios.shipped import names
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
@@ -26,7 +27,9 @@ def test_without_a_name_it_lists_what_there_is(
     said = capsys.readouterr().out
     lines = said.splitlines()
     assert lines[1].split() == ["01", "An", "election"]
-    assert len(lines[1:-2]) == len(names())
+    scenarios, schedules = lines[1 : lines.index("")], lines[lines.index("") + 2 : -2]
+    assert len(scenarios) == len(names())
+    assert {line.split()[0] for line in schedules} == {*ALL_SCHEDULES, *HARM}
     assert pasted(said) == [["quorumlab", "chaos", "scenario", "01"]]
 
 
@@ -36,6 +39,86 @@ def test_a_number_or_a_name_plays_one(name: str, capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     assert said.startswith("# An election.\n")
     assert "\n1 leads epoch 1\n" in said
+
+
+SCHEDULE = """\
+# c hears nothing for a while.
+# Finds: nothing
+
+start cluster, brokers=3
+repeat 2 times
+    run 100 ms
+hold fetches of c from a
+
+# And on.
+produce x at a
+finish
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("kip_279", "metadata: a leads in epoch 2; in sync: a, b"),
+        ("voter_is_cut_off", "3 voters, kraft.version 0"),
+        ("herd", "the design is zk-v2"),
+        ("told_and_taken_back", "client: reads of c: ! at 0"),
+    ],
+)
+def test_a_schedule_is_played_with_what_came_of_it(
+    name: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", "scenario", name]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# ")
+    assert f" ms  {line}\n" in said
+
+
+def test_a_schedule_with_its_bug_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    plant = "answers_for_any_epoch"
+    assert main(["chaos", "scenario", "kip_279", "--plant", plant]) == 4
+    assert "broken: D-THW" in capsys.readouterr().err
+
+
+def test_rewrite_writes_what_came_of_a_schedule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(SCHEDULE)
+    assert main(["chaos", "scenario", str(path)]) == 0
+    assert path.read_text() == SCHEDULE
+    assert main(["chaos", "scenario", str(path), "--rewrite"]) == 0
+    written = path.read_text()
+    assert "\n    run 100 ms\nhold fetches of c from a\n----\n" in written
+    assert [line for line in without_output(written.splitlines()) if line] == [
+        line for line in SCHEDULE.splitlines() if line
+    ]
+    assert main(["chaos", "scenario", str(path)]) == 0
+    assert main(["chaos", "scenario", str(path), "--rewrite"]) == 0
+    assert capsys.readouterr().out.count("written") == 1, "it is as it has to be"
+    path.write_text(written.replace(" ms  ", " ms, "))
+    assert main(["chaos", "scenario", str(path)]) == 4, "it says something else"
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "problem"),
+    [
+        ("start cluster, brokers=3", "start cluster, voters=3", "4: `start cluster, voters=3`"),
+        ("start cluster, brokers=3", "start clusters, brokers=3", "4: `start clusters, brokers=3`"),
+        ("    run 100 ms", "    run 100", "6: `run 100` cannot be read: write `run MS ms`"),
+        ("produce x at a", "produce x at z", "10: `produce x at z` cannot be read"),
+        ("finish", "do what_nobody_knows", "11: there are no steps `what_nobody_knows`"),
+        ("finish", "deliver until a dances", "11: "),
+        ("finish", "deliver until z is acknowledged", "11: `deliver until z is acknowledged`"),
+    ],
+)
+def test_a_wrong_command_is_named_with_its_line(
+    tmp_path: Path, command: str, line: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(SCHEDULE.replace(command, line))
+    assert main(["chaos", "scenario", str(path)]) == 2
+    assert f"{path}:{problem}" in capsys.readouterr().err
 
 
 def test_several_are_told_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:

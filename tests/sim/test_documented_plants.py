@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
 from jepsen_like.planted.planting import Plants
 from jepsen_like.sim.command import CLUSTER, QUORUM
 
@@ -26,11 +27,14 @@ def table_of(plants: Plants, by_hand: dict[str, str]) -> str:
     return _HEADING + "".join(lines)
 
 
-@pytest.mark.parametrize("place", [0, 1], ids=["quorum", "cluster"])
+TABLES = (QUORUM.all_plants, CLUSTER.all_plants, CHECKER_PLANTS)  # as the page has them
+
+
+@pytest.mark.parametrize("place", range(len(TABLES)), ids=["quorum", "cluster", "checkers"])
 def test_the_page_lists_the_bugs_that_can_be_planted(place: int) -> None:
     found = re.findall(re.escape(_HEADING) + r"(?:\|.*\|\n)*", DOCUMENT.read_text())
-    assert len(found) == 2
+    assert len(found) == len(TABLES)
     rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+ \| [^|]+) \|$", "".join(found), re.MULTILINE)
-    expected = table_of((QUORUM, CLUSTER)[place].all_plants, dict(rows))
+    expected = table_of(TABLES[place], dict(rows))
     assert found[place] == expected, "put this table there:\n" + expected
     assert _BY_HAND not in expected

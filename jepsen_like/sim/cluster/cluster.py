@@ -266,7 +266,7 @@ class Cluster(Observer):
                 host,
                 self.options,
                 self.world,
-                directory_id=UUID(int=node_id << 64 | _DATA_DIRECTORY),
+                directory_ids=self._directories_of(node_id),
                 previous_epoch=self._clean_stops.started(node_id),
             )
         self.nodes[node_id] = node
@@ -279,7 +279,17 @@ class Cluster(Observer):
         for log in [log for log in host.disk.logs if log != METADATA_LOG]:
             del host.disk.logs[log]
         host.disk.high_watermarks.clear()
+        host.disk.directories.clear()
         self._clean_stops.wiped(node_id)
+
+    def _directories_of(self, node_id: int) -> tuple[UUID, ...]:
+        first = node_id << 64 | _DATA_DIRECTORY
+        return tuple(UUID(int=first + place) for place in range(self.options.directories))
+
+    def fail_directory(self, node_id: int, directory_id: UUID) -> None:
+        """The broker's directory fails, and with it its mark of an orderly stop."""
+        self._clean_stops.wiped(node_id)
+        self.hosts[node_id].disk.fail_directory(directory_id)
 
     def broker(self, node_id: int) -> Broker | None:
         """The broker that runs on this node; None while it is down."""

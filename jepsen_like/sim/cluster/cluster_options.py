@@ -23,6 +23,7 @@ __all__ = [
     "CLUSTER_NEMESIS_KINDS",
     "ClusterOptions",
     "draw_cluster_options",
+    "draw_directories",
     "draw_run",
 ]
 
@@ -37,8 +38,11 @@ _QUORUM_KINDS = (
     "stop",
     "power-loss",
 )
+# Where a broker has several directories.
+DIRECTORY_KINDS = ("directory_failed", "started_without_directory", "directory_repaired")
 # Beside those of the quorum.
 CLUSTER_NEMESIS_KINDS = ("cut-controllers", "hold-rpc", "wipe")
+_DIRECTORIES_SHARE = 1 / 5
 _STORAGE = ("shipped_storage", "lost_sectors", "died_at_start", "bit_flipped")
 _KINDS = (
     *_QUORUM_KINDS,
@@ -46,6 +50,7 @@ _KINDS = (
     *CHANCES,
     *OPERATION_KINDS,
     *_STORAGE,
+    *DIRECTORY_KINDS,
     "superseded",
 )
 CLUSTER_FIRING_KINDS = tuple(kind for kind in sorted(_KINDS) if kind not in _NOT_DRAWN)
@@ -80,6 +85,8 @@ class ClusterOptions:
     admin_interval_ms: int = 0  # between two operations; 0: none
     operations: Operations = field(default_factory=Operations)
 
+    directories: int = 1  # of each broker, for its partitions
+    directory_failure_ms: int = 0  # between two failures of one, on average; 0: none
     brokers_lose_power: bool = False  # and with it what Kafka acknowledges without a sync
     nemesis_ms: dict[str, int] = field(default_factory=dict)  # by cluster kind: as in the quorum's
 
@@ -109,12 +116,26 @@ class ClusterOptions:
         return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
 
 
-def draw_run(world: VirtualTime) -> ClusterOptions:
+def draw_run(world: VirtualTime, *, has_directories: bool = False) -> ClusterOptions:
     """All that a seed decides before its run begins."""
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
-    return replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
+    options = replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
+    return draw_directories(options, world.fork("directories"), is_wanted=has_directories)
+
+
+def draw_directories(
+    options: ClusterOptions, random: Random, *, is_wanted: bool = False
+) -> ClusterOptions:
+    """Perhaps give each broker several data directories, of which one fails now and then."""
+    if random.random() >= _DIRECTORIES_SHARE and not is_wanted:
+        return options
+    return replace(
+        options,
+        directories=random.choice((2, 3)),
+        directory_failure_ms=options.quorum.election_timeout_ms * random.choice((3, 6)),
+    )
 
 
 def draw_cluster_options(random: Random) -> ClusterOptions:

@@ -14,10 +14,12 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 from collections import Counter
 
 from jepsen_like.planted.cluster_bugs import planted
+from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.cluster_faults import ClusterFaults
 from jepsen_like.sim.cluster.cluster_options import ClusterOptions, draw_run
 from jepsen_like.sim.cluster.converging import Convergence
+from jepsen_like.sim.cluster.directory_failures import DirectoryFailures
 from jepsen_like.sim.cluster.end import check_end
 from jepsen_like.sim.cluster.liveness import is_ready, led
 from jepsen_like.sim.cluster.stale_brokers import StaleBrokers
@@ -41,10 +43,16 @@ _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 class ClusterRun:
     def __init__(
-        self, seed: int, options: ClusterOptions | None = None, tracer: Observer | None = None
+        self,
+        seed: int,
+        options: ClusterOptions | None = None,
+        tracer: Observer | None = None,
+        *,
+        has_directories: bool = False,
     ) -> None:
+        """`has_directories`: brokers surely have several, where that is drawn."""
         if options is None:
-            options = draw_run(VirtualTime(seed))
+            options = draw_run(VirtualTime(seed), has_directories=has_directories)
         self.options = options
         self.cluster = cluster = Cluster(seed, options, tracer)
         self._world = world = cluster.world
@@ -52,6 +60,7 @@ class ClusterRun:
         known = injectors(cluster, self._messages)
         self._faults = DrawnFaults(world, self.options.quorum, injectors=known, leads=cluster.leads)
         self._cluster_faults = ClusterFaults(cluster, known)
+        self._directory_failures = DirectoryFailures(cluster)
         world.observe(self._faults)
         world.observe(StaleBrokers(cluster))
 
@@ -66,9 +75,13 @@ class ClusterRun:
             self._set_faults(self.options.quorum.links, self.options.quorum.disks)
         self._faults.begin()
         self._cluster_faults.begin()
+        self._directory_failures.begin()
         end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
         self._world.run_until(end_us, events_max=events_max)
         self._heal(events_max)
+        if self._directory_failures.heal():
+            convergence.learn_of_failed_directories()
+            self._directory_failures.repair_all()
         convergence.run()
         check_end(self.cluster)
         if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
@@ -136,7 +149,8 @@ def run_cluster(
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
-        simulation = ClusterRun(seed, options, tracer)
+        has_directories = any(name in DIRECTORY_PLANTS for name in (plant or "").split(","))
+        simulation = ClusterRun(seed, options, tracer, has_directories=has_directories)
         events_max = _EVENTS_MAX if until_event is None else until_event
         is_cut = until_event is not None
         return simulation.outcome(ending_of(lambda: simulation.run(events_max), is_cut=is_cut))

@@ -5,7 +5,9 @@ from jepsen_like.sim.cluster.liveness import (
     Missing,
     brokers_are_up,
     controller_is_active,
+    directories_are_known,
     everything_is_settled,
+    failures_are_known,
     follows_metadata,
     in_sync,
     led,
@@ -29,11 +31,20 @@ class Convergence:
         self._events_max = events_max
         self._patience = patience
 
-    def run(self) -> None:
-        cluster, options = self._cluster, self._cluster.options
+    def learn_of_failed_directories(self) -> None:
+        """They have not been repaired yet."""
+        self._have_brokers()
+        self.reach("L-DIR", failures_are_known, self._cluster.options.unfencing_bound_ms)
+
+    def _have_brokers(self) -> None:
+        options = self._cluster.options
         election_ms = options.quorum.election_bound_ms + options.quorum.catch_up_bound_ms
         self.reach("L-EL", controller_is_active, election_ms)
         self.reach("L-BR", brokers_are_up, options.unfencing_bound_ms)
+
+    def run(self) -> None:
+        cluster, options = self._cluster, self._cluster.options
+        self._have_brokers()
         self.reach("L-PL", led, options.session_timeout_ms)
         self.reach("L-ISR", in_sync, options.in_sync_bound_ms)
         write_ms = 2 * options.client_timeout_ms + options.lag_time_max_ms
@@ -41,6 +52,8 @@ class Convergence:
             watched = cluster.partitions.watched
             before = {key: partition.acknowledgements for key, partition in watched.items()}
             self.reach("L-WR", written_since(before), write_ms)
+        if options.directories > 1:
+            self.reach("L-DIR", directories_are_known, options.unfencing_bound_ms)
         cluster.client.produces = False
         self.reach("L-HW", everything_is_settled, write_ms)
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)

@@ -1,7 +1,7 @@
 """Followers that fetch, and are too slow.
 
 D-LAG   a leader proposes to take out of the ISR who has lagged for replica.lag.time.max.ms, and
-        looks twice in that time
+        looks twice in that time; nobody who has lagged for exactly as long, or for less
 
 A member that no longer fetches at all is fenced before long, and leaves the ISR by that: only one
 that lives and lags needs its leader to notice.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker import isr
-from broker.isr import Committed
+from broker.isr import Committed, FollowerProgress, PendingShrink
 from broker.partition import LeaderOf, Partition
 from jepsen_like.sim.cluster.nodes import ClusterNode
 from jepsen_like.sim.host import Host
@@ -37,9 +37,13 @@ class LaggingMembers(Observer):
     def __init__(self, node_of: Callable[[Host], ClusterNode]) -> None:
         self._node_of = node_of
         self._lags: dict[tuple[int, Partition], _Lag] = {}
+        self._shrinks: dict[tuple[int, Partition], PendingShrink] = {}  # those that were judged
 
     def started(self, host: Host) -> None:
         self._lags = {place: lag for place, lag in self._lags.items() if place[0] != host.node_id}
+        self._shrinks = {
+            place: shrink for place, shrink in self._shrinks.items() if place[0] != host.node_id
+        }
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         broker = self._node_of(host).broker
@@ -51,6 +55,7 @@ class LaggingMembers(Observer):
             if not isinstance(role, LeaderOf):
                 continue
             place = (host.node_id, partition)
+            self._leaves_no_other(place, role, now_ms, lag_ms)
             lagging = _lagging(partition, role, now_ms, lag_ms)
             if not lagging:
                 self._lags.pop(place, None)
@@ -64,6 +69,32 @@ class LaggingMembers(Observer):
                     f"{partition.name}: {lagging} lag, and {host.node_id} has not asked for"
                     f" {now_ms - lag.since_ms} ms: {role}",
                 )
+
+    def _leaves_no_other(
+        self, place: tuple[int, Partition], role: LeaderOf, now_ms: int, lag_ms: int
+    ) -> None:
+        """Judged when the turn ends in which a change was asked for, and by the times alone."""
+        shrink = role.isr
+        if not isinstance(shrink, PendingShrink) or self._shrinks.get(place) is shrink:
+            return
+        self._shrinks[place] = shrink
+        for member in shrink.leaving:
+            follower = role.followers.get(member)
+            if follower is not None and _is_within(follower, now_ms, lag_ms):
+                raise Violation(
+                    "D-LAG",
+                    f"{place[1].name}: {member} is to leave the ISR at {now_ms} ms, and may lag"
+                    f" for {lag_ms} ms: {follower}",
+                )
+
+
+def _is_within(follower: FollowerProgress, now_ms: int, lag_ms: int) -> bool:
+    """Has it not lagged for too long, by what it had fetched before this turn?
+
+    What it fetches in the turn itself, the leader may have learned after it had asked.
+    """
+    fetched_ms = follower.last_fetch_ms if follower.clock is None else now_ms
+    return fetched_ms < now_ms and now_ms - follower.last_caught_up_ms <= lag_ms
 
 
 def _lagging(partition: Partition, role: LeaderOf, now_ms: int, lag_ms: int) -> list[int]:

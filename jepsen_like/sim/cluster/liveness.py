@@ -22,7 +22,9 @@ __all__ = [
     "Missing",
     "brokers_are_up",
     "controller_is_active",
+    "directories_are_known",
     "everything_is_settled",
+    "failures_are_known",
     "follows_metadata",
     "in_sync",
     "is_ready",
@@ -97,6 +99,36 @@ def is_ready(cluster: Cluster) -> str:
     if not cluster.partitions.watched:
         return "there is no topic"
     return in_sync(cluster)
+
+
+def failures_are_known(cluster: Cluster) -> str:
+    """L-DIR: the controller has recorded each directory that failed, and nobody leads from it."""
+    for node_id in cluster.options.brokers:
+        failed = cluster.hosts[node_id].disk.directories.unreadable
+        registered = cluster.metadata.image.brokers.get(node_id)
+        if registered is None or failed & set(registered.log_dirs):
+            return f"broker {node_id} is not known to have lost {failed}: {registered}"
+    for watched in cluster.partitions.watched.values():
+        state = watched.state
+        if state is None or state.leader == NO_LEADER:
+            continue
+        directories = cluster.hosts[state.leader].disk.directories
+        if directories.homes.get(watched.name) in directories.unreadable:
+            return f"{watched.name} is led from a directory that has failed: {state}"
+    return ""
+
+
+def directories_are_known(cluster: Cluster) -> str:
+    """L-DIR: the metadata names the directory in which each replica lies (AssignReplicasToDirs)."""
+    for watched in _electable(cluster):
+        assert watched.state is not None
+        for member, directory in zip(
+            watched.state.replicas, watched.state.directories, strict=True
+        ):
+            home = cluster.hosts[member].disk.directories.homes.get(watched.name)
+            if directory != home:
+                return f"{watched.name} of {member} lies in {home}: {watched.state}"
+    return ""
 
 
 def written_since(before: dict[Key, int]) -> Missing:

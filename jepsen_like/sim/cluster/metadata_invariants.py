@@ -18,7 +18,7 @@ from controller.metadata.changes import (
 from controller.metadata.configs import UNCLEAN_ELECTION, min_insync_replicas, topic_value
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import BrokerImage, MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
 from controller.metadata.snapshot import SnapshotLoad
 from jepsen_like.sim.cluster.client import Key
 from jepsen_like.sim.cluster.same_images import say_the_same
@@ -88,6 +88,7 @@ class MetadataInvariants:
             self._fired("decided_in_columns")
         if any(delta.brokers_changed for _, delta in steps):
             self._are_fit()
+            self._have_left_directories(before)
 
     def _shrunk(self, before: MetadataImage, changed: set[Key]) -> int:
         """Of how many partitions has somebody left the ISR?"""
@@ -123,6 +124,8 @@ class MetadataInvariants:
     def _may_lead(self, name: str, index: int, was: PartitionState, now: PartitionState) -> None:
         """M-UCL: nobody from outside ISR and ELR leads unless the topic's setting allows it, or
         (KIP-966) nobody was left in either, and it was the last of them."""
+        if now.leader != was.leader and not self._is_online(now, now.leader):
+            raise Violation("M-DIR", f"{name}-{index}: {was} becomes {now}: its directory failed")
         is_clean = now.leader in (NO_LEADER, *was.isr, *was.eligible_leader_replicas)
         if is_clean or now.leader_epoch == was.leader_epoch or now.isr != (now.leader,):
             return
@@ -151,6 +154,7 @@ class MetadataInvariants:
 
     def _is_well_formed(self, name: str, index: int, state: PartitionState) -> None:
         """M-SUB, M-LI: ISR and ELR are parts of the replicas, apart, and the leader is in the ISR.
+        M-REC: a leader that recovers is alone in it (KIP-704).
 
         Without ELR an ISR is never empty; with it, there is none beside a large enough ISR.
         """
@@ -165,6 +169,8 @@ class MetadataInvariants:
             raise Violation("M-SUB", f"{name}-{index}: ELR beside an ISR of {enough}: {state}")
         if state.leader != NO_LEADER and state.leader not in isr:
             raise Violation("M-LI", f"{name}-{index}: the leader is not in sync: {state}")
+        if state.leader_recovery_state == RECOVERING and len(isr) > 1:
+            raise Violation("M-REC", f"{name}-{index}: others than the leader recover: {state}")
 
     def _is_fit(self, name: str, index: int, state: PartitionState) -> None:
         """M-FEN: nobody who is fenced or shutting down leads, or is in an ISR with others.
@@ -179,6 +185,29 @@ class MetadataInvariants:
         for topic in self.image.topics.by_id.values():
             for index, row in topic.partitions():
                 self._is_fit(topic.name, index, self.image.partitions.state(row))
+
+    def _have_left_directories(self, before: MetadataImage) -> None:
+        """M-DIR: when a directory is recorded as failed, no replica in it leads, nor is it in an
+        ISR with others (KIP-858)."""
+        for broker_id, now in self.image.brokers.items():
+            was = before.brokers.get(broker_id)
+            if was is None or was.epoch != now.epoch or set(was.log_dirs) <= set(now.log_dirs):
+                continue
+            for topic_id, index, state in self.image.partitions_with(broker_id):
+                is_in_sync = broker_id in state.isr and len(state.isr) > 1
+                if self._is_online(state, broker_id) or not (
+                    is_in_sync or state.leader == broker_id
+                ):
+                    continue
+                name = self.image.topics.by_id[topic_id].name
+                raise Violation("M-DIR", f"{name}-{index}: a directory has failed: {state}")
+
+    def _is_online(self, state: PartitionState, member: int) -> bool:
+        """Is the directory of this replica online, as far as the metadata knows?"""
+        broker = self.image.brokers.get(member)
+        if broker is None or not state.directories or member not in state.replicas:
+            return True
+        return broker.has_online(state.directories[state.replicas.index(member)])
 
     def _broker_changed(self, broker_id: int, was: BrokerImage | None) -> None:
         """M-BE: the epoch of a broker id grows with every new process, and never falls."""

@@ -21,6 +21,7 @@ from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
+from quorum.core.log_state import FoundLog
 from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
@@ -111,11 +112,13 @@ def start_broker(
     options: ClusterOptions,
     world: VirtualTime,
     *,
-    directory_id: UUID,
+    directory_ids: tuple[UUID, ...],
     previous_epoch: int,
 ) -> ClusterNode:
     """`previous_epoch` is that of the broker's last life if it stopped in order, else -1."""
     raft = start_raft(host, options.quorum, world, RaftNode)
+    directories = host.disk.directories
+    directories.ids = directory_ids
     listener = RegisteredListener(
         name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
     )
@@ -124,7 +127,8 @@ def start_broker(
         cluster_id=CLUSTER_ID,
         listeners=(listener,),
         inter_broker_listener_name=BROKER_LISTENER,
-        log_dirs=(directory_id,),
+        log_dirs=directories.online,
+        has_offline_log_dirs=bool(directories.unreadable),
         features=(*broker_config.SUPPORTED_FEATURES, _ELR_OF_BROKERS),
         previous_broker_epoch=previous_epoch,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
@@ -142,7 +146,10 @@ def start_broker(
         groups=GroupConfig(initial_rebalance_delay_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
-    broker = Broker(config, raft, random)
+    found: tuple[FoundLog, ...] = ()
+    if len(directory_ids) > 1:
+        found = directories.found((log, each.topic_id) for log, each in host.disk.logs.items())
+    broker = Broker(config, raft, random, found=found)
     return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
 
 

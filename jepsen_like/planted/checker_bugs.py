@@ -1,0 +1,22 @@
+"""Planted bugs of the judges of histories: no run of a system finds them, only their own tests."""
+
+import numpy as np
+
+from jepsen_like.checkers import log_columns
+from jepsen_like.checkers.pairing import Column, Mask
+from jepsen_like.planted.planting import Plants, plant_in
+
+__all__ = ["CHECKER_PLANTS"]
+
+CHECKER_PLANTS: Plants = {}
+
+
+@plant_in(
+    CHECKER_PLANTS,
+    "who read another value at an offset has passed it, though it read none beyond (lost-write)",
+    holder=log_columns,
+    name="has_passed",
+)
+def passes_only_what_lies_before(read: Column, offset: Column) -> Mask:
+    passed: Mask = np.greater(read, offset)
+    return passed
