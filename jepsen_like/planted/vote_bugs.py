@@ -7,7 +7,7 @@ from typing import Any
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.effects import StorageFailed
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
-from quorum.raft import becoming, leading, roles, transitions, vote
+from quorum.raft import becoming, electing, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
 from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
