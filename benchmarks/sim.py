@@ -1,29 +1,41 @@
-"""The simulator of the quorum: seeds and events a second, on every processor."""
+"""The simulator: seeds, events and virtual time a second, on every processor."""
 
 import os
 import sys
 
 from benchmarks.figures import print_figure
-from jepsen_like.sim.sweep import sweep
+from jepsen_like.sim.cluster.cluster_run import run_cluster
+from jepsen_like.sim.quorum.simulation import run
+from jepsen_like.sim.sweep import Run, sweep
 
 SEEDS = 40
 
 
 def main() -> int:
+    _measure("", run)
+    _measure("cluster ", run_cluster)
+    return 0
+
+
+def _measure(what: str, run_seed: Run) -> None:
+    """`what`: whose seeds these are, in the names of the figures."""
     processes = os.cpu_count() or 1
-    result = sweep(range(SEEDS), processes=processes)
-    assert not result.failures, f"seed {result.failures[0].seed} fails: quorumlab chaos sim --seed"
-    rates = {"seeds": result.seeds, "events": result.events}
-    for what, count in rates.items():
+    result = sweep(range(SEEDS), processes=processes, run=run_seed)
+    assert not result.failures, f"seed {result.failures[0].seed} of a {what}run fails"
+    figures = {
+        "seeds": (result.seeds_per_second, "seeds/s"),
+        "events": (result.events_per_second, "events/s"),
+        "time": (result.virtual_seconds_per_second, "s/s"),
+    }
+    for name, (value, unit) in figures.items():
         print_figure(
-            f"simulated {what}",
-            count / result.seconds,
-            f"{what}/s",
+            f"simulated {what}{name}",
+            value,
+            unit,
             processes=processes,
             seeds=result.seeds,
-            virtual_seconds_per_second=round(result.virtual_ms / 1000 / result.seconds),
+            events_a_seed=round(result.events / result.seeds),
         )
-    return 0
 
 
 if __name__ == "__main__":

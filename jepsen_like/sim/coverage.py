@@ -60,6 +60,9 @@ MEETINGS = tuple(f"{role} < {message.__name__}" for role in sorted(_ROLES) for m
 class Coverage(Observer):
     """Watches runs as a tracer does, and writes nothing."""
 
+    received_kinds = _MESSAGES
+    performing_kinds = (Trace,)
+
     transitions: Counter[str] = field(default_factory=Counter)
     traces: Counter[str] = field(default_factory=Counter)
     meetings: Counter[str] = field(default_factory=Counter)

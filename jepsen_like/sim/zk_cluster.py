@@ -104,6 +104,8 @@ class ZkNode:
 class ZkCluster(Observer):
     """All hosts by node id; `nodes` holds the process of each broker that is up."""
 
+    performing_kinds = (Trace,)
+
     def __init__(self, seed: int, options: ZkOptions) -> None:
         # Without epochs, what replaces a record that was taken back has its epoch and offset.
         is_judged = options.judges_logs and options.design.has_leader_epochs

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from jepsen_like.sim.virtual_time import VirtualTime
 from jepsen_like.sim.zk_connection import Delays
@@ -82,7 +83,7 @@ class Ensemble:
 
     @property
     def _furthest(self) -> Server:
-        return max(self.servers.values(), key=lambda server: server.applied)
+        return max(self.servers.values(), key=attrgetter("applied"))
 
     def data(self, path: str) -> bytes | None:
         """Of a node, in the tree; None if it is not there."""

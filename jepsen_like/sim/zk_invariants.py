@@ -42,6 +42,7 @@ _Shown = tuple[int, int, int]
 class _Watched:
     """A partition, since its topic was created."""
 
+    log: str  # its name
     state: PartitionState | None = None
     leaders: dict[int, int] = field(default_factory=dict)  # by epoch: who led
     exposed: int = 0  # up to where
@@ -65,13 +66,14 @@ class ZkInvariants(Observer):
         """Nobody but this host has changed, unless something was committed in ZooKeeper."""
         if not self._design.has_leader_epochs:
             return
-        node = self._cluster.node(host.node_id)
+        node_id = host.node_id
+        node = self._cluster.node(node_id)
         has_news = self._has_news()
         for of, watched in self._watched.items():
-            replica = None if node is None else node.replica(of)
+            replica = None if node is None else node.broker.replicas.of_log(watched.log)
             shows = None if replica is None else _shown(replica)
-            if has_news or watched.shown.get(host.node_id) != shows:
-                watched.shown[host.node_id] = shows
+            if has_news or watched.shown.get(node_id) != shows:
+                watched.shown[node_id] = shows
                 self._look_at_replicas(of, watched)
 
     def look(self) -> None:
@@ -135,12 +137,17 @@ class ZkInvariants(Observer):
         for name, each in found.items():
             assert isinstance(each, Data), name
             for partition in TopicAssignment.decode(each.data).partitions:
-                self._watched.setdefault(TopicPartition(name, partition), _Watched())
+                of = TopicPartition(name, partition)
+                if of not in self._watched:
+                    self._watched[of] = _Watched(log=f"{name}-{partition}")
 
     # --- what is on brokers -----------------------------------------------------------------
 
     def _look_at_replicas(self, of: TopicPartition, watched: _Watched) -> None:
-        replicas = {node.broker.config.node_id: node.replica(of) for node in self._cluster.up}
+        replicas = {
+            node.broker.config.node_id: node.broker.replicas.of_log(watched.log)
+            for node in self._cluster.up
+        }
         for node_id, replica in replicas.items():
             if replica is None or not isinstance(replica.role, LeaderOf):
                 continue

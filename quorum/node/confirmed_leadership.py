@@ -77,9 +77,10 @@ class ConfirmingRaftNode(RaftNode):
         super().receive(event, now_ms)
 
     def deadline_ms(self) -> int | None:
-        questions = self._open_questions()
-        again_ms = None if questions is None else _deadline_ms(self.replica, questions)
-        return earliest(super().deadline_ms(), again_ms)
+        due_ms, questions = super().deadline_ms(), self._open_questions()
+        if questions is None:
+            return due_ms
+        return earliest(due_ms, _deadline_ms(self.replica, questions))
 
     def _poll(self, now_ms: int) -> None:
         """Ask on while we lead, after all else that is due."""

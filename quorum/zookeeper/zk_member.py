@@ -43,7 +43,6 @@ class ZkMember:
     def __init__(self, session: Session, applications: Mapping[str, ZkApplication]) -> None:
         self.session = session
         self.applications = dict(applications)
-        self._effects: list[Effect] = []
         self._due_ms: int | None = None  # the first deadline of them, after a settlement
         self._has_stopped = False
 
@@ -77,7 +76,6 @@ class ZkMember:
             elif due_ms is not None and (first_ms is None or due_ms < first_ms):
                 first_ms = due_ms
         self._due_ms = self._first_deadline_ms() if has_ticked else first_ms
-        self._collect()
 
     def deadline_ms(self) -> int | None:
         """By the last settlement: events move deadlines, and a turn ends with one."""
@@ -87,29 +85,23 @@ class ZkMember:
         return earliest(*[core.deadline_ms() for core in self.applications.values()])
 
     def take_effects(self) -> list[Effect]:
-        self._collect()
-        effects, self._effects = self._effects, []
+        effects: list[Effect] = []
+        for application in self.applications.values():
+            effects += application.take_effects()
+        self._has_stopped |= any(isinstance(effect, Stop) for effect in effects)
         return effects
 
     # --- routing ------------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        servers = [
-            core
-            for core in self.applications.values()
-            if request.forwarded or core.serves(request.body)
-        ]
-        assert servers, f"not served: {type(request.body).__name__}"
-        servers[0].receive(request, now_ms)
+        for application in self.applications.values():
+            if request.forwarded or application.serves(request.body):
+                application.receive(request, now_ms)
+                return
+        raise AssertionError(f"not served: {type(request.body).__name__}")
 
     def _tell(self, event: ZkEvent, now_ms: int) -> None:
         if isinstance(event.event, SessionChanged):
             self.session.become(event.event, now_ms)
         for application in self.applications.values():
             application.receive(event, now_ms)
-
-    def _collect(self) -> None:
-        for application in self.applications.values():
-            self._effects += application.take_effects()
-        for effect in self._effects:
-            self._has_stopped |= isinstance(effect, Stop)

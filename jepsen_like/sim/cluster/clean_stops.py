@@ -23,6 +23,8 @@ __all__ = ["CleanStops"]
 class CleanStops:
     """By broker id. Models when `quorum.log.files.log_directory` takes a mark away."""
 
+    KINDS = (OpenLog, DeleteLog, Stop, BrokerRegistrationRequest)  # that it looks at
+
     def __init__(self) -> None:
         self._marks: dict[int, int] = {}
         self._clean: dict[int, int] = {}  # the epoch of the last process that opened a log

@@ -56,6 +56,8 @@ _DATA_DIRECTORY = 0xDA7A
 class Cluster(Observer):
     """All hosts by node id; `nodes` holds the process of each that is up. A `Site`."""
 
+    performing_kinds = CleanStops.KINDS
+
     def __init__(
         self,
         seed: int,

@@ -50,6 +50,8 @@ class _Session(NamedTuple):
 class ControllerInvariants(Observer):
     """Raises `Violation`."""
 
+    received_kinds = (AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest)
+
     def __init__(self, node_of: Callable[[Host], ClusterNode]) -> None:
         self._node_of = node_of
         # By node and token of an AlterPartition: the partitions that it names, as they were.

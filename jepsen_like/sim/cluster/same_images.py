@@ -1,5 +1,6 @@
 """Whether two metadata images say the same, though each node has made its own."""
 
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -51,12 +52,18 @@ def _same_rows(one: PartitionTable, its: Rows, other: PartitionTable, others: Ro
     if one.directories != other.directories:
         numbers = [_number(one, each) for each in other.directories]
         directories = np.asarray(numbers, np.uint16)[directories]
-    if not np.array_equal(chunk.directories[:, its], directories[:, others]):
+    if not _are_equal(chunk.directories[:, its], directories[:, others]):
         return False
     return all(
-        np.array_equal(getattr(chunk, column)[..., its], getattr(against, column)[..., others])
+        _are_equal(getattr(chunk, column)[..., its], getattr(against, column)[..., others])
         for column in _COLUMNS
     )
+
+
+def _are_equal(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """As `np.array_equal` for columns of whole numbers, which takes twenty times as long here."""
+    is_same_form = (column.dtype, column.shape) == (other.dtype, other.shape)
+    return is_same_form and column.tobytes() == other.tobytes()
 
 
 def _number(table: PartitionTable, directory: UUID) -> int:

@@ -31,6 +31,8 @@ _SIZE = "max.message.bytes"
 class SettingInvariants(Observer):
     """Raises `Violation`."""
 
+    performing_kinds = (Append, Retain)
+
     def __init__(
         self,
         *,

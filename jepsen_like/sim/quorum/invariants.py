@@ -63,6 +63,24 @@ class _Seen:
 class Invariants(Observer):
     """Watches all hosts of one quorum; raises `Violation`."""
 
+    received_kinds = (
+        VoteRequest,
+        FetchRequest,
+        FetchSnapshotRequest,
+        RequestFailed,
+        SnapshotSaved,
+    )
+    performing_kinds = (
+        BeginQuorumEpochRequest,
+        VoteRequest,
+        SaveElection,
+        Truncate,
+        ResetLog,
+        Trim,
+        SaveSnapshot,
+        ReceiveSnapshot,
+    )
+
     def __init__(
         self,
         *,
