@@ -112,7 +112,7 @@ GROUPS = {
             name="checkers",
             title="Checkers",
             sources=["jepsen_like/checkers"],
-            tests=["tests/jepsen_like/checkers", "tests/agreement", "tests/spark"],
+            tests=["tests/jepsen_like/checkers", "tests/agreement"],
             histories="judged",
         ),
         Group(

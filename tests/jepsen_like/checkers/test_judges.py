@@ -107,6 +107,22 @@ def test_index_of_no_line_says_so(first: int) -> None:
         judge(Play(ops=ops).history)
 
 
+def test_last_line_that_a_history_may_have_is_told() -> None:
+    last = (1 << 31) - 1
+    ops = [
+        Op(index=last, time_ns=0, kind=Kind.INVOKE, process=0, f="send", value=[["send", "k", 1]])
+    ]
+    assert judge(Play(ops=ops).history).objects == {"k": Outcome.VALID}
+
+
+@pytest.mark.parametrize("offset", [0, 1 << 40])
+def test_least_and_largest_offset_are_read(offset: int) -> None:
+    play = Play(workload="log")
+    play.did(0, "send", [["send", "k", 1]], [["send", "k", [offset, 1]]])
+    play.did(0, "poll", [["poll"]], [["poll", {"k": [[offset, 1]]}]])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 def test_observations_are_judged_beside_every_workload() -> None:
     play = Play(workload="log")
     play.line(Kind.OK, "node-1", "observe", {"chaos-0": [1, 1, 1, [1]]})
