@@ -119,7 +119,10 @@ GROUPS = {
             name="spark",
             title="Spark's pieces",
             sources=["spark"],
-            without=[f"spark/{name}.py" for name in ("checks", "distributed", "session", "sweeps")],
+            without=[
+                f"spark/{name}.py"
+                for name in ("checks", "distributed", "plan", "session", "sweeps")
+            ],
             tests=["tests/spark"],
             histories="pieces",
         ),
