@@ -7,7 +7,7 @@ from jepsen_like.checkers.judges import JUDGED, LOOKED_AT
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.search import smallest
-from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, compose
+from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, compose, evidence, place
 from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
 from jepsen_like.workloads.registry import WORKLOADS
 from tests.jepsen_like.play import Play
@@ -113,6 +113,26 @@ def test_last_line_that_a_history_may_have_is_told() -> None:
         Op(index=last, time_ns=0, kind=Kind.INVOKE, process=0, f="send", value=[["send", "k", 1]])
     ]
     assert judge(Play(ops=ops).history).objects == {"k": Outcome.VALID}
+
+
+@pytest.mark.parametrize(
+    ("completed", "told"),
+    [(9, (7, 9)), (8, (7, 8)), (None, (7,)), (3, (7,))],  # the last was written by nobody's clock
+)
+def test_place_keeps_the_lines_of_an_operation(
+    completed: int | None, told: tuple[int, ...]
+) -> None:
+    operation = Operation(
+        process=0,
+        f="send",
+        kind=Kind.OK,
+        argument=None,
+        call=0,
+        ret=1,
+        index=7,
+        ret_index=completed,
+    )
+    assert evidence([place(operation)]) == told
 
 
 @pytest.mark.parametrize("offset", [0, 1 << 40])
