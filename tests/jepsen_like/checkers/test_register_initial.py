@@ -91,6 +91,15 @@ def test_value_that_was_seen_first_and_written_later_is_doubted_too(
     assert judge(play.history).outcome is Outcome.VIOLATED
 
 
+def test_value_that_was_expected_first_and_written_later_is_doubted_too() -> None:
+    play = Play(workload="cas-register", options={INITIAL: []})
+    play.did(0, "cas", ["x", [0, 5]], None)
+    play.did(0, "write", ["x", 0], None)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert verdict.reason.startswith("x: 0 was seen")
+
+
 @pytest.mark.parametrize(("told", "version"), [([1, 2], 0), ([1, None], 0), ([None, None], None)])
 def test_value_it_begins_with_has_version_zero_where_versions_are_told(
     told: list[int | None], version: int | None

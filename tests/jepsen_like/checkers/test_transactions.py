@@ -200,6 +200,12 @@ def test_components_are_where_there_are_paths_back(seed: int) -> None:
             assert all(one[1] == other[0] for one, other in pairwise(ends))
 
 
+def test_cycles_that_one_edge_joins_are_two_components() -> None:
+    pairs = np.array([(0, 1), (1, 0), (1, 2), (2, 3), (3, 2)], dtype=np.int64)
+    graph = Graph(source=pairs[:, 0], target=pairs[:, 1])
+    assert sorted(part.tolist() for part in graph.components()) == [[0, 1], [3, 4]]
+
+
 def test_cycle_that_two_orders_explain_has_both_names() -> None:
     """2 came right behind what 1 wrote, and after 1 had ended; 1 read what 2 wrote."""
     play = Transactions(isolated=True)
