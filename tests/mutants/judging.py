@@ -127,8 +127,8 @@ class Judge:
         return not self._failed, time.process_time() - began
 
 
-def with_judge(group: Group, work: Callable[[Judge], None]) -> int:
-    """Collects the group's tests, and has `work` done among them; pytest's exit code."""
+def with_judge(group: Group, tests: Sequence[str], work: Callable[[Judge], None]) -> int:
+    """Collects the tests, and has `work` done among them; pytest's exit code."""
     os.chdir(ROOT)
-    with arguments(group.tests) as given:
+    with arguments(tests) as given:
         return int(pytest.main(given, plugins=[Judge(group, work)]))
