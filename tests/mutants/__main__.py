@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument(
         "--units", action="store_true", help="unit tests alone; the rest is for later"
     )
+    parser.add_argument("--tests", action="append", help="these alone, default: the group's")
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
@@ -77,7 +78,8 @@ def _run(group: Group, args: argparse.Namespace) -> int:
     if not wanted:
         return 0
     out = os.fdopen(os.dup(sys.stderr.fileno()), "w")
-    return with_judge(group, lambda judge: _judge(judge, wanted, out, units=args.units))
+    tests = args.tests or group.tests
+    return with_judge(group, tests, lambda judge: _judge(judge, wanted, out, units=args.units))
 
 
 def _is_wanted(result: Result | None, args: argparse.Namespace, *, is_equivalent: bool) -> bool:

@@ -282,6 +282,8 @@ def _is_default(node: ast.expr) -> bool:
     match node:
         case ast.Tuple() | ast.List() | ast.Dict() | ast.Set():
             return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name[0].isupper()  # of a class
         case ast.Constant(value=value):
             return not isinstance(value, bool)
         case _:

@@ -7,7 +7,7 @@ from jepsen_like.checkers.judges import JUDGED, LOOKED_AT
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.search import smallest
-from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, compose
+from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, compose, evidence, place
 from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
 from jepsen_like.workloads.registry import WORKLOADS
 from tests.jepsen_like.play import Play
@@ -105,6 +105,42 @@ def test_index_of_no_line_says_so(first: int) -> None:
     ]
     with pytest.raises(MalformedHistory, match="index"):
         judge(Play(ops=ops).history)
+
+
+def test_last_line_that_a_history_may_have_is_told() -> None:
+    last = (1 << 31) - 1
+    ops = [
+        Op(index=last, time_ns=0, kind=Kind.INVOKE, process=0, f="send", value=[["send", "k", 1]])
+    ]
+    assert judge(Play(ops=ops).history).objects == {"k": Outcome.VALID}
+
+
+@pytest.mark.parametrize(
+    ("completed", "told"),
+    [(9, (7, 9)), (8, (7, 8)), (None, (7,)), (3, (7,))],  # the last was written by nobody's clock
+)
+def test_place_keeps_the_lines_of_an_operation(
+    completed: int | None, told: tuple[int, ...]
+) -> None:
+    operation = Operation(
+        process=0,
+        f="send",
+        kind=Kind.OK,
+        argument=None,
+        call=0,
+        ret=1,
+        index=7,
+        ret_index=completed,
+    )
+    assert evidence([place(operation)]) == told
+
+
+@pytest.mark.parametrize("offset", [0, 1 << 40])
+def test_least_and_largest_offset_are_read(offset: int) -> None:
+    play = Play(workload="log")
+    play.did(0, "send", [["send", "k", 1]], [["send", "k", [offset, 1]]])
+    play.did(0, "poll", [["poll"]], [["poll", {"k": [[offset, 1]]}]])
+    assert judge(play.history).outcome is Outcome.VALID
 
 
 def test_observations_are_judged_beside_every_workload() -> None:

@@ -286,6 +286,18 @@ def test_position_stays_where_a_poll_ended_that_is_not_ok(end: Callable[..., int
     assert not rules(play) & {"poll-skip", "nonmonotonic-poll"}
 
 
+@pytest.mark.parametrize(("offset", "where"), [(2, " at offset 2"), (None, "")])
+def test_unseen_value_is_told_with_the_offset_that_it_was_given(
+    offset: int | None, where: str
+) -> None:
+    play = Play()
+    play.send(0, KEY, 7, offset)
+    play.read_all(9, {KEY: []})
+    (finding,) = judge(play.history).findings
+    assert finding.rule == "unseen"
+    assert finding.detail.startswith(f"7 was acknowledged{where} and never read")
+
+
 def test_holes_and_other_keys_are_no_skip() -> None:
     play = Play()
     for value, offset in ((0, 0), (1, 5), (2, 9)):

@@ -6,6 +6,8 @@ That the checkers agree with the truth where it is told: `tests/agreement`.
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.registers import beginning_with
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import INITIAL, MalformedHistory
 from tests.jepsen_like.play import Play
@@ -87,3 +89,24 @@ def test_value_that_was_seen_first_and_written_later_is_doubted_too(
     assert judge(play.history).outcome is outcome
     play.did(0, "read", ["x", None], ["x", 5])
     assert judge(play.history).outcome is Outcome.VIOLATED
+
+
+def test_value_that_was_expected_first_and_written_later_is_doubted_too() -> None:
+    play = Play(workload="cas-register", options={INITIAL: []})
+    play.did(0, "cas", ["x", [0, 5]], None)
+    play.did(0, "write", ["x", 0], None)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert verdict.reason.startswith("x: 0 was seen")
+
+
+@pytest.mark.parametrize(("told", "version"), [([1, 2], 0), ([1, None], 0), ([None, None], None)])
+def test_value_it_begins_with_has_version_zero_where_versions_are_told(
+    told: list[int | None], version: int | None
+) -> None:
+    play = Play(workload="register")
+    for value, each in enumerate(told):
+        extra = {} if each is None else {"version": each}
+        play.did(0, "write", ["x", value], None, **extra)
+    first = beginning_with(operations(play.ops), 7)[0]
+    assert (first.argument, first.extra.get("version")) == (["x", 7], version)

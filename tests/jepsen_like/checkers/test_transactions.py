@@ -160,6 +160,15 @@ def test_sends_of_one_transaction_that_others_came_between_are_counted() -> None
     assert verdict.counts["int-send-skip, allowed"] == 1
 
 
+def test_sends_that_go_back_are_not_counted_as_skipping() -> None:
+    play = Transactions()
+    play.begin(1)
+    play.end(1, [(A, 1, 1), (A, 0, 2)])
+    verdict = judge(play.all_read(a=[2, 1]))
+    assert {each.rule for each in verdict.findings} == {"int-nonmonotonic-send"}
+    assert verdict.counts["int-send-skip, allowed"] == 0
+
+
 def test_history_of_others_with_transactions_is_judged_as_such() -> None:
     line = '{:type :invoke, :process 0, :f :txn, :value [[:send "a-0" 1]]}'
     assert read_as(line.encode(), ".edn").header.workload == "kafka"
@@ -189,6 +198,12 @@ def test_components_are_where_there_are_paths_back(seed: int) -> None:
             assert cycle[0] == edge
             ends = [pairs[each] for each in [*cycle, cycle[0]]]
             assert all(one[1] == other[0] for one, other in pairwise(ends))
+
+
+def test_cycles_that_one_edge_joins_are_two_components() -> None:
+    pairs = np.array([(0, 1), (1, 0), (1, 2), (2, 3), (3, 2)], dtype=np.int64)
+    graph = Graph(source=pairs[:, 0], target=pairs[:, 1])
+    assert sorted(part.tolist() for part in graph.components()) == [[0, 1], [3, 4]]
 
 
 def test_cycle_that_two_orders_explain_has_both_names() -> None:
