@@ -1,8 +1,8 @@
 """AlterPartition: the leader's ISR changes on their way to the controller.
 
 One request is in flight at a time; what is wanted meanwhile goes into the next one, for all
-partitions together. An answer is passed to the partition only if what was asked is still what it
-wants. Which change to want is decided in leading.py.
+partitions together. An answer counts only if what was asked is still what the partition wants
+(`IsrChange`). Which change to want is decided by the partition.
 
 Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from broker import isr, leading
+from broker import isr
 from broker.controller_channel import ControllerChannel
-from broker.isr import PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
+from broker.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -32,6 +31,7 @@ __all__ = ["Alterations", "Verdict", "judge"]
 
 _BATCH_MAX = 1000  # partitions in one request
 _RECOVERED = 0
+Key = tuple[UUID, int]  # topic id, partition
 
 
 class Verdict(Enum):
@@ -63,23 +63,6 @@ def judge(error: ErrorCode | None) -> Verdict:
             return Verdict.RETRY
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
-    """What a leader wants of one partition: `role.isr is asked` for as long as it wants it."""
-
-    partition: Partition
-    role: LeaderOf
-    asked: PendingExpand | PendingShrink
-
-    @property
-    def key(self) -> tuple[UUID, int]:
-        return self.partition.topic_id, self.partition.index
-
-    @property
-    def is_wanted(self) -> bool:
-        return self.partition.role is self.role and self.role.isr is self.asked
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     """Who asks: the broker and, at the time of a request, its epoch."""
@@ -102,15 +85,13 @@ class Alterations:
         self._controller = controller
         self._retry_backoff_ms = retry_backoff_ms
         self._timeout_ms = timeout_ms
-        self._wanted: dict[tuple[UUID, int], Alteration] = {}
-        self._in_flight: dict[tuple[UUID, int], Alteration] | None = None
+        self._wanted: dict[Key, IsrChange] = {}
+        self._in_flight: dict[Key, IsrChange] | None = None
         self._next_send_ms = 0
 
-    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        """`role.isr` has become pending: ask the controller for it."""
-        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
-        alteration = Alteration(partition, role, role.isr)
-        self._wanted[alteration.key] = alteration
+    def want(self, change: IsrChange, now_ms: int) -> None:
+        """Ask the controller for it."""
+        self._wanted[key_of(change)] = change
         self._send(now_ms)
 
     def tick(self, now_ms: int) -> None:
@@ -144,31 +125,33 @@ class Alterations:
         assert self._in_flight is not None
         in_flight, self._in_flight = self._in_flight, None
         results = results_of(event)
-        for key, alteration in in_flight.items():
-            self.conclude(alteration, results.get(key), now_ms)
+        for key, change in in_flight.items():
+            self.conclude(change, results.get(key), now_ms)
         self._send(now_ms)
 
-    def conclude(
-        self, alteration: Alteration, result: IsrPartitionResult | None, now_ms: int
-    ) -> None:
+    def conclude(self, change: IsrChange, result: IsrPartitionResult | None, now_ms: int) -> None:
         verdict = judge(None if result is None else result.error_code)
         if verdict is Verdict.RETRY:
             self._next_send_ms = now_ms + self._retry_backoff_ms
             return
-        if self._wanted.get(alteration.key) is alteration:
-            del self._wanted[alteration.key]
-        if not alteration.is_wanted:
-            return
+        key = key_of(change)
+        if self._wanted.get(key) is change:
+            del self._wanted[key]
+        is_decided = False
         if verdict is Verdict.ACCEPTED:
             assert result is not None
-            if leading.accept_alteration(alteration.role, alteration.asked, result):
-                self.decided.append(alteration.partition)
+            is_decided = change.accept(result)
         elif verdict is Verdict.REVERT:
-            leading.revert_alteration(alteration.role, alteration.asked)
-            self.decided.append(alteration.partition)
+            is_decided = change.revert()
+        if is_decided:
+            self.decided.append(change.partition)
 
 
-def results_of(event: Event) -> dict[tuple[UUID, int], IsrPartitionResult]:
+def key_of(change: IsrChange) -> Key:
+    return change.partition.topic_id, change.partition.index
+
+
+def results_of(event: Event) -> dict[Key, IsrPartitionResult]:
     """By partition; nothing if there is no answer, or the request was refused as a whole."""
     body = event.body if isinstance(event, Response) else None
     if not isinstance(body, AlterPartitionResponse) or body.error_code is not ErrorCode.NONE:
@@ -181,17 +164,17 @@ def results_of(event: Event) -> dict[tuple[UUID, int], IsrPartitionResult]:
 
 
 def alter_partition_request(
-    alterations: tuple[Alteration, ...], node_id: int, broker_epoch: int
+    changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
     topics: dict[UUID, list[IsrPartition]] = {}
-    for alteration in alterations:
-        topics.setdefault(alteration.partition.topic_id, []).append(
+    for change in changes:
+        topics.setdefault(change.partition.topic_id, []).append(
             IsrPartition(
-                partition_index=alteration.partition.index,
-                leader_epoch=alteration.role.leader_epoch,
-                new_isr_with_epochs=isr_with_epochs(alteration, node_id, broker_epoch),
+                partition_index=change.partition.index,
+                leader_epoch=change.role.leader_epoch,
+                new_isr_with_epochs=isr_with_epochs(change, node_id, broker_epoch),
                 leader_recovery_state=_RECOVERED,
-                partition_epoch=alteration.role.partition_epoch,
+                partition_epoch=change.role.partition_epoch,
             )
         )
     return AlterPartitionRequest(
@@ -204,18 +187,16 @@ def alter_partition_request(
     )
 
 
-def isr_with_epochs(
-    alteration: Alteration, node_id: int, broker_epoch: int
-) -> tuple[BrokerState, ...]:
+def isr_with_epochs(change: IsrChange, node_id: int, broker_epoch: int) -> tuple[BrokerState, ...]:
     """The ISR that is asked for, each member with the epoch under which we know its progress.
 
     The controller then refuses a member that has restarted since (KIP-903).
     """
-    followers = alteration.role.followers
+    followers = change.role.followers
     return tuple(
         BrokerState(
             broker_id=replica,
             broker_epoch=broker_epoch if replica == node_id else followers[replica].broker_epoch,
         )
-        for replica in isr.proposed_isr(alteration.asked)
+        for replica in isr.proposed_isr(change.asked)
     )

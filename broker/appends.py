@@ -12,10 +12,10 @@ Source: KIP-98, KIP-679; Kafka's ReplicaManager.appendRecords, LogValidator, Uni
 
 from dataclasses import dataclass
 
-from broker import isr, leading
+from broker import isr
 from broker.batch_checks import Refused, check_batch, check_records
 from broker.idempotence import Duplicate, InSequence, OutOfSequence, base_offset
-from broker.partition import LeaderOf, Partition
+from broker.partition import Partition
 from broker.topic_settings import TopicSettings
 from wire.batch import (
     BATCH_BYTES_MAX,
@@ -59,21 +59,15 @@ Taken = Appended | Refused
 
 
 def take(
-    partition: Partition,
-    role: LeaderOf,
-    records: bytes | None,
-    *,
-    acks: int,
-    api_version: int,
-    now_ms: int,
+    partition: Partition, records: bytes | None, *, acks: int, api_version: int, now_ms: int
 ) -> Taken:
     """Validate a client's batch and append it, unless it is invalid or in the log already."""
     if acks == -1:
-        error = required_replicas_error(partition, role)
+        error = required_replicas_error(partition)
         if error is not ErrorCode.NONE:
             return Refused(
                 error=error,
-                reason=f"{len(role.isr.members)} in sync: fewer than min.insync.replicas",
+                reason=f"{len(partition.led.isr.members)} in sync: fewer than min.insync.replicas",
             )
     settings = partition.settings
     header = check_batch(records, settings, api_version=api_version)
@@ -88,7 +82,7 @@ def take(
             kept = kept_form(records, header, checked, settings, now_ms)
             if isinstance(kept, Refused):
                 return kept
-            return _append(partition, role, *kept)
+            return _append(partition, *kept)
         case Duplicate(batch=batch):
             return Appended(
                 base_offset=base_offset(batch),
@@ -100,8 +94,8 @@ def take(
             return Refused(error=error, reason=reason)
 
 
-def _append(partition: Partition, role: LeaderOf, records: bytes, header: BatchHeader) -> Appended:
-    first = leading.append(partition, role, records, header)
+def _append(partition: Partition, records: bytes, header: BatchHeader) -> Appended:
+    first = partition.append(records, header)
     is_stamped = partition.settings.is_log_append_time
     return Appended(
         base_offset=first,
@@ -171,16 +165,16 @@ def _misfit(size_bytes: int, settings: TopicSettings) -> Refused | None:
     return None
 
 
-def required_replicas_error(partition: Partition, role: LeaderOf) -> ErrorCode:
+def required_replicas_error(partition: Partition) -> ErrorCode:
     """Are there enough replicas in sync, by the committed ISR, to take a batch for acks=all?"""
-    if isr.has_enough_replicas(len(role.isr.members), leading.min_isr(partition, role)):
+    if isr.has_enough_replicas(len(partition.led.isr.members), partition.min_isr):
         return ErrorCode.NONE
     return ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def wait_result(partition: Partition, role: LeaderOf) -> ErrorCode:
+def wait_result(partition: Partition) -> ErrorCode:
     """The high watermark has passed a waiting batch: was it replicated widely enough?"""
-    members = isr.maximal_isr(role.isr)
-    if isr.has_enough_replicas(len(members), leading.min_isr(partition, role)):
+    members = isr.maximal_isr(partition.led.isr)
+    if isr.has_enough_replicas(len(members), partition.min_isr):
         return ErrorCode.NONE
     return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

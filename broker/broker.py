@@ -6,7 +6,7 @@ metadata.py publishes images of the cluster, and replicas.py applies them to the
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from broker.administration import DESCRIBED, describe
@@ -114,9 +114,9 @@ class Broker:
         self.replicas = Replicas(
             cluster=self.cluster,
             outbox=self.outbox,
-            observer=self,
             log_dirs=self.log_dirs,
             assignments=self._assignments,
+            rules=self.membership.isr_rules,
             moves=self._moves,
         )
         self._build_data_plane(random)
@@ -140,16 +140,13 @@ class Broker:
 
     def _build_data_plane(self, random: Random) -> None:
         self.leaders = Leaders(
-            rules=self.membership.isr_rules,
             keeper=self.membership.isr_keeper,
             check_interval_ms=self.config.replica_lag_time_max_ms // 2,
             outbox=self.outbox,
-            moves=self._moves,
             lag_watch=self.lag_watch,
         )
         self._producing = Producing(
             replicas=self.replicas,
-            leaders=self.leaders,
             cluster=self.cluster,
             outbox=self.outbox,
             deadlines=self._deadlines,
@@ -211,7 +208,6 @@ class Broker:
         self.coordinators = Coordinators(
             config=self.config.groups,
             cluster=self.cluster,
-            leaders=self.leaders,
             deadlines=self._deadlines,
             outbox=self.outbox,
         )
@@ -280,6 +276,7 @@ class Broker:
                 self.outbox.deliver(event.token, event, now_ms)
             case _:
                 self.membership.receive(event, now_ms)
+        self._route(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
@@ -290,11 +287,10 @@ class Broker:
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        """Take over what was decided of ISRs, and tell those who wait of all that has moved. What
-        they do may move something in turn."""
-        decided = self.membership.isr_keeper.decided
-        while decided:
-            self.leaders.decided(decided.popleft(), now_ms)
+        """Take over what was decided of roles and ISRs, and tell those who wait of all that has
+        moved. What they do may move something in turn."""
+        self._route(now_ms)
+        self.leaders.take_decided(now_ms)
         while names := self._moves.take():
             for name in names:
                 self._chores.moved(name)
@@ -302,6 +298,7 @@ class Broker:
                 if partition is None:
                     continue
                 if isinstance(partition.role, LeaderOf):
+                    self.leaders.moved(partition)
                     self._producing.progressed(partition)
                     self._deletions.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
@@ -373,17 +370,18 @@ class Broker:
             self._amend_registration(now_ms)
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
-            self.replicas.apply_all(now_ms)
+            self._route_each(self.replicas.apply_all(now_ms), now_ms)
             self._chores.start(now_ms)
             return
         self._views.forget(delta)
-        self.replicas.apply(delta, now_ms)
+        self._route_each(self.replicas.apply(delta, now_ms), now_ms)
         self._see(delta, now_ms)
 
     def show(self, delta: MetadataDelta, now_ms: int) -> None:
         """The image is a new one, and says nothing of what our replicas have to be."""
         self._views.forget(delta)
         self.replicas.reconfigure(delta, now_ms)
+        self._route(now_ms)
         self._see(delta, now_ms)
         self._chores.start(now_ms)
         self._become_ready(now_ms)
@@ -430,30 +428,38 @@ class Broker:
 
     # --- replicas -----------------------------------------------------------------------------
 
-    def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None:
-        self._moves.note(partition.name)
+    def _route_each(self, steps: Iterator[None], now_ms: int) -> None:
+        for _ in steps:
+            self._route(now_ms)
+
+    def _route(self, now_ms: int) -> None:
+        """Replicas lead, follow, or are there no longer: begin and end what comes with that.
+
+        Nothing may be asked of a leader before it is known whom each of them follows, from where.
+        """
+        changed = self.replicas.take_changed()
+        for partition, change in changed:
+            if change is not Change.UPDATED:
+                self._replication.stop(partition)
+        for partition, change in changed:
+            self._begin(partition, change, now_ms)
+
+    def _begin(self, partition: Partition, change: Change, now_ms: int) -> None:
         match partition.role:
+            case Offline(error=error) if change is Change.GONE:
+                self._lose(partition, error, now_ms)
             case LeaderOf(followers=followers) if change is Change.ELECTED:
                 self._to_invite.update(followers)
-                self._replication.stop(partition)
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
-            case LeaderOf():
-                self.leaders.changed(partition, now_ms)
             case FollowerOf() as role:
                 self._lose(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
                 if change is Change.FOLLOWS:
                     self._replication.follow(partition, now_ms)
                 if self._is_leaving() and not (role.is_in_sync and role.leader_id >= 0):
                     self._replication.stop(partition)
-            case other:
-                raise AssertionError(f"{partition.name} has become {other}")
-
-    def gone(self, partition: Partition, now_ms: int) -> None:
-        assert isinstance(partition.role, Offline), partition.role
-        self._moves.note(partition.name)
-        self._replication.stop(partition)
-        self._lose(partition, partition.role.error, now_ms)
+            case _:
+                pass  # still leads; or it has changed again, and that change comes next
 
     def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
@@ -470,6 +476,7 @@ class Broker:
         for directory_id in failed:
             self.outbox.trace("directory-offline", id=directory_id, reason=event.reason)
             self.replicas.fail_directory(directory_id, now_ms)
+            self._route(now_ms)
         if self.log_dirs.are_all_offline:
             reason = f"no data directory is left; the last: log {event.log}: {event.reason}"
             self.outbox.emit(Stop(reason=reason, exit_code=1))

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 
 from broker.group_config import INTERNAL_TOPICS
-from broker.leading import Peers
+from broker.isr_rules import Peers
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas

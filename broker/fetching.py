@@ -3,7 +3,7 @@
 Decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in which
 order the disk is read and what fits into the answer. Who may read what is in reads.py, which
 partitions of a session have to be looked at in sessions.py, what follows from a follower's position
-in leaders.py.
+in partition.py.
 
 Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and
 DelayedFetch.
@@ -16,9 +16,8 @@ from functools import partial
 from broker import reads
 from broker.cluster import Cluster
 from broker.leaders import Leaders
-from broker.leading import FollowerFetch
 from broker.outbox import Outbox
-from broker.partition import LeaderOf, Partition
+from broker.partition import FollowerFetch, LeaderOf, Partition
 from broker.reads import Denied, Parted, Readable
 from broker.replicas import Replicas
 from broker.sessions import (
@@ -167,14 +166,13 @@ class Fetching:
         """A follower's offset says what it has. The answer tells the high watermark after that."""
         partition = part.partition
         assert partition is not None, part.item.key
-        assert isinstance(partition.role, LeaderOf), partition.role
         fetch = FollowerFetch(
             broker_id=replica.replica_id,
             broker_epoch=replica.replica_epoch,
             fetch_offset=part.item.asked.fetch_offset,
             log_start_offset=part.item.asked.log_start_offset,
         )
-        self._leaders.fetched(partition, partition.role, fetch, now_ms)
+        self._leaders.follow(partition.fetched(fetch, now_ms), now_ms)
 
     # --- is there enough? -------------------------------------------------------------------
 
@@ -205,9 +203,8 @@ class Fetching:
         part.partition = partition
         part.leader_epoch = partition.leader_epoch
         found = reads.position(partition, asked, is_follower=pending.is_follower)
-        role = partition.role
-        if pending.is_follower and isinstance(role, LeaderOf) and not isinstance(found, Denied):
-            error = self._leaders.check_follower(partition, role, pending.replica, now_ms)
+        if pending.is_follower and not isinstance(found, Denied):
+            error = partition.check_follower(pending.replica, now_ms)
             found = found if error is ErrorCode.NONE else Denied(error)
         match found:
             case Denied(error=error):
@@ -372,7 +369,7 @@ class Fetching:
             return
         if not pending.is_follower:
             self._sessions.rest(item, None)
-        elif (follower := self._leaders.resting(partition, role, pending.replica)) is not None:
+        elif (follower := partition.resting(pending.replica.replica_id)) is not None:
             self._sessions.rest(item, follower)
 
     def _result(self, pending: PendingFetch, part: Part) -> FetchedPartition:

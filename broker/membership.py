@@ -14,10 +14,11 @@ from broker.alterations import Asker
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel, Whereabouts
-from broker.isr_rules import IsrKeeper, IsrRules
+from broker.leaders import IsrKeeper
 from broker.lifecycle import BrokerState
 from broker.log_dirs import LogDirs
 from broker.outbox import Outbox
+from broker.partition import IsrRules
 from broker.replicas import Replicas
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, Request

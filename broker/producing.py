@@ -1,6 +1,6 @@
 """Produce requests: from the request to its one answer, which may have to wait.
 
-Decides nothing about batches (appends.py) or replicas (leaders.py). With acks=all a request waits
+Decides nothing about batches (appends.py) or replicas (partition.py). With acks=all a request waits
 until each partition's high watermark has passed its batch, until leadership is lost, or until the
 time it gave has passed; the batches stay in the log all the same.
 
@@ -18,7 +18,6 @@ from broker.appends import ACKS, PRODUCE_VERSION_MIN, Appended
 from broker.batch_checks import Refused
 from broker.cluster import Cluster
 from broker.group_config import INTERNAL_TOPICS
-from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import LeaderOf, Partition
 from broker.replicas import Replicas
@@ -87,13 +86,11 @@ class Producing:
         self,
         *,
         replicas: Replicas,
-        leaders: Leaders,
         cluster: Cluster,
         outbox: Outbox,
         deadlines: Deadlines,
     ) -> None:
         self._replicas = replicas
-        self._leaders = leaders
         self._cluster = cluster
         self._outbox = outbox
         self._deadlines = deadlines
@@ -141,14 +138,12 @@ class Producing:
         if partition.topic in INTERNAL_TOPICS:
             self._settle(pending, slot, failure(data.index, _NOT_FOR_CLIENTS))
             return
-        role = partition.role
-        if not isinstance(role, LeaderOf):
+        if not isinstance(partition.role, LeaderOf):
             error = partition.check_epoch(NO_EPOCH)
             self._settle(pending, slot, self._elsewhere(topic, data.index, error))
             return
         taken = appends.take(
             partition,
-            role,
             data.records,
             acks=pending.acks,
             api_version=pending.api_version,
@@ -163,7 +158,7 @@ class Producing:
         else:
             self._settle(pending, slot, success(data.index, taken, partition))
         if not taken.is_duplicate:
-            self._leaders.changed(partition, now_ms)
+            partition.advance(now_ms)
         self.progressed(partition)
 
     def _elsewhere(
@@ -177,9 +172,7 @@ class Producing:
     def progressed(self, partition: Partition) -> None:
         """The high watermark of a led partition may have passed what somebody waits for."""
         for waiter in self._waiting.reached(partition, partition.open_log.high_watermark):
-            role = partition.role
-            assert isinstance(role, LeaderOf), (partition.name, role)
-            error = appends.wait_result(partition, role)
+            error = appends.wait_result(partition)
             if error is ErrorCode.NONE:
                 result = success(waiter.index, waiter.appended, partition)
             else:

@@ -19,7 +19,6 @@ from broker.groups.loading import Contents, Loading, apply_offset
 from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
 from broker.groups.writing import Concluded, Writing
-from broker.leaders import Leaders
 from broker.outbox import Outbox
 from broker.partition import Partition
 from broker.waiting import Deadlines
@@ -48,7 +47,6 @@ class Surroundings:
     """What all coordinators of a broker share."""
 
     config: GroupConfig
-    leaders: Leaders
     deadlines: Deadlines
     outbox: Outbox
     topic_id_of: TopicIdOf
@@ -68,7 +66,6 @@ class Coordinator:
         self._shared = shared
         self._writing = Writing(
             partition,
-            leaders=shared.leaders,
             deadlines=shared.deadlines,
             timeout_ms=shared.config.commit_timeout_ms,
             committed=self._committed,

@@ -17,9 +17,7 @@ from collections.abc import Callable
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
-from broker.isr import PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
-from broker.zk.isr_writes import IsrChange
+from broker.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
@@ -56,10 +54,9 @@ class AlterIsr:
         self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}  # heard; when to ask again
         self._next_send_ms = 0
 
-    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
-        of = TopicPartition(partition.topic, partition.index)
-        self._wanted[of] = IsrChange(partition=partition, role=role, asked=role.isr)
+    def want(self, change: IsrChange, now_ms: int) -> None:
+        of = TopicPartition(change.partition.topic, change.partition.index)
+        self._wanted[of] = change
 
     def tick(self, now_ms: int) -> None:
         """All changes that follow from one fetch leave in one request."""
@@ -119,5 +116,5 @@ class AlterIsr:
                 del self._wanted[of]
             if each.error_code in _NEWS_FOLLOWS:
                 self._awaited[of] = (change, now_ms + self._timeout_ms)
-            elif change.end(change.asked.members):
+            elif change.revert():
                 self.decided.append(change.partition)

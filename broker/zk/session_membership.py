@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from broker.cluster import Cluster
-from broker.isr_rules import EligibleReplicas, IsrKeeper, IsrRules
+from broker.isr_rules import EligibleReplicas
+from broker.leaders import IsrKeeper
 from broker.membership import BrokerParts, Handler
+from broker.partition import IsrRules
 from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_writes import IsrNotifications, IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits

@@ -1,7 +1,6 @@
 """One replica's role: what a change of the metadata makes of it, and what it asks its leader."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
@@ -14,6 +13,7 @@ from controller.metadata.partitions import PartitionState
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
 from quorum.core.types import NO_EPOCH
+from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch
 from wire.messages.fetching import FetchedPartition
 from wire.primitives import ZERO_UUID
@@ -23,7 +23,7 @@ STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=2, leader_epoch=4)
 
 def opened(state: PartitionState, *, start_offset: int = 0) -> Partition:
     """Broker 1 has ten records of epoch 3."""
-    partition = Partition(topic="t", topic_id=UUID(int=1), index=0, node_id=1, wanted=state)
+    partition = partition_of("t", 0, state)
     assert partition.directory_id == ZERO_UUID
     epochs = (EpochStart(3, start_offset),)
     state_of_log = LogState(log="t-0", start_offset=start_offset, end_offset=10, epochs=epochs)
@@ -40,7 +40,7 @@ def test_follower_begins_again_with_another_leader_or_epoch(
 ) -> None:
     partition = opened(STATE)
     later = replace(STATE, leader=leader, leader_epoch=leader_epoch, partition_epoch=1)
-    assert partition.apply(later, 200) is change
+    assert partition.apply(later, 200).change is change
 
 
 def test_leader_that_is_elected_again_forgets_what_its_followers_had() -> None:

@@ -77,7 +77,7 @@ GROUPS = {
                 f"broker/{name}.py"
                 for name in (
                     *("appends", "deletions", "following", "idempotence", "isr", "isr_rules"),
-                    *("leaders", "leading", "partition", "reads", "replicas", "replication"),
+                    *("leaders", "partition", "reads", "replicas", "replication"),
                 )
             ],
             tests=["tests/broker"],

@@ -66,7 +66,8 @@ class Leader:
 
     def _wants(self, change: PendingExpand | PendingShrink, leader_epoch: int) -> None:
         self.partition.role = replace(self.role, leader_epoch=leader_epoch, isr=change)
-        self.writes.want(self.partition, self.role, 0)
+        assert self.partition.isr_wanted is not None
+        self.writes.want(self.partition.isr_wanted, 0)
 
     def is_answered(self, result: Result) -> None:
         """What was asked last."""
