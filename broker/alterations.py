@@ -8,14 +8,13 @@ Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
 from broker.partition import IsrChange, Partition
+from broker.parts import Incarnation
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -63,25 +62,17 @@ def judge(error: ErrorCode | None) -> Verdict:
             return Verdict.RETRY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
-    """Who asks: the broker and, at the time of a request, its epoch."""
-
-    node_id: int
-    broker_epoch: Callable[[], int]
-
-
 class Alterations:
     def __init__(
         self,
         *,
-        asker: Asker,
+        incarnation: Incarnation,
         controller: ControllerChannel,
         retry_backoff_ms: int,
         timeout_ms: int,
     ) -> None:
         self.decided: deque[Partition] = deque()
-        self._asker = asker
+        self._incarnation = incarnation
         self._controller = controller
         self._retry_backoff_ms = retry_backoff_ms
         self._timeout_ms = timeout_ms
@@ -108,7 +99,7 @@ class Alterations:
         if not batch:
             return
         request = alter_partition_request(
-            tuple(batch.values()), self._asker.node_id, self._asker.broker_epoch()
+            tuple(batch.values()), self._incarnation.node_id, self._incarnation.broker_epoch
         )
         sent = self._controller.ask(
             request,

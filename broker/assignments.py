@@ -8,8 +8,8 @@ Source: KIP-858; Kafka's AssignmentsManager.
 
 from uuid import UUID
 
-from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
+from broker.parts import Incarnation
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (
@@ -37,12 +37,12 @@ class Assignments:
     def __init__(
         self,
         *,
-        asker: Asker,
+        incarnation: Incarnation,
         controller: ControllerChannel,
         retry_backoff_ms: int,
         timeout_ms: int,
     ) -> None:
-        self._asker = asker
+        self._incarnation = incarnation
         self._controller = controller
         self._retry_backoff_ms = retry_backoff_ms
         self._timeout_ms = timeout_ms
@@ -61,8 +61,9 @@ class Assignments:
         if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
             return
         batch = dict(list(self._wanted.items())[:_BATCH_MAX])
+        ours = self._incarnation
         sent = self._controller.ask(
-            assign_replicas_request(batch, self._asker.node_id, self._asker.broker_epoch()),
+            assign_replicas_request(batch, ours.node_id, ours.broker_epoch),
             channel="assign-replicas",
             timeout_ms=self._timeout_ms,
             answered=self._answered,

@@ -27,16 +27,16 @@ class Whereabouts(Protocol):
 
 
 class ControllerChannel:
-    __slots__ = ("_log", "_outbox")
+    __slots__ = ("_outbox", "whereabouts")
 
-    def __init__(self, log: Whereabouts, outbox: Outbox) -> None:
-        self._log = log
+    def __init__(self, whereabouts: Whereabouts, outbox: Outbox) -> None:
+        self.whereabouts = whereabouts
         self._outbox = outbox
 
     def ask(self, body: object, *, channel: str, timeout_ms: int, answered: Answered) -> bool:
         """Send to the active controller; False, and no answer, if it is not known."""
-        leader_id = self._log.leader.leader_id
-        endpoint = None if leader_id is None else self._log.endpoint_of(leader_id)
+        leader_id = self.whereabouts.leader.leader_id
+        endpoint = None if leader_id is None else self.whereabouts.endpoint_of(leader_id)
         if endpoint is None:
             return False
         self._outbox.ask(endpoint, body, channel=channel, timeout_ms=timeout_ms, answered=answered)

@@ -9,15 +9,16 @@ would make it a new incarnation, whose log is taken to be possibly shorter.
 Source: KIP-631; Kafka's BrokerLifecycleManager.
 """
 
-from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from random import Random
-from uuid import UUID
 
 from broker.config import BrokerConfig
 from broker.controller_channel import ControllerChannel
+from broker.log_dirs import LogDirs
+from broker.metadata import MetadataFollower
 from broker.outbox import Answered, Outbox
+from broker.parts import Incarnation
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.messages.registration import (
@@ -26,7 +27,6 @@ from wire.messages.registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wire.primitives import random_uuid
 
 __all__ = ["ALLOWED", "BrokerState", "Lifecycle", "next_state", "registration_backoff_ms"]
 
@@ -90,25 +90,18 @@ class Lifecycle:
         controller: ControllerChannel,
         outbox: Outbox,
         random: Random,
-        entered: Callable[[BrokerState, int], None],
-        metadata_offset: Callable[[], int],
-        failed_log_dirs: Callable[[], tuple[UUID, ...]] = tuple,
-        published_epoch: Callable[[UUID], int | None] = lambda _: None,
+        incarnation: Incarnation,
+        metadata: MetadataFollower,
+        log_dirs: LogDirs,
     ) -> None:
-        """`entered` hears of every new state; `metadata_offset` is the last offset published, and
-        `published_epoch` the broker epoch under which the metadata has an incarnation.
-        """
         self._config = config
         self._controller = controller
         self._outbox = outbox
         self._random = random
-        self._entered = entered
-        self._metadata_offset = metadata_offset
-        self._failed_log_dirs = failed_log_dirs
-        self._published_epoch = published_epoch
-        self.incarnation_id: UUID = random_uuid(random)
+        self._incarnation = incarnation
+        self._metadata = metadata
+        self._log_dirs = log_dirs
         self.state = BrokerState.NOT_RUNNING
-        self._answered_epoch = -1
         self.refusal: ErrorCode | None = None  # of the last registration
         self.failure: str | None = None  # why the broker cannot go on, for people
         self._is_registered = False
@@ -133,8 +126,9 @@ class Lifecycle:
         again with a new epoch, and nobody waits for that answer any more. All heartbeats with the
         first epoch would be refused.
         """
-        published = self._published_epoch(self.incarnation_id)
-        return max(self._answered_epoch, -1 if published is None else published)
+        published = self._incarnation.published_epoch
+        registered = self._incarnation.registered_epoch
+        return registered if published is None else max(registered, published)
 
     # --- what the broker tells --------------------------------------------------------------
 
@@ -149,13 +143,13 @@ class Lifecycle:
         """Leave in order: let the controller move leaderships away first. Bounded in time."""
         if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
             self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
-            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN, now_ms)
+            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._speak_now(now_ms)
         elif self.state not in (
             BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             BrokerState.SHUTTING_DOWN,
         ):
-            self._become(BrokerState.SHUTTING_DOWN, now_ms)
+            self._become(BrokerState.SHUTTING_DOWN)
 
     def directory_failed(self, now_ms: int) -> None:
         """The controller must hear of it: until then it may have us lead what we have lost."""
@@ -196,12 +190,12 @@ class Lifecycle:
     def tick(self, now_ms: int) -> None:
         if self.state is BrokerState.NOT_RUNNING:
             self._register_by_ms = now_ms + self._config.initial_registration_timeout_ms
-            self._become(BrokerState.STARTING, now_ms)
+            self._become(BrokerState.STARTING)
         if self.state is BrokerState.SHUTTING_DOWN:
             return
         if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
             self._outbox.trace("controlled-shutdown-timed-out")
-            self._become(BrokerState.SHUTTING_DOWN, now_ms)
+            self._become(BrokerState.SHUTTING_DOWN)
         elif self._told_by_ms is not None and now_ms >= self._told_by_ms:
             self._give_up("the controller has not heard in time of a failed data directory", now_ms)
         elif not self._is_registered and now_ms >= self._register_by_ms:
@@ -220,11 +214,10 @@ class Lifecycle:
             self._told_by_ms,
         )
 
-    def _become(self, state: BrokerState, now_ms: int) -> None:
+    def _become(self, state: BrokerState) -> None:
         assert state in ALLOWED[self.state], (self.state, state)
         self._outbox.trace("broker-state", state=state.name, was=self.state.name)
         self.state = state
-        self._entered(state, now_ms)
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -257,7 +250,7 @@ class Lifecycle:
         return BrokerRegistrationRequest(
             broker_id=config.node_id,
             cluster_id=config.cluster_id,
-            incarnation_id=self.incarnation_id,
+            incarnation_id=self._incarnation.id,
             listeners=config.listeners,
             features=config.features,
             rack=config.rack,
@@ -269,10 +262,10 @@ class Lifecycle:
         return BrokerHeartbeatRequest(
             broker_id=self._config.node_id,
             broker_epoch=self.broker_epoch,
-            current_metadata_offset=self._metadata_offset(),
+            current_metadata_offset=self._metadata.published_offset,
             want_fence=not self._may_unfence,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            offline_log_dirs=self._failed_log_dirs(),
+            offline_log_dirs=self._log_dirs.failed,
         )
 
     # --- answers ----------------------------------------------------------------------------
@@ -293,7 +286,7 @@ class Lifecycle:
             self._is_registered = True
             self._is_to_amend = False
             self.refusal = None
-            self._answered_epoch = body.broker_epoch
+            self._incarnation.registered_epoch = body.broker_epoch
             self._outbox.trace("registered", broker_epoch=body.broker_epoch)
             self._succeeded(now_ms, _STARTING_HEARTBEAT_MS)
 
@@ -308,7 +301,7 @@ class Lifecycle:
         self._told_by_ms = None
         state = next_state(self.state, body)
         if state is not self.state:
-            self._become(state, now_ms)
+            self._become(state)
         self._succeeded(now_ms, self._pace_ms())
 
     def _pace_ms(self) -> int:
@@ -341,4 +334,4 @@ class Lifecycle:
         if self.refusal is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             reason += f"; another broker {self._config.node_id} is alive: give this one its own id"
         self.failure = reason
-        self._become(BrokerState.SHUTTING_DOWN, now_ms)
+        self._become(BrokerState.SHUTTING_DOWN)

@@ -6,24 +6,19 @@ controller; `broker.zk` has a session with ZooKeeper and is commanded. Everythin
 the fetch path, the clients, is the broker's and the same.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
-from uuid import UUID
 
-from broker.alterations import Asker
-from broker.cluster import Cluster
-from broker.config import BrokerConfig
-from broker.controller_channel import ControllerChannel, Whereabouts
+from broker.controller_channel import ControllerChannel
 from broker.leaders import IsrKeeper
 from broker.lifecycle import BrokerState
-from broker.log_dirs import LogDirs
-from broker.outbox import Outbox
-from broker.partition import IsrRules
+from broker.parts import BrokerParts, Incarnation
 from broker.replicas import Replicas
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, Request
 
-__all__ = ["BrokerParts", "Handler", "Life", "Membership", "Metadata", "Timed"]
+__all__ = ["Handler", "Life", "Membership", "Metadata", "Timed"]
 
 Handler = Callable[[Request, int], None]
 
@@ -37,14 +32,10 @@ class Timed(Protocol):
 
 
 class Life(Timed, Protocol):
-    """From the start of the process to its orderly end."""
+    """From the start of the process to its orderly end, which the broker sees by `state`."""
 
     state: BrokerState
     failure: str | None
-    incarnation_id: UUID
-
-    @property
-    def broker_epoch(self) -> int: ...
 
     def ready_to_unfence(self, now_ms: int) -> None:
         """Every log is open: serve, if the cluster agrees."""
@@ -66,33 +57,17 @@ class Metadata(Protocol):
         ...
 
 
-class BrokerParts(Protocol):
-    """What a membership has of its broker. `replicas` are there after `join`."""
-
-    config: BrokerConfig
-    outbox: Outbox
-    controller: ControllerChannel
-    asker: Asker
-    cluster: Cluster
-    log_dirs: LogDirs
-    replicas: Replicas
-
-    def entered(self, state: BrokerState, now_ms: int, /) -> None:
-        """The life-cycle is in another state."""
-        ...
-
-    def show(self, delta: MetadataDelta, now_ms: int) -> None:
-        """The cluster has changed."""
-        ...
-
-
 class Membership(Timed, Protocol):
-    """`join` is called once, when the parts of the broker are there."""
+    """Whole when it is made: the broker is built on it."""
 
     @property
-    def whereabouts(self) -> Whereabouts:
-        """Where the controller is; known before `join`."""
-        ...
+    def parts(self) -> BrokerParts: ...
+
+    @property
+    def controller(self) -> ControllerChannel: ...
+
+    @property
+    def incarnation(self) -> Incarnation: ...
 
     @property
     def lifecycle(self) -> Life: ...
@@ -101,17 +76,21 @@ class Membership(Timed, Protocol):
     def metadata(self) -> Metadata: ...
 
     @property
+    def replicas(self) -> Replicas: ...
+
+    @property
     def isr_keeper(self) -> IsrKeeper: ...
 
     @property
-    def isr_rules(self) -> IsrRules: ...
+    def news(self) -> deque[MetadataDelta]:
+        """What has changed in the cluster, without saying what our replicas have to be. The broker
+        takes it."""
+        ...
 
     @property
     def always_served(self) -> tuple[type, ...]:
         """Requests that do not wait for the broker to serve clients: it may wait for them."""
         ...
-
-    def join(self, broker: BrokerParts) -> None: ...
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         """The requests that are served, given those that any broker serves."""

@@ -7,7 +7,6 @@ have the broker's previous life in it, as leader of partitions whose records it 
 Source: Kafka's MetadataLoader and BrokerMetadataPublisher; KIP-868 (transactions).
 """
 
-from collections.abc import Callable
 from uuid import UUID
 
 from broker.cluster import Cluster
@@ -46,7 +45,7 @@ class MetadataFollower:
         *,
         cluster: Cluster,
         log: MetadataLog,
-        incarnation_id: Callable[[], UUID],
+        incarnation_id: UUID,
     ) -> None:
         self._cluster = cluster
         self._log = log
@@ -107,7 +106,7 @@ class MetadataFollower:
             next_offset=next_offset,
             high_watermark=self._log.high_watermark,
             node_id=self._cluster.config.node_id,
-            incarnation_id=self._incarnation_id(),
+            incarnation_id=self._incarnation_id,
         ):
             return None
         self.published_offset = next_offset - 1

@@ -10,9 +10,9 @@ Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 from dataclasses import dataclass
 from functools import partial
 
-from broker.alterations import Asker
 from broker.controller_channel import ControllerChannel
 from broker.outbox import Outbox
+from broker.parts import Incarnation
 from broker.waiting import Deadlines
 from quorum.core.effects import Event, Reply, Request, Response
 from wire.errors import ErrorCode
@@ -42,14 +42,14 @@ class ProducerIds:
     def __init__(
         self,
         *,
-        asker: Asker,
+        incarnation: Incarnation,
         controller: ControllerChannel,
         outbox: Outbox,
         deadlines: Deadlines,
         timeout_ms: int,
     ) -> None:
         """`timeout_ms` is for an answer of the controller; then it is asked again."""
-        self._asker = asker
+        self._incarnation = incarnation
         self._controller = controller
         self._outbox = outbox
         self._deadlines = deadlines
@@ -111,7 +111,7 @@ class ProducerIds:
 
     def _ask(self, now_ms: int) -> None:
         request = AllocateProducerIdsRequest(
-            broker_id=self._asker.node_id, broker_epoch=self._asker.broker_epoch()
+            broker_id=self._incarnation.node_id, broker_epoch=self._incarnation.broker_epoch
         )
         self._is_asking = self._controller.ask(
             request, channel="producer-ids", timeout_ms=self._timeout_ms, answered=self._answered

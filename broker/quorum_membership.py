@@ -1,54 +1,61 @@
 """Membership by the metadata log: registered with the controller, heartbeats, AlterPartition."""
 
+from collections import deque
 from collections.abc import Mapping
 from random import Random
 
 from broker.alterations import Alterations
+from broker.assignments import Assignments
+from broker.controller_channel import ControllerChannel
 from broker.isr_rules import EligibleReplicas
 from broker.lifecycle import Lifecycle
-from broker.membership import BrokerParts, Handler
+from broker.membership import Handler
 from broker.metadata import MetadataFollower
+from broker.parts import BrokerParts, Incarnation
+from broker.replicas import Replicas
+from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog
 from quorum.core.effects import Event
+from wire.primitives import random_uuid
 
 __all__ = ["QuorumMembership"]
 
 
 class QuorumMembership:
-    lifecycle: Lifecycle
-    metadata: MetadataFollower
-    isr_keeper: Alterations
-    isr_rules: EligibleReplicas
     always_served: tuple[type, ...] = ()
 
-    def __init__(self, log: MetadataLog, random: Random) -> None:
-        self.whereabouts = log
-        self._random = random
-
-    def join(self, broker: BrokerParts) -> None:
-        config = broker.config
+    def __init__(self, parts: BrokerParts, log: MetadataLog, random: Random) -> None:
+        config, cluster = parts.config, parts.cluster
+        self.parts = parts
+        self.news: deque[MetadataDelta] = deque()  # none: every change is in the log
+        self.controller = ControllerChannel(log, parts.outbox)
+        self.incarnation = Incarnation(cluster, random_uuid(random))
+        self.metadata = MetadataFollower(
+            cluster=cluster, log=log, incarnation_id=self.incarnation.id
+        )
         self.lifecycle = Lifecycle(
             config=config,
-            controller=broker.controller,
-            outbox=broker.outbox,
-            random=self._random,
-            entered=broker.entered,
-            metadata_offset=lambda: self.metadata.published_offset,
-            failed_log_dirs=lambda: broker.log_dirs.failed,
-            published_epoch=broker.cluster.epoch_of,
+            controller=self.controller,
+            outbox=parts.outbox,
+            random=random,
+            incarnation=self.incarnation,
+            metadata=self.metadata,
+            log_dirs=parts.log_dirs,
         )
-        self.metadata = MetadataFollower(
-            cluster=broker.cluster,
-            log=self.whereabouts,
-            incarnation_id=lambda: self.lifecycle.incarnation_id,
-        )
-        self.isr_rules = EligibleReplicas(broker.cluster, config.replica_lag_time_max_ms)
         self.isr_keeper = Alterations(
-            asker=broker.asker,
-            controller=broker.controller,
+            incarnation=self.incarnation,
+            controller=self.controller,
             retry_backoff_ms=config.controller_retry_backoff_ms,
             timeout_ms=config.session_timeout_ms,
         )
+        self.assignments = Assignments(
+            incarnation=self.incarnation,
+            controller=self.controller,
+            retry_backoff_ms=config.controller_retry_backoff_ms,
+            timeout_ms=config.session_timeout_ms,
+        )
+        rules = EligibleReplicas(cluster, config.replica_lag_time_max_ms)
+        self.replicas = Replicas(parts, rules, self.assignments)
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         return routes
@@ -57,7 +64,8 @@ class QuorumMembership:
         raise AssertionError(f"no metadata log says {event}")
 
     def tick(self, now_ms: int) -> None:
-        """What is due is the life-cycle's, and the ISR keeper's."""
+        """The broker ticks the life-cycle and the ISR keeper."""
+        self.assignments.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return None
+        return self.assignments.deadline_ms()

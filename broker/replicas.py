@@ -13,11 +13,10 @@ from uuid import UUID
 import numpy as np
 
 from broker.assignments import Assignments
-from broker.cluster import Cluster
-from broker.local_log import LocalLog, Moves
-from broker.log_dirs import LogDirs, directory_of, strays
-from broker.outbox import Outbox
+from broker.local_log import LocalLog
+from broker.log_dirs import directory_of, strays
 from broker.partition import Change, IsrRules, Offline, Opening, Partition, Progress
+from broker.parts import BrokerParts
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
@@ -34,20 +33,17 @@ _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
 class Replicas:
     def __init__(
         self,
-        *,
-        cluster: Cluster,
-        outbox: Outbox,
-        log_dirs: LogDirs,
-        assignments: Assignments,
+        parts: BrokerParts,
         rules: IsrRules,
-        moves: Moves,
+        assignments: Assignments | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._outbox = outbox
-        self._log_dirs = log_dirs
+        """`assignments`: how the controller hears of directories, if it wants to know."""
+        self._cluster = parts.cluster
+        self._outbox = parts.outbox
+        self._log_dirs = parts.log_dirs
         self._assignments = assignments
         self._rules = rules
-        self._moves = moves
+        self._moves = parts.moves
         self._changed: list[tuple[Partition, Change]] = []
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
@@ -273,6 +269,8 @@ class Replicas:
 
     def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:
         """The controller must know where the replica lies, once it is known here."""
+        if self._assignments is None:
+            return
         assigned = directory_of(state, self._cluster.config.node_id)
         if assigned != partition.directory_id and self._cluster.image.has_directories:
             self._assignments.want(partition.topic_id, partition.index, partition.directory_id)
@@ -293,7 +291,8 @@ class Replicas:
         del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
         self._report(partition, partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        self._assignments.forget(partition.topic_id, index)
+        if self._assignments is not None:
+            self._assignments.forget(partition.topic_id, index)
         self._delete(partition.name)
 
     def delete(self, name: str, index: int, now_ms: int) -> None:

@@ -10,7 +10,6 @@ it may differ from what its leader was last asked, and only those are looked at.
 Source: KIP-227 (sessions), KIP-595; Kafka's AbstractFetcherThread and ReplicaFetcherManager.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -22,6 +21,7 @@ from broker.following import Fenced, Mismatch, Outcome, OutOfRange, Progress, Tr
 from broker.offsets import EARLIEST, LATEST
 from broker.outbox import Answered, Outbox
 from broker.partition import FollowerOf, Partition
+from broker.parts import Incarnation
 from broker.replica_session import ReplicaSession
 from broker.sessions import PartitionKey
 from quorum.core.effects import Event, Response, earliest
@@ -39,7 +39,6 @@ from wire.messages.fetching import (
 
 __all__ = ["Replication"]
 
-BrokerEpoch = Callable[[], int]
 _NEVER = 1 << 62
 
 
@@ -54,10 +53,10 @@ class Followed:
 class Replication:
     """All fetchers of a broker."""
 
-    def __init__(self, *, cluster: Cluster, outbox: Outbox, broker_epoch: BrokerEpoch) -> None:
+    def __init__(self, *, cluster: Cluster, outbox: Outbox, incarnation: Incarnation) -> None:
         self._cluster = cluster
         self._outbox = outbox
-        self._broker_epoch = broker_epoch
+        self._incarnation = incarnation
         self._fetchers: dict[int, Fetcher] = {}
 
     def follow(self, partition: Partition, now_ms: int) -> None:
@@ -71,7 +70,7 @@ class Replication:
             partition.open_log.truncate(partition.open_log.high_watermark)
         fetcher = self._fetchers.get(role.leader_id)
         if fetcher is None:
-            fetcher = Fetcher(role.leader_id, self._cluster, self._outbox, self._broker_epoch)
+            fetcher = Fetcher(role.leader_id, self._cluster, self._outbox, self._incarnation)
             self._fetchers[role.leader_id] = fetcher
         fetcher.add(partition)
         fetcher.tick(now_ms)
@@ -97,13 +96,13 @@ class Fetcher:
     """Fetches from one leader."""
 
     def __init__(
-        self, leader_id: int, cluster: Cluster, outbox: Outbox, broker_epoch: BrokerEpoch
+        self, leader_id: int, cluster: Cluster, outbox: Outbox, incarnation: Incarnation
     ) -> None:
         self._leader_id = leader_id
         self._cluster = cluster
         self._config = cluster.config
         self._outbox = outbox
-        self._broker_epoch = broker_epoch
+        self._incarnation = incarnation
         self._followed: dict[PartitionKey, Followed] = {}
         self._by_id: dict[tuple[UUID, int], PartitionKey] = {}
         self._by_name: dict[tuple[str, int], PartitionKey] = {}
@@ -187,7 +186,7 @@ class Fetcher:
         asked = self._session.ask()
         request = FetchRequest(
             replica_state=ReplicaState(
-                replica_id=self._config.node_id, replica_epoch=self._broker_epoch()
+                replica_id=self._config.node_id, replica_epoch=self._incarnation.broker_epoch
             ),
             max_wait_ms=self._config.replica_fetch_wait_max_ms,
             min_bytes=self._config.replica_fetch_min_bytes,

@@ -11,9 +11,10 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 (DescribeTopicPartitions).
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from random import Random
 
+from broker.auto_creation import AutoCreation
 from broker.cluster import Cluster
 from broker.group_config import INTERNAL_TOPICS
 from controller.metadata.delta import MetadataDelta
@@ -62,18 +63,17 @@ def partition_error(state: PartitionState, alive: Collection[int]) -> ErrorCode:
 
 
 class Views:
-    def __init__(
-        self, *, cluster: Cluster, random: Random, create_topic: Callable[[str, int], None]
-    ) -> None:
-        """`create_topic` asks the controller for a topic that a client expects (name, now_ms)."""
+    def __init__(self, *, cluster: Cluster, random: Random, auto_creation: AutoCreation) -> None:
         self._cluster = cluster
         self._random = random
-        self._create_topic = create_topic
+        self._auto_creation = auto_creation
+        self._image = cluster.image  # what was prepared is of this image
         self._known: dict[tuple[str, str], MetadataResponseTopic] = {}  # by listener and name
         self._alive: dict[str, frozenset[int]] = {}  # by listener
 
     def forget(self, delta: MetadataDelta) -> None:
-        """Drop what was prepared and is no longer true."""
+        """Drop what was prepared and is no longer true in the image of now."""
+        self._image = self._cluster.image
         if delta.brokers_changed or delta.topics_deleted or len(delta.rows_changed) > _FEW_ROWS:
             self._known.clear()
             self._alive.clear()
@@ -83,7 +83,15 @@ class Views:
         for place in [place for place, topic in self._known.items() if topic.topic_id in changed]:
             del self._known[place]
 
+    def _check_image(self) -> None:
+        """An image may be there before it is said what has changed: it is asked for by clients."""
+        if self._image is not self._cluster.image:
+            self._image = self._cluster.image
+            self._known.clear()
+            self._alive.clear()
+
     def _alive_ids(self, listener: str) -> frozenset[int]:
+        self._check_image()
         alive = self._alive.get(listener)
         if alive is None:
             alive = frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
@@ -147,10 +155,11 @@ class Views:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if not (body.allow_auto_topic_creation and self._cluster.config.auto_create_topics):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self._create_topic(name, now_ms)
+        self._auto_creation.create(name, now_ms)
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
     def _topic(self, name: str, listener: str) -> MetadataResponseTopic:
+        self._check_image()
         known = self._known.get((listener, name))
         if known is None:
             topic = self._cluster.image.topic(name)

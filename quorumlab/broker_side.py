@@ -28,7 +28,7 @@ def broker_of(
     raft: "RaftNode | RaftosNode",
     random: Random,
 ) -> Broker:
-    return Broker(
+    return Broker.of_quorum(
         broker_config(config, directories, offline=storage.offline), raft, random, storage.found
     )
 

@@ -13,11 +13,11 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
 from collections import deque
-from collections.abc import Callable
 
 from broker import isr
 from broker.controller_channel import ControllerChannel
 from broker.partition import IsrChange, Partition
+from broker.parts import Incarnation
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
@@ -39,14 +39,12 @@ class AlterIsr:
     def __init__(
         self,
         *,
-        node_id: int,
-        broker_epoch: Callable[[], int],
+        incarnation: Incarnation,
         controller: ControllerChannel,
         timeout_ms: int,
     ) -> None:
         self.decided: deque[Partition] = deque()
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
+        self._incarnation = incarnation
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._wanted: dict[TopicPartition, IsrChange] = {}
@@ -68,8 +66,8 @@ class AlterIsr:
         if not batch:
             return
         request = AlterIsrRequest(
-            broker_id=self._node_id,
-            broker_epoch=self._broker_epoch(),
+            broker_id=self._incarnation.node_id,
+            broker_epoch=self._incarnation.broker_epoch,
             partitions=tuple(self._told(of, change) for of, change in batch.items()),
         )
         sent = self._controller.ask(
@@ -94,7 +92,7 @@ class AlterIsr:
         return LeaderAndIsr(
             topic=of.topic,
             partition=of.partition,
-            leader=self._node_id,
+            leader=self._incarnation.node_id,
             leader_epoch=change.role.leader_epoch,
             isr=isr.proposed_isr(change.asked),
             zk_version=change.role.partition_epoch,

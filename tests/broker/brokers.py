@@ -171,7 +171,7 @@ class Brokers:
             )
             log = Followed(node_id, self)
             incarnation = Random(f"{node_id}/{self.now_ms}")
-            self.brokers[node_id] = Broker(config, log, incarnation, disk.found)
+            self.brokers[node_id] = Broker.of_quorum(config, log, incarnation, disk.found)
             self._delivered[node_id] = 0
             self.stops.pop(node_id, None)
         for _ in range(20):

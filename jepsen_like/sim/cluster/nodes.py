@@ -142,7 +142,7 @@ def start_broker(
         groups=GroupConfig(initial_rebalance_delay_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
-    broker = Broker(config, raft, random)
+    broker = Broker.of_quorum(config, raft, random)
     return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
 
 

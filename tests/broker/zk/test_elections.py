@@ -59,7 +59,6 @@ class Listener:
                 cluster=cluster,
                 procedures=procedures,
                 apart=procedures,
-                shown=lambda _delta: None,
             ),
             held={T: Held(of=T)},
         )

@@ -37,7 +37,6 @@ class Stand:
             cluster=Cluster(BrokerConfig(node_id=1, cluster_id="c", listeners=(), log_dirs=())),
             procedures=self.procedures,
             apart=Procedures(self.outbox, self.session),
-            shown=lambda delta: None,
         )
         self.told: list[Reading | None] = []
         self.connect(1)
