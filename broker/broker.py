@@ -10,32 +10,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Self
 
-from broker.administration import DESCRIBED, describe
-from broker.auto_creation import AutoCreation
 from broker.chores import Chores
-from broker.config import BrokerConfig
-from broker.controller_channel import Whereabouts
-from broker.coordination import Coordination
-from broker.deletions import Deletions
-from broker.early_requests import EarlyRequests
-from broker.fetching import Fetching
-from broker.forwarding import FORWARDED, Forwarding
+from broker.cluster.config import BrokerConfig
+from broker.cluster.controller_channel import Whereabouts
+from broker.cluster.log_dirs import describe_log_dirs
+from broker.cluster.parts import BrokerParts
 from broker.groups.coordinators import Coordinators
-from broker.lag_watch import LagWatch
-from broker.leaders import Leaders
-from broker.lifecycle import BrokerState
-from broker.log_dirs import describe_log_dirs
-from broker.membership import Handler, Membership, Timed
-from broker.metadata import MetadataFollower
-from broker.offsets import Offsets
-from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
-from broker.parts import BrokerParts
-from broker.producer_ids import ProducerIds
-from broker.producing import Producing
-from broker.quorum_membership import QuorumMembership
-from broker.replication import Replication
-from broker.sessions import FetchSessions
-from broker.views import Views
+from broker.membership.lifecycle import BrokerState
+from broker.membership.membership import Handler, Membership, Timed
+from broker.membership.metadata import MetadataFollower
+from broker.membership.quorum_membership import QuorumMembership
+from broker.partition.lag_watch import LagWatch
+from broker.partition.leaders import Leaders
+from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
+from broker.replication.replication import Replication
+from broker.requests.administration import DESCRIBED, describe
+from broker.requests.auto_creation import AutoCreation
+from broker.requests.coordination import Coordination
+from broker.requests.deletions import Deletions
+from broker.requests.early_requests import EarlyRequests
+from broker.requests.fetching import Fetching
+from broker.requests.forwarding import FORWARDED, Forwarding
+from broker.requests.list_offsets import Offsets
+from broker.requests.producer_ids import ProducerIds
+from broker.requests.producing import Producing
+from broker.requests.sessions import FetchSessions
+from broker.requests.views import Views
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State

@@ -1,8 +1,8 @@
 """A broker in words and numbers, for the HTTP side, the logs and the simulator. Changes nothing."""
 
-from broker import isr
 from broker.broker import Broker
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
 

@@ -12,11 +12,11 @@ from uuid import UUID
 
 import numpy as np
 
-from broker.assignments import Assignments
-from broker.local_log import LocalLog
-from broker.log_dirs import directory_of, strays
-from broker.partition import Change, IsrRules, Offline, Opening, Partition, Progress
-from broker.parts import BrokerParts
+from broker.cluster.assignments import Assignments
+from broker.cluster.log_dirs import directory_of, strays
+from broker.cluster.parts import BrokerParts
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Change, IsrRules, Offline, Opening, Partition, Progress
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows

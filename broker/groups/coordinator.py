@@ -3,7 +3,7 @@ leads it.
 
 Joins the rules with the log: loads what the log says, lets events change groups, writes down what
 must survive, and answers. Groups live here and are lost with leadership; generations, assignments
-and offsets are in the log. Who asks for which group is routed in broker/coordination.py.
+and offsets are in the log. Who asks for which group is routed in broker/requests/coordination.py.
 
 Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 """
@@ -11,18 +11,18 @@ Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.group_config import GroupConfig
-from broker.groups import joining, membership, offsets, removal, static, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import joining, members, offsets, removal, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.loading import Contents, Loading, apply_offset
 from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
 from broker.groups.writing import Concluded, Writing
-from broker.outbox import Outbox
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from broker.waiting import Deadlines
 from quorum.core.effects import Reply
+from quorum.core.outbox import Outbox
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
@@ -90,7 +90,7 @@ class Coordinator:
         self._loading.cancel()
         for group in self.groups.values():
             self._shared.wake(self.index, group.id, None)
-            self._answer(membership.close(group, error, now_ms))
+            self._answer(members.close(group, error, now_ms))
         self.groups.clear()
         self._writing.close(error, now_ms)
 
@@ -133,20 +133,20 @@ class Coordinator:
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return membership.heartbeat(group, request, now_ms)
+        return members.heartbeat(group, request, now_ms)
 
     def leave(self, request: LeaveGroupRequest, now_ms: int) -> LeaveGroupResponse:
         group = self.groups.get(request.group_id)
         if group is None:
             group = Group(id=request.group_id, state_since_ms=now_ms)  # that nobody is in
-        out, results = membership.leave(group, request.members, self._config, now_ms)
+        out, results = members.leave(group, request.members, self._config, now_ms)
         self._carry_out(group, out, now_ms)
         return LeaveGroupResponse(members=results)
 
     def tick(self, group_id: str, now_ms: int) -> None:
         group = self.groups.get(group_id)
         if group is not None:
-            self._carry_out(group, membership.tick(group, self._config, now_ms), now_ms)
+            self._carry_out(group, members.tick(group, self._config, now_ms), now_ms)
 
     def delete(self, group_id: str, concluded: Concluded, now_ms: int) -> None:
         """Forget a group that is empty, with its offsets."""
@@ -169,7 +169,7 @@ class Coordinator:
 
     def _drop(self, group: Group, now_ms: int) -> None:
         """Its tombstone is in the log: from here on the name stands for a new group."""
-        membership.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
+        members.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
         del self.groups[group.id]
         self._shared.wake(self.index, group.id, None)
 

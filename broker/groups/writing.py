@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from broker import appends
-from broker.batch_checks import Refused, check_batch
 from broker.groups.records import Change, encode_change
-from broker.partition import Partition
+from broker.partition import appends
+from broker.partition.batch_checks import Refused, check_batch
+from broker.partition.partition import Partition
 from broker.waiting import Deadlines, Waiting
 from wire.batch import build_batch
 from wire.errors import ErrorCode

@@ -14,10 +14,10 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 
 from collections import deque
 
-from broker import isr
-from broker.controller_channel import ControllerChannel
-from broker.partition import IsrChange, Partition
-from broker.parts import Incarnation
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import Incarnation
+from broker.partition import isr
+from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition

@@ -28,12 +28,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from broker import isr
-from broker.isr import PendingExpand
-from broker.outbox import Outbox
-from broker.partition import IsrChange, Partition
+from broker.partition import isr
+from broker.partition.isr import PendingExpand
+from broker.partition.partition import IsrChange, Partition
 from controller.zk.zk_metadata import decoded, state_path
 from quorum.core.milestones import Cause, Occasion, Step, milestone
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace
 from wire.zk import paths, znodes

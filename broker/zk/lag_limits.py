@@ -18,9 +18,9 @@ which lets the high watermark go no further than a blocked leader would.
 
 from dataclasses import dataclass
 
-from broker import isr
-from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
+from broker.partition.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState
 

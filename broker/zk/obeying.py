@@ -1,7 +1,7 @@
 """How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
-The four are transitions of any replica (`broker.partition`, `broker.replicas`): a missing replica
-is started, one that a newer decision names leads or follows, a stopped one is removed with its log.
+The four are transitions of any replica (partition.py, replicas.py): a missing replica is started,
+one that a newer decision names leads or follows, a stopped one is removed with its log.
 This file decides which command is obeyed. A command has to
 
 - have a newer leader epoch than the replica (seed 000, potential optimization 1);
@@ -13,15 +13,15 @@ Source: seed 000, C; seed 001, "controller-to-broker requests".
 
 from collections.abc import Callable, Mapping
 
-from broker.outbox import Outbox
-from broker.partition import FollowerOf, LeaderOf, Partition
-from broker.parts import Incarnation
+from broker.cluster.parts import Incarnation
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from controller.zk.zk_metadata import ClusterUpdate, topic_id_of
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Step, milestone
+from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID

@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from broker.cluster import Cluster
-from broker.group_config import OFFSETS_TOPIC
-from broker.membership import Handler
-from broker.outbox import Outbox
+from broker.cluster.cluster import Cluster
+from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.membership.membership import Handler
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import PartitionState
@@ -39,6 +38,7 @@ from controller.zk.zk_metadata import (
     with_states,
 )
 from quorum.core.effects import Reply, Request
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.messages.groups import FindCoordinatorRequest
 from wire.messages.metadata import (

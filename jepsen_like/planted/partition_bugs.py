@@ -7,19 +7,30 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker import alterations, following, isr, isr_rules, partition, producing, reads
-from broker.alterations import Alterations, Verdict
-from broker.following import last_fetched_epoch
 from broker.groups import loading
-from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
-from broker.isr import Committed, IsrState, PendingShrink
-from broker.isr_rules import EligibleReplicas, Peers
-from broker.lag_watch import LagWatch
-from broker.local_log import LocalLog
-from broker.partition import NOTHING, Change, FollowerOf, IsrChange, LeaderOf, Partition, Progress
+from broker.membership import alterations
+from broker.membership.alterations import Alterations, Verdict
+from broker.partition import isr, isr_rules, partition, reads
+from broker.partition.idempotence import InSequence, ProducerStates, SequenceVerdict
+from broker.partition.isr import Committed, IsrState, PendingShrink
+from broker.partition.isr_rules import EligibleReplicas, Peers
+from broker.partition.lag_watch import LagWatch
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import (
+    NOTHING,
+    Change,
+    FollowerOf,
+    IsrChange,
+    LeaderOf,
+    Partition,
+    Progress,
+)
 from broker.replicas import Replicas
-from broker.replication import Replication
-from broker.sessions import FetchSessions, SessionPartition
+from broker.replication import following
+from broker.replication.following import last_fetched_epoch
+from broker.replication.replication import Replication
+from broker.requests import producing
+from broker.requests.sessions import FetchSessions, SessionPartition
 from controller.metadata.partitions import PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH

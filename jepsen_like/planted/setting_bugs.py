@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker import appends, idempotence, isr
-from broker.idempotence import ProducerStates, last_sequence
-from broker.isr import IsrState
-from broker.local_log import LocalLog
-from broker.partition import Partition
+from broker.partition import appends, idempotence, isr
+from broker.partition.idempotence import ProducerStates, last_sequence
+from broker.partition.isr import IsrState
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Partition
 from broker.replicas import Replicas
 from controller.metadata import configs
 from controller.metadata.configs import NO_STATIC

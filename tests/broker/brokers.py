@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.lifecycle import BrokerState
-from broker.partition import LeaderOf, Partition
+from broker.cluster.config import BrokerConfig
+from broker.membership.lifecycle import BrokerState
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from quorum.core.effects import (
     Effect,

@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from broker.isr_rules import EligibleReplicas
-from broker.local_log import Moves
-from broker.partition import Partition
+from broker.partition.isr_rules import EligibleReplicas
+from broker.partition.local_log import Moves
+from broker.partition.partition import Partition
 from controller.metadata.partitions import PartitionState
 
 __all__ = ["partition_of"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.appends import kept_form
-from broker.batch_checks import Refused, check_batch, check_records
-from broker.topic_settings import TopicSettings
+from broker.partition.appends import kept_form
+from broker.partition.batch_checks import Refused, check_batch, check_records
+from broker.partition.topic_settings import TopicSettings
 from quorum.core.log_settings import LogSettings
 from tests.broker.brokers import batch_of
 from wire.batch import (

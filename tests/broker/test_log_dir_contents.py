@@ -3,14 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from broker.config import BrokerConfig
-from broker.local_log import LocalLog
-from broker.log_dirs import LogDirs, describe_log_dirs
-from broker.outbox import OWNER, Outbox
-from broker.partition import Partition
+from broker.cluster.config import OWNER, BrokerConfig
+from broker.cluster.log_dirs import LogDirs, describe_log_dirs
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import Retain, Trim, Trimmed
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.log_dirs import LogDirs
-from broker.quorum_membership import QuorumMembership
+from broker.cluster.config import BrokerConfig
+from broker.cluster.log_dirs import LogDirs
+from broker.membership.quorum_membership import QuorumMembership
 from quorum.core.effects import FoundLog
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog

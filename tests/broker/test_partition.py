@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from broker import following
-from broker.following import Mismatch, Progress, fetch_partition
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
-from broker.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.replication import following
+from broker.replication.following import Mismatch, Progress, fetch_partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch

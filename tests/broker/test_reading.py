@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from broker.following import (
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import FollowerOf
+from broker.replication.following import (
     Batches,
     Mismatch,
     Progress,
@@ -13,11 +16,9 @@ from broker.following import (
     follow,
     follower_high_watermark,
 )
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
-from broker.partition import FollowerOf
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import assign, headers
 from wire.errors import ErrorCode

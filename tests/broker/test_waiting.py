@@ -6,7 +6,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from broker.waiting import Answers, Deadlines, Waiting, is_worth_compacting
 from controller.metadata.partitions import PartitionState
 from tests.broker import partitions

@@ -16,7 +16,7 @@ brokers too). That brokers watch topics is reconstructed.
 
 from collections.abc import Callable
 
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext

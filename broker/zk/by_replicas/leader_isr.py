@@ -16,7 +16,7 @@ Three things follow that differ from later designs:
 The document looks at CUR only when it commits; ours looks at every fetch. Otherwise a cluster that
 was restarted would not be in sync before a client writes.
 
-A change of the ISR is pending until its write is done, as in every design (`broker.isr`). A write
+A change of the ISR is pending until its write is done, as in every design (isr.py). A write
 that fails shows that another replica leads, or will soon, so the leader's node is read again. Until
 that is known the change stays wanted: if only its answer was lost, it was made, and the joining
 replica counts.
@@ -28,9 +28,9 @@ from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 
-from broker import isr
-from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
-from broker.partition import IsrChange, LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
+from broker.partition.partition import IsrChange, LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import tell_wanted, tell_written

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.batch import records_of

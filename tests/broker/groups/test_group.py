@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.groups import membership, offsets
+from broker.groups import members as membership
+from broker.groups import offsets
 from broker.groups.describing import describe
 from broker.groups.group import Group, GroupState
 from tests.broker.groups.scenes import (

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.group_config import GroupConfig
-from broker.groups import membership, offsets, static, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import members as membership
+from broker.groups import offsets, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, restore
 from tests.broker.groups.scenes import (
     CONFIG,

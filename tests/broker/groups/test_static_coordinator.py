@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
 from tests.broker.brokers import Brokers
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.errors import ErrorCode

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from broker.isr import PendingExpand, PendingShrink
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
-from broker.partition import LeaderOf, Partition
+from broker.cluster.config import OWNER
+from broker.partition.isr import PendingExpand, PendingShrink
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import LeaderOf, Partition
 from broker.zk.by_replicas.leader_isr import CommitThread
 from controller.metadata.partitions import PartitionState
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from tests.broker.partitions import partition_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState

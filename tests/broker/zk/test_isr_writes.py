@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.isr import Committed, PendingExpand, PendingShrink, maximal_isr
-from broker.outbox import Outbox
-from broker.partition import FollowerOf, LeaderOf
+from broker.partition.isr import Committed, PendingExpand, PendingShrink, maximal_isr
+from broker.partition.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.production import Production
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
