@@ -23,6 +23,7 @@ from broker.partition.partition import Partition
 from broker.waiting import Deadlines
 from quorum.core.effects import Reply
 from quorum.core.outbox import Outbox
+from wire.capabilities import Lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
@@ -178,13 +179,13 @@ class Coordinator:
     def commit(
         self,
         request: OffsetCommitRequest,
-        api_version: int,
+        lacking: Lacking,
         answer: Callable[[object], None],
         now_ms: int,
     ) -> None:
         group = self.groups.get(request.group_id)
         topic_with = self._shared.topic_with
-        error = offsets.check_commit(group, request, api_version)
+        error = offsets.check_commit(group, request, lacking)
         if error is not ErrorCode.NONE:
             answer(offsets.refused_commit(request, error, topic_with))
             return
@@ -207,7 +208,7 @@ class Coordinator:
         self,
         asked: OffsetFetchRequestGroup,
         *,
-        api_version: int,
+        lacking: Lacking,
         require_stable: bool,
         answer: Callable[[OffsetFetchResponseGroup], None],
         now_ms: int,
@@ -219,7 +220,7 @@ class Coordinator:
                 known = self.offsets.get(asked.group_id, {})
                 answer(offsets.fetch(known, asked, self._shared.topic_id_of))
             else:
-                answer(offsets.refused_fetch(asked, error, api_version))
+                answer(offsets.refused_fetch(asked, error, lacking))
 
         if require_stable:
             self._writing.flush(concluded, now_ms)

@@ -98,7 +98,7 @@ class Writing:
             return error
         records = [encode_change(change) for change in changes]
         batch = build_batch(records, timestamp_ms=now_ms)
-        header = check_batch(batch, partition.settings, api_version=-1)
+        header = check_batch(batch, partition.settings)
         if isinstance(header, Refused):
             return header.error
         partition.append(batch, header)

@@ -26,11 +26,11 @@ from wire.batch import (
     repacked,
     write_header,
 )
+from wire.capabilities import Lacking
 from wire.errors import ErrorCode
 
 __all__ = [
     "ACKS",
-    "PRODUCE_VERSION_MIN",
     "Appended",
     "Taken",
     "kept_form",
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 ACKS = (0, 1, -1)
-PRODUCE_VERSION_MIN = 3  # magic 2; 0 to 2 are advertised, since librdkafka asks (KAFKA-18659)
 _LOG_APPEND_TIME = 0b1000
 
 
@@ -59,7 +58,7 @@ Taken = Appended | Refused
 
 
 def take(
-    partition: Partition, records: bytes | None, *, acks: int, api_version: int, now_ms: int
+    partition: Partition, records: bytes | None, *, acks: int, now_ms: int, lacking: Lacking
 ) -> Taken:
     """Validate a client's batch and append it, unless it is invalid or in the log already."""
     if acks == -1:
@@ -70,7 +69,7 @@ def take(
                 reason=f"{len(partition.led.isr.members)} in sync: fewer than min.insync.replicas",
             )
     settings = partition.settings
-    header = check_batch(records, settings, api_version=api_version)
+    header = check_batch(records, settings, lacking)
     if isinstance(header, Refused):
         return header
     assert records is not None

@@ -25,6 +25,7 @@ from wire.batch import (
     read_header,
     records_in,
 )
+from wire.capabilities import NOTHING_LACKING, Capability, Lacking
 from wire.compression import Compression
 from wire.errors import ErrorCode
 from wire.messages.producing import BatchIndexAndErrorMessage
@@ -33,7 +34,6 @@ from wire.varint import Malformed
 
 __all__ = ["Refused", "check_batch", "check_records"]
 
-_ZSTD_VERSION_MIN = 7
 _MAGIC_AT = 16
 _NO_TIMESTAMP = -1
 _MAGICS_BEFORE = (0, 1)
@@ -55,7 +55,7 @@ class Refused:
 
 
 def check_batch(
-    records: bytes | None, settings: TopicSettings, *, api_version: int
+    records: bytes | None, settings: TopicSettings, lacking: Lacking = NOTHING_LACKING
 ) -> BatchHeader | Refused:
     """The header of the one valid batch that `records` is."""
     if not records:
@@ -67,7 +67,7 @@ def check_batch(
         _check_size(header, settings)
         or _check_checksum(records, header)
         or _check_content(header)
-        or _check_compression(header, api_version)
+        or _check_compression(header, lacking)
         or header
     )
 
@@ -136,15 +136,15 @@ def _check_content(header: BatchHeader) -> Refused | None:
     return None
 
 
-def _check_compression(header: BatchHeader, api_version: int) -> Refused | None:
+def _check_compression(header: BatchHeader, lacking: Lacking) -> Refused | None:
     try:
         compression = header.compression
     except CorruptBatch as error:
         return Refused(error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason=str(error))
-    if compression is Compression.ZSTD and 0 <= api_version < _ZSTD_VERSION_MIN:
+    if compression is Compression.ZSTD and Capability.SENDS_ZSTD in lacking:
         return Refused(
             error=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            reason=f"zstd needs Produce version {_ZSTD_VERSION_MIN}, not {api_version} (KIP-110)",
+            reason="zstd needs a later version of Produce (KIP-110)",
         )
     room = header.size_bytes - HEADER_BYTES
     if compression is Compression.NONE and header.record_count * _RECORD_BYTES_MIN > room:

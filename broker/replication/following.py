@@ -21,10 +21,10 @@ from wire.messages.fetching import EpochEndOffset, FetchedPartition, FetchPartit
 __all__ = [
     "Batches",
     "Fenced",
+    "FetchOn",
     "Mismatch",
     "OutOfRange",
     "Outcome",
-    "Progress",
     "TryLater",
     "fetch_partition",
     "fetched_batches",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FetchOn:
     """Fetch on."""
 
 
@@ -64,7 +64,7 @@ class Mismatch:
     reason: str
 
 
-Outcome = Progress | TryLater | Fenced | OutOfRange | Mismatch
+Outcome = FetchOn | TryLater | Fenced | OutOfRange | Mismatch
 
 
 def last_fetched_epoch(log: LocalLog) -> int:
@@ -123,7 +123,7 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
             log.reset(data.log_start_offset)  # it has let go of all that we share
         else:
             log.truncate(end_offset)
-        return Progress()
+        return FetchOn()
     records = data.records or b""
     end_offset = _next_batch_at(log, records)
     batches = fetched_batches(records, end_offset=end_offset, leader_epoch=role.leader_epoch)
@@ -141,7 +141,7 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
         data.high_watermark, start_offset=log.start_offset, end_offset=log.end_offset
     )
     log.trim(min(data.log_start_offset, log.high_watermark))
-    return Progress()
+    return FetchOn()
 
 
 def _next_batch_at(log: LocalLog, records: bytes) -> int:

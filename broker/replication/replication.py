@@ -20,7 +20,7 @@ from broker.cluster.parts import Incarnation
 from broker.fetch_protocol import EARLIEST, LATEST, PartitionKey
 from broker.partition.partition import FollowerOf, Partition
 from broker.replication import following
-from broker.replication.following import Fenced, Mismatch, Outcome, OutOfRange, Progress, TryLater
+from broker.replication.following import Fenced, FetchOn, Mismatch, Outcome, OutOfRange, TryLater
 from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Answered, Outbox
@@ -245,7 +245,7 @@ class Fetcher:
         self, key: PartitionKey, followed: Followed, outcome: Outcome, now_ms: int
     ) -> None:
         match outcome:
-            case Progress():
+            case FetchOn():
                 return
             case TryLater():
                 followed.next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms

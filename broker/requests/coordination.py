@@ -25,6 +25,7 @@ from broker.groups.joiner import Joiner, join_refusal
 from broker.requests.auto_creation import AutoCreation
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
+from wire.capabilities import Capability, Lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
@@ -60,9 +61,6 @@ __all__ = ["NO_TRANSACTIONS", "Coordination"]
 
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
-_MEMBER_ID_REQUIRED_SINCE = 4  # JoinGroup (KIP-394)
-_SKIP_ASSIGNMENT_SINCE = 9  # JoinGroup (KIP-814)
-_PROTOCOL_REQUIRED_SINCE = 5  # SyncGroup (KIP-559)
 _NAME_IN_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
 Part = TypeVar("Part")
@@ -163,8 +161,8 @@ class Coordination:
             client_id=client_id,
             client_host=f"/{request.client_host}",  # as Java writes addresses, and tools show them
             new_id=f"{name[:_NAME_IN_ID_MAX]}-{random_uuid(self._random)}",
-            needs_id=not 0 <= request.api_version < _MEMBER_ID_REQUIRED_SINCE,
-            can_skip_assignment=not 0 <= request.api_version < _SKIP_ASSIGNMENT_SINCE,
+            needs_id=Capability.JOINS_AGAIN_WITH_ITS_ID not in request.lacking,
+            can_skip_assignment=Capability.SKIPS_ASSIGNMENT not in request.lacking,
         )
         found.join(joiner, now_ms)
 
@@ -177,7 +175,7 @@ class Coordination:
         assert isinstance(body, SyncGroupRequest), body
         found = self._find(body.group_id)
         is_named = body.protocol_type is not None and body.protocol_name is not None
-        if request.api_version >= _PROTOCOL_REQUIRED_SINCE and not is_named:
+        if not is_named and Capability.NAMES_ITS_PROTOCOL not in request.lacking:
             found = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if isinstance(found, ErrorCode):
             self._reply(request, SyncGroupResponse(error_code=found))
@@ -211,7 +209,7 @@ class Coordination:
         if isinstance(found, ErrorCode):
             self._reply(request, offsets.refused_commit(body, found, self._cluster.topic_with))
         else:
-            found.commit(body, request.api_version, partial(self._reply, request), now_ms)
+            found.commit(body, request.lacking, partial(self._reply, request), now_ms)
 
     def _fetch(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -224,11 +222,11 @@ class Coordination:
         for slot, asked in enumerate(body.groups):
             found = self._coordinators.find(asked.group_id)
             if isinstance(found, ErrorCode):
-                gathering.put(slot, offsets.refused_fetch(asked, found, request.api_version))
+                gathering.put(slot, offsets.refused_fetch(asked, found, request.lacking))
                 continue
             found.fetch(
                 asked,
-                api_version=request.api_version,
+                lacking=request.lacking,
                 require_stable=body.require_stable,
                 answer=partial(gathering.put, slot),
                 now_ms=now_ms,
@@ -258,18 +256,16 @@ class Coordination:
     def _describe(self, request: Request, _now_ms: int) -> None:
         body = request.body
         assert isinstance(body, DescribeGroupsRequest), body
-        groups = tuple(
-            self._described(group_id, body, request.api_version) for group_id in body.groups
-        )
+        groups = tuple(self._described(group_id, body, request.lacking) for group_id in body.groups)
         self._reply(request, DescribeGroupsResponse(groups=groups))
 
     def _described(
-        self, group_id: str, body: DescribeGroupsRequest, api_version: int
+        self, group_id: str, body: DescribeGroupsRequest, lacking: Lacking
     ) -> DescribedGroup:
         found = self._coordinators.find(group_id)
         if isinstance(found, ErrorCode):
             return DescribedGroup(error_code=found, group_id=group_id)
-        return describe(group_id, found.groups.get(group_id), body, api_version)
+        return describe(group_id, found.groups.get(group_id), body, lacking)
 
     def _delete(self, request: Request, now_ms: int) -> None:
         body = request.body

@@ -16,7 +16,7 @@ from uuid import UUID
 from broker.cluster.cluster import Cluster
 from broker.cluster.group_config import INTERNAL_TOPICS
 from broker.partition import appends
-from broker.partition.appends import ACKS, PRODUCE_VERSION_MIN, Appended
+from broker.partition.appends import ACKS, Appended
 from broker.partition.batch_checks import Refused
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
@@ -25,6 +25,7 @@ from controller.metadata.partitions import NO_LEADER
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
+from wire.capabilities import Capability, Lacking
 from wire.errors import ErrorCode
 from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.messages.producing import (
@@ -57,7 +58,7 @@ class PendingProduce:
 
     token: int
     acks: int
-    api_version: int
+    lacking: Lacking
     listener: str
     topics: tuple[Asked, ...]
     answers: Answers[PartitionProduceResponse]
@@ -103,12 +104,12 @@ class Producing:
         pending = PendingProduce(
             token=request.token,
             acks=body.acks,
-            api_version=request.api_version,
+            lacking=request.lacking,
             listener=request.listener,
             topics=tuple(map(asked_topic, body.topic_data)),
             answers=Answers(len(indexes)),
         )
-        refusal = request_refusal(body, request.api_version)
+        refusal = request_refusal(body, request.lacking)
         slots = iter(range(len(indexes)))
         for topic in body.topic_data:
             for data in topic.partition_data:
@@ -146,8 +147,8 @@ class Producing:
             partition,
             data.records,
             acks=pending.acks,
-            api_version=pending.api_version,
             now_ms=now_ms,
+            lacking=pending.lacking,
         )
         if isinstance(taken, Refused):
             self._settle(pending, slot, failure(data.index, taken))
@@ -239,12 +240,12 @@ def waits_for_isr(acks: int) -> bool:
     return acks == -1
 
 
-def request_refusal(body: ProduceRequest, api_version: int) -> Refused | None:
+def request_refusal(body: ProduceRequest, lacking: Lacking) -> Refused | None:
     """Why nothing of this request is taken."""
-    if 0 <= api_version < PRODUCE_VERSION_MIN:
+    if Capability.WRITES_MAGIC_2 in lacking:
         return Refused(
             error=ErrorCode.UNSUPPORTED_VERSION,
-            reason=f"Produce versions below {PRODUCE_VERSION_MIN} are not served",
+            reason="versions of Produce before batches of magic 2 are not served",
         )
     if body.acks not in ACKS:
         return Refused(

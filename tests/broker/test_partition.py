@@ -8,7 +8,7 @@ from broker.cluster.config import OWNER
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Change, FollowerOf, LeaderOf, Partition
 from broker.replication import following
-from broker.replication.following import Mismatch, Progress, fetch_partition
+from broker.replication.following import FetchOn, Mismatch, fetch_partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
@@ -85,5 +85,5 @@ def test_batches_with_a_gap_between_them_are_taken() -> None:
         for offset in (10, 15)
     )
     data = FetchedPartition(partition_index=0, high_watermark=10, records=one + other)
-    assert following.follow(partition, data) == Progress()
+    assert following.follow(partition, data) == FetchOn()
     assert partition.open_log.end_offset == 16

@@ -9,8 +9,8 @@ from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerOf
 from broker.replication.following import (
     Batches,
+    FetchOn,
     Mismatch,
-    Progress,
     TryLater,
     fetched_batches,
     follow,
@@ -306,5 +306,5 @@ def test_a_follower_begins_anew_where_its_leader_has_let_go_of_all_that_they_sha
         diverging_epoch=EpochEndOffset(epoch=0, end_offset=12),
         records=b"",
     )
-    assert follow(partition, told) == Progress()
+    assert follow(partition, told) == FetchOn()
     assert (partition.log.start_offset, partition.log.end_offset) == kept

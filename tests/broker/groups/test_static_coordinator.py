@@ -50,7 +50,7 @@ def sync(brokers: Brokers, member_id: str, *, at: int = 1, assignment: bytes = b
         group_instance_id="i",
         assignments=assignments if assignment else (),
     )
-    return brokers.ask(at, request)
+    return brokers.ask(at, request, api_version=4)  # which names no protocol
 
 
 def heartbeat(brokers: Brokers, member_id: str, *, at: int = 1) -> ErrorCode:
