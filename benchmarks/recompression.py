@@ -6,9 +6,9 @@ from collections.abc import Callable
 from random import Random
 from time import process_time
 
-from broker.appends import kept_form
-from broker.batch_checks import check_records
-from broker.topic_settings import TopicSettings
+from broker.partition.appends import kept_form
+from broker.partition.batch_checks import check_records
+from broker.partition.topic_settings import TopicSettings
 from wire.batch import Record, build_batch, read_header
 from wire.compression import Compression
 

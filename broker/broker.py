@@ -6,40 +6,36 @@ metadata.py publishes images of the cluster, and replicas.py applies them to the
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
+from typing import Self
 
-from broker.administration import DESCRIBED, describe
-from broker.alterations import Asker
-from broker.assignments import Assignments
-from broker.auto_creation import AutoCreation
 from broker.chores import Chores
-from broker.cluster import Cluster
-from broker.config import BrokerConfig
-from broker.controller_channel import ControllerChannel
-from broker.coordination import Coordination
-from broker.deletions import Deletions
-from broker.early_requests import EarlyRequests
-from broker.fetching import Fetching
-from broker.forwarding import FORWARDED, Forwarding
+from broker.cluster.config import BrokerConfig
+from broker.cluster.controller_channel import Whereabouts
+from broker.cluster.log_dirs import describe_log_dirs
+from broker.cluster.parts import BrokerParts
 from broker.groups.coordinators import Coordinators
-from broker.lag_watch import LagWatch
-from broker.leaders import Leaders
-from broker.lifecycle import BrokerState
-from broker.local_log import Moves
-from broker.log_dirs import LogDirs, describe_log_dirs
-from broker.membership import Handler, Membership, Timed
-from broker.metadata import MetadataFollower
-from broker.offsets import Offsets
-from broker.outbox import OWNER, Outbox
-from broker.partition import Change, FollowerOf, LeaderOf, Offline, Partition
-from broker.producer_ids import ProducerIds
-from broker.producing import Producing
-from broker.quorum_membership import QuorumMembership
-from broker.replicas import Replicas
-from broker.replication import Replication
-from broker.sessions import FetchSessions
-from broker.views import Views
+from broker.membership.lifecycle import BrokerState
+from broker.membership.membership import Handler, Membership, Timed
+from broker.membership.metadata import MetadataFollower
+from broker.membership.quorum_membership import QuorumMembership
+from broker.partition.lag_watch import LagWatch
+from broker.partition.leaders import Leaders
+from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
+from broker.replication.replication import Replication
+from broker.requests.administration import DESCRIBED, describe
+from broker.requests.auto_creation import AutoCreation
+from broker.requests.coordination import Coordination
+from broker.requests.deletions import Deletions
+from broker.requests.early_requests import EarlyRequests
+from broker.requests.fetching import Fetching
+from broker.requests.forwarding import FORWARDED, Forwarding
+from broker.requests.list_offsets import Offsets
+from broker.requests.producer_ids import ProducerIds
+from broker.requests.producing import Producing
+from broker.requests.sessions import FetchSessions
+from broker.requests.views import Views
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
@@ -74,82 +70,52 @@ __all__ = ["Broker"]
 class Broker:
     """A core, owner "broker" of its tokens."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        log: MetadataLog | None,
-        random: Random,
-        found: Sequence[FoundLog] = (),
-        membership: Membership | None = None,
-    ) -> None:
-        """`found` are the logs that lie in the data directories already. Without a `membership`
-        the broker belongs to a quorum, the metadata log of which it follows.
-        """
-        self.config = config
-        if membership is None:
-            assert log is not None, "neither a metadata log nor another membership"
-            membership = QuorumMembership(log, random)
+    def __init__(self, membership: Membership, random: Random) -> None:
+        parts = membership.parts
         self.membership = membership
-        self._controller_is = membership.whereabouts
-        self.outbox = Outbox(OWNER)
+        self.config, self.cluster = parts.config, parts.cluster
+        self.log_dirs, self.outbox, self._moves = parts.log_dirs, parts.outbox, parts.moves
+        self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
+        self.replicas = membership.replicas
         self._controller_id: int | None = None
+        self._has_left = False
         self.serves_clients = False  # for good, once it has run
-        self.cluster = Cluster(config)
-        self._deadlines = Deadlines(config.parked_requests_max)
-        self.controller = ControllerChannel(self._controller_is, self.outbox)
-        self.asker = Asker(node_id=config.node_id, broker_epoch=lambda: self.broker_epoch)
-        self.log_dirs = LogDirs(config, found)
-        self._moves = Moves()
+        self._deadlines = Deadlines(self.config.parked_requests_max)
         self.lag_watch = LagWatch()
         self._to_invite: set[int] = set()  # brokers that follow what we lead anew
-        self.membership.join(self)
-        self.lifecycle = self.membership.lifecycle
-        self.metadata = self.membership.metadata
-        self._assignments = Assignments(
-            asker=self.asker,
-            controller=self.controller,
-            retry_backoff_ms=config.controller_retry_backoff_ms,
-            timeout_ms=config.session_timeout_ms,
-        )
-        self.replicas = Replicas(
-            cluster=self.cluster,
-            outbox=self.outbox,
-            observer=self,
-            log_dirs=self.log_dirs,
-            assignments=self._assignments,
-            moves=self._moves,
-        )
         self._build_data_plane(random)
         self._build_control_plane(random)
         self._build_groups(random)
         self._timed: tuple[Timed, ...] = (
-            self.lifecycle,
             self._deadlines,
             self.leaders,
-            self.membership.isr_keeper,
-            self.membership,
+            membership.isr_keeper,
+            membership,
             self._replication,
             self._forwarding,
             self._producer_ids,
             self._chores,
-            self._assignments,
             self.coordinators,
         )
         self._routes = self._build_routes()
-        self._always_served = (ApiVersionsRequest, *self.membership.always_served)
+        self._always_served = (ApiVersionsRequest, *membership.always_served)
+
+    @classmethod
+    def of_quorum(
+        cls, config: BrokerConfig, log: MetadataLog, random: Random, found: Sequence[FoundLog] = ()
+    ) -> Self:
+        """It belongs to a quorum, the metadata log of which it follows."""
+        return cls(QuorumMembership(BrokerParts.of(config, found), log, random), random)
 
     def _build_data_plane(self, random: Random) -> None:
         self.leaders = Leaders(
-            rules=self.membership.isr_rules,
             keeper=self.membership.isr_keeper,
             check_interval_ms=self.config.replica_lag_time_max_ms // 2,
             outbox=self.outbox,
-            moves=self._moves,
             lag_watch=self.lag_watch,
         )
         self._producing = Producing(
             replicas=self.replicas,
-            leaders=self.leaders,
             cluster=self.cluster,
             outbox=self.outbox,
             deadlines=self._deadlines,
@@ -175,7 +141,9 @@ class Broker:
         )
         self._offsets = Offsets(replicas=self.replicas, outbox=self.outbox)
         self._replication: Replication = Replication(
-            cluster=self.cluster, outbox=self.outbox, broker_epoch=lambda: self.broker_epoch
+            cluster=self.cluster,
+            outbox=self.outbox,
+            incarnation=self.membership.incarnation,
         )
         self._chores: Chores = Chores(
             replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
@@ -184,23 +152,21 @@ class Broker:
     def _build_control_plane(self, random: Random) -> None:
         self._forwarding = Forwarding(
             config=self.config,
-            controller=self.controller,
+            controller=self.membership.controller,
             outbox=self.outbox,
             deadlines=self._deadlines,
         )
         self._producer_ids = ProducerIds(
-            asker=self.asker,
-            controller=self.controller,
+            incarnation=self.membership.incarnation,
+            controller=self.membership.controller,
             outbox=self.outbox,
             deadlines=self._deadlines,
             timeout_ms=self.config.session_timeout_ms,
         )
         self._auto_creation = AutoCreation(
-            cluster=self.cluster, controller=self.controller, outbox=self.outbox
+            cluster=self.cluster, controller=self.membership.controller, outbox=self.outbox
         )
-        self._views = Views(
-            cluster=self.cluster, random=random, create_topic=self._auto_creation.create
-        )
+        self._views = Views(cluster=self.cluster, random=random, auto_creation=self._auto_creation)
         self._early_requests = EarlyRequests(
             outbox=self.outbox,
             deadlines=self._deadlines,
@@ -211,7 +177,6 @@ class Broker:
         self.coordinators = Coordinators(
             config=self.config.groups,
             cluster=self.cluster,
-            leaders=self.leaders,
             deadlines=self._deadlines,
             outbox=self.outbox,
         )
@@ -241,7 +206,7 @@ class Broker:
             ),
             DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
             ApiVersionsRequest: self._answered_by(
-                lambda _request, _: self._views.api_versions(self._controller_is.kraft_version)
+                lambda _request, _: self._views.api_versions(self._controller.kraft_version)
             ),
         }
         answer = self._answered_by(lambda request, _: describe(self.cluster, request.body))
@@ -264,9 +229,11 @@ class Broker:
 
     @property
     def broker_epoch(self) -> int:
-        """Also for .kafka_cleanshutdown, once the broker has stopped in order."""
-        published = self.cluster.epoch_of(self.lifecycle.incarnation_id)
-        return self.lifecycle.broker_epoch if published is None else published
+        return self.membership.incarnation.broker_epoch
+
+    @property
+    def _controller(self) -> Whereabouts:
+        return self.membership.controller.whereabouts
 
     # --- Core ---------------------------------------------------------------------------------
 
@@ -280,21 +247,24 @@ class Broker:
                 self.outbox.deliver(event.token, event, now_ms)
             case _:
                 self.membership.receive(event, now_ms)
+        self._route(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
     def tick(self, now_ms: int) -> None:
         self._notice_controller(now_ms)
+        self.lifecycle.tick(now_ms)
+        self._leave_if_over(now_ms)
         for part in self._timed:
             part.tick(now_ms)
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        """Take over what was decided of ISRs, and tell those who wait of all that has moved. What
-        they do may move something in turn."""
-        decided = self.membership.isr_keeper.decided
-        while decided:
-            self.leaders.decided(decided.popleft(), now_ms)
+        """Take over what was decided of roles and ISRs, and tell those who wait of all that has
+        moved. What they do may move something in turn."""
+        self._route(now_ms)
+        self._leave_if_over(now_ms)
+        self.leaders.take_decided(now_ms)
         while names := self._moves.take():
             for name in names:
                 self._chores.moved(name)
@@ -302,6 +272,7 @@ class Broker:
                 if partition is None:
                     continue
                 if isinstance(partition.role, LeaderOf):
+                    self.leaders.moved(partition)
                     self._producing.progressed(partition)
                     self._deletions.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
@@ -313,7 +284,7 @@ class Broker:
             self._fetching.invite(sorted(invited), now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(*[part.deadline_ms() for part in self._timed])
+        return earliest(self.lifecycle.deadline_ms(), *[part.deadline_ms() for part in self._timed])
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -373,20 +344,12 @@ class Broker:
             self._amend_registration(now_ms)
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
-            self.replicas.apply_all(now_ms)
+            self._route_each(self.replicas.apply_all(now_ms), now_ms)
             self._chores.start(now_ms)
             return
         self._views.forget(delta)
-        self.replicas.apply(delta, now_ms)
+        self._route_each(self.replicas.apply(delta, now_ms), now_ms)
         self._see(delta, now_ms)
-
-    def show(self, delta: MetadataDelta, now_ms: int) -> None:
-        """The image is a new one, and says nothing of what our replicas have to be."""
-        self._views.forget(delta)
-        self.replicas.reconfigure(delta, now_ms)
-        self._see(delta, now_ms)
-        self._chores.start(now_ms)
-        self._become_ready(now_ms)
 
     def _see(self, delta: MetadataDelta, now_ms: int) -> None:
         self.coordinators.obey(delta, now_ms)
@@ -404,6 +367,7 @@ class Broker:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
         self.lifecycle.begin_shutdown(now_ms)
+        self._leave_if_over(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -430,30 +394,45 @@ class Broker:
 
     # --- replicas -----------------------------------------------------------------------------
 
-    def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None:
-        self._moves.note(partition.name)
+    def _route_each(self, steps: Iterator[None], now_ms: int) -> None:
+        for _ in steps:
+            self._route(now_ms)
+
+    def _route(self, now_ms: int) -> None:
+        """Replicas lead, follow, or are there no longer: begin and end what comes with that.
+
+        Nothing may be asked of a leader before it is known whom each of them follows, from where.
+        """
+        news = self.membership.news
+        while news:
+            delta = news.popleft()
+            self._views.forget(delta)
+            self.replicas.reconfigure(delta, now_ms)
+            self._see(delta, now_ms)
+            self._chores.start(now_ms)
+        changed = self.replicas.take_changed()
+        for partition, change in changed:
+            if change is not Change.UPDATED:
+                self._replication.stop(partition)
+        for partition, change in changed:
+            self._begin(partition, change, now_ms)
+
+    def _begin(self, partition: Partition, change: Change, now_ms: int) -> None:
         match partition.role:
+            case Offline(error=error) if change is Change.GONE:
+                self._lose(partition, error, now_ms)
             case LeaderOf(followers=followers) if change is Change.ELECTED:
                 self._to_invite.update(followers)
-                self._replication.stop(partition)
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
-            case LeaderOf():
-                self.leaders.changed(partition, now_ms)
             case FollowerOf() as role:
                 self._lose(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
                 if change is Change.FOLLOWS:
                     self._replication.follow(partition, now_ms)
                 if self._is_leaving() and not (role.is_in_sync and role.leader_id >= 0):
                     self._replication.stop(partition)
-            case other:
-                raise AssertionError(f"{partition.name} has become {other}")
-
-    def gone(self, partition: Partition, now_ms: int) -> None:
-        assert isinstance(partition.role, Offline), partition.role
-        self._moves.note(partition.name)
-        self._replication.stop(partition)
-        self._lose(partition, partition.role.error, now_ms)
+            case _:
+                pass  # still leads; or it has changed again, and that change comes next
 
     def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
@@ -470,6 +449,7 @@ class Broker:
         for directory_id in failed:
             self.outbox.trace("directory-offline", id=directory_id, reason=event.reason)
             self.replicas.fail_directory(directory_id, now_ms)
+            self._route(now_ms)
         if self.log_dirs.are_all_offline:
             reason = f"no data directory is left; the last: log {event.log}: {event.reason}"
             self.outbox.emit(Stop(reason=reason, exit_code=1))
@@ -482,16 +462,18 @@ class Broker:
         return self.lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
     def _notice_controller(self, now_ms: int) -> None:
-        leader_id = self._controller_is.leader.leader_id
+        leader_id = self._controller.leader.leader_id
         if leader_id is not None and leader_id != self._controller_id:
             is_another = self._controller_id is not None
             self._controller_id = leader_id
             if is_another:
                 self.lifecycle.controller_changed(now_ms)
 
-    def entered(self, state: BrokerState, now_ms: int) -> None:
-        if state is not BrokerState.SHUTTING_DOWN:
+    def _leave_if_over(self, now_ms: int) -> None:
+        """The life of the broker may be over: nothing is left but to end the process."""
+        if self._has_left or self.lifecycle.state is not BrokerState.SHUTTING_DOWN:
             return
+        self._has_left = True
         self._settle(now_ms)
         self._chores.save_checkpoint()
         failure = self.lifecycle.failure

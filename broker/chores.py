@@ -15,10 +15,10 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLo
 
 from collections import deque
 
-from broker.cluster import Cluster
-from broker.outbox import Outbox
+from broker.cluster.cluster import Cluster
 from broker.replicas import Replicas
 from quorum.core.effects import SaveHighWatermarks, earliest
+from quorum.core.outbox import Outbox
 
 __all__ = ["Chores"]
 

@@ -1,9 +1,8 @@
 """A broker in words and numbers, for the HTTP side, the logs and the simulator. Changes nothing."""
 
-from broker import isr
 from broker.broker import Broker
-from broker.leading import min_isr
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
 
@@ -88,10 +87,10 @@ def broker_counts(broker: Broker) -> dict[str, int]:
             for partition, role in led
         ),
         "UnderMinIsrPartitionCount": sum(
-            len(role.isr.members) < min_isr(partition, role) for partition, role in led
+            len(role.isr.members) < partition.min_isr for partition, role in led
         ),
         "AtMinIsrPartitionCount": sum(
-            len(role.isr.members) == min_isr(partition, role) for partition, role in led
+            len(role.isr.members) == partition.min_isr for partition, role in led
         ),
         "OfflineReplicaCount": sum(partition.log is None for partition in broker.replicas),
     }

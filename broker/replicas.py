@@ -1,24 +1,22 @@
 """The replicas that this broker holds: found by name or id, created and deleted by the metadata.
 
-Decides which replicas must exist here, opens and deletes their logs, and passes each change of
-role on. What a role does is in leaders.py and replication.py, which directory a log lies in in
-log_dirs.py.
+Decides which replicas must exist here, and opens and deletes their logs. Keeps each change of a
+role until the broker takes it. What a role does is in partition.py and replication.py, which
+directory a log lies in in log_dirs.py.
 
 Source: Kafka's ReplicaManager.applyDelta.
 """
 
 from collections.abc import Collection, Iterator
-from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 
-from broker.assignments import Assignments
-from broker.cluster import Cluster
-from broker.local_log import LocalLog, Moves
-from broker.log_dirs import LogDirs, directory_of, strays
-from broker.outbox import Outbox
-from broker.partition import Change, LeaderOf, Offline, Opening, Partition
+from broker.cluster.assignments import Assignments
+from broker.cluster.log_dirs import directory_of, strays
+from broker.cluster.parts import BrokerParts
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Change, IsrRules, Offline, Opening, Partition, Progress
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
@@ -27,38 +25,26 @@ from quorum.core.milestones import Step, milestone
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 
-__all__ = ["Observer", "Replicas"]
+__all__ = ["Replicas"]
 
 _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
-
-
-class Observer(Protocol):
-    """The parts that must hear that a replica has changed its role."""
-
-    def role_changed(self, partition: Partition, change: Change, now_ms: int) -> None: ...
-
-    def gone(self, partition: Partition, now_ms: int) -> None:
-        """Deleted, moved away, or failed: it is not used any more."""
-        ...
 
 
 class Replicas:
     def __init__(
         self,
-        *,
-        cluster: Cluster,
-        outbox: Outbox,
-        observer: Observer,
-        log_dirs: LogDirs,
-        assignments: Assignments,
-        moves: Moves,
+        parts: BrokerParts,
+        rules: IsrRules,
+        assignments: Assignments | None = None,
     ) -> None:
-        self._cluster = cluster
-        self._outbox = outbox
-        self._observer = observer
-        self._log_dirs = log_dirs
+        """`assignments`: how the controller hears of directories, if it wants to know."""
+        self._cluster = parts.cluster
+        self._outbox = parts.outbox
+        self._log_dirs = parts.log_dirs
         self._assignments = assignments
-        self._moves = moves
+        self._rules = rules
+        self._moves = parts.moves
+        self._changed: list[tuple[Partition, Change]] = []
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
@@ -94,10 +80,16 @@ class Replicas:
     def of_log(self, name: str) -> Partition | None:
         return self._hosted_by_log.get(name)
 
+    def take_changed(self) -> list[tuple[Partition, Change]]:
+        """The replicas whose role has changed since the last time, in order."""
+        changed, self._changed = self._changed, []
+        return changed
+
     # --- metadata ---------------------------------------------------------------------------
 
-    def apply_all(self, now_ms: int) -> None:
-        """The first image: every replica that it assigns to us, and no other."""
+    def apply_all(self, now_ms: int) -> Iterator[None]:
+        """The first image: every replica that it assigns to us, and no other. Goes on when the
+        broker has taken what has changed so far."""
         if self._cluster.config.is_dataless:
             return
         image, node_id = self._cluster.image, self._cluster.config.node_id
@@ -106,6 +98,7 @@ class Replicas:
             self._delete(log.log, is_stray=True)
         for topic_id, index, state in image.partitions_with(node_id):
             self._apply(topic_id, index, state, now_ms)
+            yield
 
     def keep_only(self, assigned: Collection[tuple[str, int]], now_ms: int) -> None:
         """Every other log goes, whether it is open or was only found here."""
@@ -117,19 +110,22 @@ class Replicas:
                 self._outbox.trace("stray-log", log=log)
                 self._delete(log)
 
-    def apply(self, delta: MetadataDelta, now_ms: int) -> None:
+    def apply(self, delta: MetadataDelta, now_ms: int) -> Iterator[None]:
         """A later image. Deletions come first: a name may be used again in the same step. Then
-        configs: what may be committed by a smaller ISR depends on them.
+        configs: what may be committed by a smaller ISR depends on them. Goes on as `apply_all`.
         """
         image = self._cluster.image
         for topic in delta.topics_deleted:
             for index, _ in topic.partitions():
                 self.remove(topic.name, index, now_ms)
+                yield
         self.reconfigure(delta, now_ms)
+        yield
         for row in self._rows_of_ours(delta).tolist():
             place = image.partitions.place(row)
             if place is not None:
                 self._apply(*place, image.partitions.state(row), now_ms)
+                yield
         if len(delta.rows_changed):
             self._tell_applied(len(delta.rows_changed))
 
@@ -176,12 +172,13 @@ class Replicas:
             return
         assert partition.topic_id == topic_id, (partition.name, partition.topic_id, topic_id)
         self._confirm_directory(partition, state)
-        self._report(partition, partition.apply(state, now_ms), now_ms)
+        self._report(partition, partition.apply(state, now_ms))
 
-    def _report(self, partition: Partition, change: Change, now_ms: int) -> None:
+    def _report(self, partition: Partition, progress: Progress) -> None:
+        change = progress.change
         if change is Change.NONE:
             return
-        if change is not Change.UPDATED:
+        if change in (Change.ELECTED, Change.FOLLOWS):
             self._outbox.trace(
                 "partition-role",
                 partition=partition.name,
@@ -191,7 +188,7 @@ class Replicas:
                 end_offset=partition.open_log.end_offset,
                 high_watermark=partition.open_log.high_watermark,
             )
-        self._observer.role_changed(partition, change, now_ms)
+        self._changed.append((partition, change))
 
     def reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
         """Settings of topics or of this broker may have changed."""
@@ -201,12 +198,8 @@ class Replicas:
         names = {name for kind, name in delta.configs_changed if kind == ResourceType.TOPIC}
         for partition in tuple(self._hosted.values()):
             if ResourceType.BROKER in kinds or partition.topic in names:
-                before = partition.settings
-                partition.settings = self._cluster.settings_of(partition.topic)
-                if partition.log is not None and partition.settings.log != before.log:
-                    partition.log.configure(partition.settings.log)
-                if isinstance(partition.role, LeaderOf):  # min.insync.replicas may have changed
-                    self._observer.role_changed(partition, Change.UPDATED, now_ms)
+                settings = self._cluster.settings_of(partition.topic)
+                self._report(partition, partition.reconfigure(settings, now_ms))
 
     # --- logs -------------------------------------------------------------------------------
 
@@ -217,6 +210,8 @@ class Replicas:
             index=index,
             node_id=self._cluster.config.node_id,
             wanted=state,
+            rules=self._rules,
+            moves=self._moves,
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
@@ -254,7 +249,7 @@ class Replicas:
             return  # deleted while it was being recovered, or its directory has failed
         if not isinstance(event, Opened):
             self._opening -= 1
-            self._close(partition, now_ms)
+            self._fail(partition)
             return
         if event.state.topic_id not in (ZERO_UUID, partition.topic_id):
             self._replace_stray(partition, event.state.topic_id)
@@ -264,7 +259,7 @@ class Replicas:
             partition.directory_id = event.state.directory_id
         self._confirm_directory(partition, partition.role.wanted)
         log = LocalLog(event.state, self._outbox, self._moves)
-        self._report(partition, partition.opened(log, now_ms), now_ms)
+        self._report(partition, partition.opened(log, now_ms))
 
     def confirm_directories(self) -> None:
         """The controller may not have been able to record any until now."""
@@ -275,6 +270,8 @@ class Replicas:
 
     def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:
         """The controller must know where the replica lies, once it is known here."""
+        if self._assignments is None:
+            return
         assigned = directory_of(state, self._cluster.config.node_id)
         if assigned != partition.directory_id and self._cluster.image.has_directories:
             self._assignments.want(partition.topic_id, partition.index, partition.directory_id)
@@ -294,9 +291,9 @@ class Replicas:
         del self._hosted_by_id[(partition.topic_id, index)]
         del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
-        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._observer.gone(partition, now_ms)
-        self._assignments.forget(partition.topic_id, index)
+        self._report(partition, partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if self._assignments is not None:
+            self._assignments.forget(partition.topic_id, index)
         self._delete(partition.name)
 
     def delete(self, name: str, index: int, now_ms: int) -> None:
@@ -317,8 +314,7 @@ class Replicas:
         for partition in tuple(self._hosted.values()):
             is_there = partition.directory_id == directory_id
             if is_there and not isinstance(partition.role, Offline):
-                self._close(partition, now_ms)
+                self._fail(partition)
 
-    def _close(self, partition: Partition, now_ms: int) -> None:
-        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
-        self._observer.gone(partition, now_ms)
+    def _fail(self, partition: Partition) -> None:
+        self._report(partition, partition.close(ErrorCode.KAFKA_STORAGE_ERROR))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
-from broker.partition import Partition
+from broker.partition.partition import Partition
 
 __all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "Parked", "Waiting", "is_worth_compacting"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
 from broker.describe import broker_counts, replica_marks
-from broker.lifecycle import BrokerState
+from broker.membership.lifecycle import BrokerState
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.raft.raft_node import RaftNode
@@ -28,7 +28,7 @@ def broker_of(
     raft: "RaftNode | RaftosNode",
     random: Random,
 ) -> Broker:
-    return Broker(
+    return Broker.of_quorum(
         broker_config(config, directories, offline=storage.offline), raft, random, storage.found
     )
 

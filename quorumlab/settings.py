@@ -5,8 +5,8 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from broker.config import BrokerConfig
-from broker.group_config import GroupConfig
+from broker.cluster.config import BrokerConfig
+from broker.cluster.group_config import GroupConfig
 from controller.config import ControllerConfig
 from quorum.core.log_settings import LogSettings
 from quorum.core.types import ReplicaKey

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from random import Random
 
 from broker.broker import Broker
-from broker.membership import Membership
+from broker.cluster.parts import BrokerParts
+from broker.membership.membership import Membership
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
@@ -50,34 +51,33 @@ class ZkSide:
         self._client: KazooSession | None = None
         self.controller: ZkController | None = None
         rules = _rules(config, directories)
+        parts = BrokerParts.of(
+            broker_config(config, directories, offline=storage.offline), storage.found
+        )
         beside: ZkApplication
         membership: Membership
         if design.has_controller:
-            beside, membership = self._commanded(rules, random)
+            beside, membership = self._commanded(parts, rules, random)
         else:
             beside = ZkAdministrator(OWNER, design, rules, self.session, random)
             membership = ReplicaMembership(
+                parts,
                 design=design,
                 session=self.session,
                 random=random,
                 settings=_replica_settings(config),
             )
-        self.broker = Broker(
-            broker_config(config, directories, offline=storage.offline),
-            None,
-            random,
-            storage.found,
-            membership,
-        )
+        self.broker = Broker(membership, random)
         self.member = ZkMember(self.session, {OWNER: beside, "broker": self.broker})
 
     def _commanded(
-        self, rules: ControllerConfig, random: Random
+        self, parts: BrokerParts, rules: ControllerConfig, random: Random
     ) -> tuple[ZkController, ZkMembership]:
         config, design = self._config, self._design
         settings = _controller_config(config, design)
         controller = self.controller = ZkController(settings, rules, self.session, random)
         membership = ZkMembership(
+            parts,
             design=design,
             session=self.session,
             random=random,

@@ -69,12 +69,6 @@ PURE_NAMES = {
     ("io", "BytesIO"),
 }
 
-# Names that several modules of a package have, and how many. Only what is here already: give a new
-# module a name of its own, and take out what became one.
-NAMES_TWICE: dict[str, dict[str, int]] = {
-    "broker": {"membership": 2, "offsets": 2},
-}
-
 
 def sources() -> list[Path]:
     return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -262,11 +256,7 @@ def test_no_two_modules_of_a_package_have_one_name(package: str) -> None:
     files = (path for path in (ROOT / package).rglob("*.py") if not path.stem.startswith("__"))
     counted = Counter(path.stem for path in files)
     found = {name: count for name, count in counted.items() if count > 1}
-    known = NAMES_TWICE.get(package, {})
-    more = {name: count for name, count in found.items() if count > known.get(name, 1)}
-    assert more == {}, "give the new module a name of its own"
-    stale = {name: count for name, count in known.items() if count > found.get(name, 1)}
-    assert stale == {}, "so many have the name no longer: correct NAMES_TWICE"
+    assert found == {}, "give the new module a name of its own"
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,9 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from broker.cluster import Cluster
-from broker.config import BrokerConfig
-from broker.controller_channel import ControllerChannel
-from broker.lifecycle import BrokerState, Lifecycle
-from broker.metadata import MetadataFollower
-from broker.outbox import OWNER, Outbox
+from broker.cluster.config import BrokerConfig
+from broker.cluster.parts import BrokerParts
+from broker.membership.quorum_membership import QuorumMembership
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import Effect, Event, RequestFailed, Response
 from quorum.core.storage import METADATA_LOG
@@ -49,20 +46,10 @@ class DatalessBroker:
         say: Callable[..., None],
     ) -> None:
         self._say = say
-        self._outbox = Outbox(OWNER)
-        self.metadata = MetadataFollower(
-            cluster=Cluster(config),
-            log=log,
-            incarnation_id=lambda: self.lifecycle.incarnation_id,
-        )
-        self.lifecycle = Lifecycle(
-            config=config,
-            controller=ControllerChannel(log, self._outbox),
-            outbox=self._outbox,
-            random=random,
-            entered=self._entered,
-            metadata_offset=lambda: self.metadata.published_offset,
-        )
+        membership = QuorumMembership(BrokerParts.of(config), log, random)
+        self._outbox = membership.parts.outbox
+        self.metadata, self.lifecycle = membership.metadata, membership.lifecycle
+        self._said = self.lifecycle.state
 
     def serves(self, body: object) -> bool:
         return False
@@ -92,9 +79,11 @@ class DatalessBroker:
     def receive(self, event: Event, now_ms: int) -> None:
         assert isinstance(event, Response | RequestFailed), event  # it asks for nothing else
         self._outbox.deliver(event.token, event, now_ms)
+        self._say_state()
 
     def tick(self, now_ms: int) -> None:
         self.lifecycle.tick(now_ms)
+        self._say_state()
 
     def deadline_ms(self) -> int | None:
         return self.lifecycle.deadline_ms()
@@ -107,10 +96,13 @@ class DatalessBroker:
         if delta is None:
             return
         self.lifecycle.ready_to_unfence(now_ms)
+        self._say_state()
         self._say(offset=next_offset)
 
-    def _entered(self, state: BrokerState, _now_ms: int) -> None:
-        self._say(state=state.name)
+    def _say_state(self) -> None:
+        if self.lifecycle.state is not self._said:
+            self._said = self.lifecycle.state
+            self._say(state=self._said.name)
 
 
 async def follow(directory: str, cluster_id: str, voters: VoterSet, node_id: int) -> None:

@@ -3,7 +3,7 @@ leads it.
 
 Joins the rules with the log: loads what the log says, lets events change groups, writes down what
 must survive, and answers. Groups live here and are lost with leadership; generations, assignments
-and offsets are in the log. Who asks for which group is routed in broker/coordination.py.
+and offsets are in the log. Who asks for which group is routed in broker/requests/coordination.py.
 
 Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 """
@@ -11,19 +11,19 @@ Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.group_config import GroupConfig
-from broker.groups import joining, membership, offsets, removal, static, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import joining, members, offsets, removal, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.joiner import Joiner, join_refusal
 from broker.groups.loading import Contents, Loading, apply_offset
 from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
 from broker.groups.writing import Concluded, Writing
-from broker.leaders import Leaders
-from broker.outbox import Outbox
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from broker.waiting import Deadlines
 from quorum.core.effects import Reply
+from quorum.core.outbox import Outbox
+from wire.capabilities import Lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
@@ -48,7 +48,6 @@ class Surroundings:
     """What all coordinators of a broker share."""
 
     config: GroupConfig
-    leaders: Leaders
     deadlines: Deadlines
     outbox: Outbox
     topic_id_of: TopicIdOf
@@ -68,7 +67,6 @@ class Coordinator:
         self._shared = shared
         self._writing = Writing(
             partition,
-            leaders=shared.leaders,
             deadlines=shared.deadlines,
             timeout_ms=shared.config.commit_timeout_ms,
             committed=self._committed,
@@ -93,7 +91,7 @@ class Coordinator:
         self._loading.cancel()
         for group in self.groups.values():
             self._shared.wake(self.index, group.id, None)
-            self._answer(membership.close(group, error, now_ms))
+            self._answer(members.close(group, error, now_ms))
         self.groups.clear()
         self._writing.close(error, now_ms)
 
@@ -136,20 +134,20 @@ class Coordinator:
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return membership.heartbeat(group, request, now_ms)
+        return members.heartbeat(group, request, now_ms)
 
     def leave(self, request: LeaveGroupRequest, now_ms: int) -> LeaveGroupResponse:
         group = self.groups.get(request.group_id)
         if group is None:
             group = Group(id=request.group_id, state_since_ms=now_ms)  # that nobody is in
-        out, results = membership.leave(group, request.members, self._config, now_ms)
+        out, results = members.leave(group, request.members, self._config, now_ms)
         self._carry_out(group, out, now_ms)
         return LeaveGroupResponse(members=results)
 
     def tick(self, group_id: str, now_ms: int) -> None:
         group = self.groups.get(group_id)
         if group is not None:
-            self._carry_out(group, membership.tick(group, self._config, now_ms), now_ms)
+            self._carry_out(group, members.tick(group, self._config, now_ms), now_ms)
 
     def delete(self, group_id: str, concluded: Concluded, now_ms: int) -> None:
         """Forget a group that is empty, with its offsets."""
@@ -172,7 +170,7 @@ class Coordinator:
 
     def _drop(self, group: Group, now_ms: int) -> None:
         """Its tombstone is in the log: from here on the name stands for a new group."""
-        membership.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
+        members.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
         del self.groups[group.id]
         self._shared.wake(self.index, group.id, None)
 
@@ -181,13 +179,13 @@ class Coordinator:
     def commit(
         self,
         request: OffsetCommitRequest,
-        api_version: int,
+        lacking: Lacking,
         answer: Callable[[object], None],
         now_ms: int,
     ) -> None:
         group = self.groups.get(request.group_id)
         topic_with = self._shared.topic_with
-        error = offsets.check_commit(group, request, api_version)
+        error = offsets.check_commit(group, request, lacking)
         if error is not ErrorCode.NONE:
             answer(offsets.refused_commit(request, error, topic_with))
             return
@@ -210,7 +208,7 @@ class Coordinator:
         self,
         asked: OffsetFetchRequestGroup,
         *,
-        api_version: int,
+        lacking: Lacking,
         require_stable: bool,
         answer: Callable[[OffsetFetchResponseGroup], None],
         now_ms: int,
@@ -222,7 +220,7 @@ class Coordinator:
                 known = self.offsets.get(asked.group_id, {})
                 answer(offsets.fetch(known, asked, self._shared.topic_id_of))
             else:
-                answer(offsets.refused_fetch(asked, error, api_version))
+                answer(offsets.refused_fetch(asked, error, lacking))
 
         if require_stable:
             self._writing.flush(concluded, now_ms)

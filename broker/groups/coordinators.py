@@ -7,16 +7,15 @@ Source: Kafka's GroupCoordinatorService (onElection, onResignation, partitionFor
 
 from collections.abc import Iterable, Iterator
 
-from broker.cluster import Cluster
-from broker.group_config import OFFSETS_TOPIC, GroupConfig, partition_of
+from broker.cluster.cluster import Cluster
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig, partition_of
 from broker.groups.coordinator import Coordinator, Surroundings
 from broker.groups.timers import Timers
-from broker.leaders import Leaders
-from broker.outbox import Outbox
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import earliest
+from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
@@ -30,7 +29,6 @@ class Coordinators:
         *,
         config: GroupConfig,
         cluster: Cluster,
-        leaders: Leaders,
         deadlines: Deadlines,
         outbox: Outbox,
     ) -> None:
@@ -41,7 +39,6 @@ class Coordinators:
         self._next_expiry_ms: int | None = None
         self._shared = Surroundings(
             config=config,
-            leaders=leaders,
             deadlines=deadlines,
             outbox=outbox,
             topic_id_of=cluster.topic_id,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState
 from controller.metadata.security import ON_GROUP
+from wire.capabilities import Capability, Lacking
 from wire.errors import ErrorCode
 from wire.messages.groups import (
     DescribedGroup,
@@ -21,7 +22,6 @@ from wire.primitives import OPERATIONS_OMITTED
 __all__ = ["describe", "list_groups"]
 
 _TYPE = "classic"
-_ABSENT_IS_ERROR_SINCE = 6  # DescribeGroups; before it, what does not exist is dead
 
 
 def list_groups(groups: Iterable[Group], request: ListGroupsRequest) -> Iterator[ListedGroup]:
@@ -41,12 +41,12 @@ def list_groups(groups: Iterable[Group], request: ListGroupsRequest) -> Iterator
 
 
 def describe(
-    group_id: str, group: Group | None, request: DescribeGroupsRequest, api_version: int
+    group_id: str, group: Group | None, request: DescribeGroupsRequest, lacking: Lacking
 ) -> DescribedGroup:
     """What a member can do is told while it is settled."""
     operations = ON_GROUP if request.include_authorized_operations else OPERATIONS_OMITTED
     if group is None:
-        is_error = api_version < 0 or api_version >= _ABSENT_IS_ERROR_SINCE
+        is_error = Capability.KNOWS_GROUP_ID_NOT_FOUND not in lacking  # if not, it is dead
         return DescribedGroup(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
             error_message=f"Group {group_id} not found." if is_error else None,

@@ -1,5 +1,5 @@
 """One group: its state, its members, its generation. What changes them is in joining.py,
-syncing.py and membership.py.
+syncing.py and members.py.
 
     Empty               nobody; offsets may be left
     PreparingRebalance  members are expected to join (again)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from broker.groups.offsets import GroupOffsets
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange, decode_change
-from broker.local_log import LocalLog
-from broker.partition import Partition
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Partition
 from quorum.core.effects import Event, ReadDone
 from wire.batch import Record, headers, records_of
 from wire.varint import Malformed

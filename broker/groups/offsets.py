@@ -8,9 +8,10 @@ Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from broker.group_config import GroupConfig
+from broker.cluster.group_config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.records import CommittedOffset, OffsetChange
+from wire.capabilities import Capability, Lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
@@ -41,21 +42,19 @@ GroupOffsets = dict[tuple[str, int], CommittedOffset]  # of a group, by topic an
 TopicIdOf = Callable[[str], UUID | None]  # None: there is no such topic
 TopicWith = Callable[[str, int], UUID | None]  # its id; None: there is no such partition
 
-_TOLD_PER_PARTITION = 2  # the first version of OffsetFetch with an error of its own
-_ABSENT_GROUP_SINCE = 9  # OffsetCommit tells that the group is gone; older clients know no such
-
 
 # --- commit ---------------------------------------------------------------------------------
 
 
-def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> ErrorCode:
+def check_commit(group: Group | None, request: OffsetCommitRequest, lacking: Lacking) -> ErrorCode:
     """May this member, or somebody who is no member, commit now?"""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
             return ErrorCode.NONE  # not a member: it only keeps its offsets here
-        is_told = api_version < 0 or api_version >= _ABSENT_GROUP_SINCE
-        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+        if Capability.KNOWS_GROUP_ID_NOT_FOUND in lacking:
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.GROUP_ID_NOT_FOUND
     if generation < 0 and group.state is GroupState.EMPTY:
         return ErrorCode.NONE
     error = group.check_generation(request.member_id, request.group_instance_id, generation)
@@ -195,11 +194,11 @@ def _told(index: int, committed: CommittedOffset | None) -> OffsetFetchResponseP
 
 
 def refused_fetch(
-    asked: OffsetFetchRequestGroup, error: ErrorCode, api_version: int
+    asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
 ) -> OffsetFetchResponseGroup:
-    """Before version 2 there is no place for an error but in each partition."""
+    """A client of the first versions has no place for an error but in each partition."""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
-    if 0 <= api_version < _TOLD_PER_PARTITION:
+    if Capability.TAKES_ERROR_OF_GROUP in lacking:
         topics = tuple(
             OffsetFetchResponseTopics(
                 name=topic.name,

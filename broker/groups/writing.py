@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from broker import appends, leading
-from broker.batch_checks import Refused, check_batch
 from broker.groups.records import Change, encode_change
-from broker.leaders import Leaders
-from broker.partition import LeaderOf, Partition
+from broker.partition import appends
+from broker.partition.batch_checks import Refused, check_batch
+from broker.partition.partition import Partition
 from broker.waiting import Deadlines, Waiting
 from wire.batch import build_batch
 from wire.errors import ErrorCode
@@ -45,14 +44,12 @@ class Writing:
         self,
         partition: Partition,
         *,
-        leaders: Leaders,
         deadlines: Deadlines,
         timeout_ms: int,
         committed: Callable[[Change, int], None],
     ) -> None:
         """`committed` is told of each change, in the order of the log."""
         self._partition = partition
-        self._leaders = leaders
         self._deadlines = deadlines
         self._timeout_ms = timeout_ms
         self._committed = committed
@@ -70,7 +67,7 @@ class Writing:
             concluded(coordinator_error(error), now_ms)
             return False
         self._wait(changes, concluded, now_ms)
-        self._leaders.changed(self._partition, now_ms)
+        self._partition.advance(now_ms)
         return True
 
     def flush(self, concluded: Concluded, now_ms: int) -> None:
@@ -96,17 +93,15 @@ class Writing:
 
     def _append(self, changes: Sequence[Change], now_ms: int) -> ErrorCode:
         partition = self._partition
-        role = partition.role
-        assert isinstance(role, LeaderOf), (partition.name, role)
-        error = appends.required_replicas_error(partition, role)
+        error = appends.required_replicas_error(partition)
         if error is not ErrorCode.NONE:
             return error
         records = [encode_change(change) for change in changes]
         batch = build_batch(records, timestamp_ms=now_ms)
-        header = check_batch(batch, partition.settings, api_version=-1)
+        header = check_batch(batch, partition.settings)
         if isinstance(header, Refused):
             return header.error
-        leading.append(partition, role, batch, header)
+        partition.append(batch, header)
         return ErrorCode.NONE
 
     def _wait(self, changes: Sequence[Change], concluded: Concluded, now_ms: int) -> None:

@@ -13,13 +13,11 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 """
 
 from collections import deque
-from collections.abc import Callable
 
-from broker import isr
-from broker.controller_channel import ControllerChannel
-from broker.isr import PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
-from broker.zk.isr_writes import IsrChange
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import Incarnation
+from broker.partition import isr
+from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
@@ -41,14 +39,12 @@ class AlterIsr:
     def __init__(
         self,
         *,
-        node_id: int,
-        broker_epoch: Callable[[], int],
+        incarnation: Incarnation,
         controller: ControllerChannel,
         timeout_ms: int,
     ) -> None:
         self.decided: deque[Partition] = deque()
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
+        self._incarnation = incarnation
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._wanted: dict[TopicPartition, IsrChange] = {}
@@ -56,10 +52,9 @@ class AlterIsr:
         self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}  # heard; when to ask again
         self._next_send_ms = 0
 
-    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
-        of = TopicPartition(partition.topic, partition.index)
-        self._wanted[of] = IsrChange(partition=partition, role=role, asked=role.isr)
+    def want(self, change: IsrChange, now_ms: int) -> None:
+        of = TopicPartition(change.partition.topic, change.partition.index)
+        self._wanted[of] = change
 
     def tick(self, now_ms: int) -> None:
         """All changes that follow from one fetch leave in one request."""
@@ -71,8 +66,8 @@ class AlterIsr:
         if not batch:
             return
         request = AlterIsrRequest(
-            broker_id=self._node_id,
-            broker_epoch=self._broker_epoch(),
+            broker_id=self._incarnation.node_id,
+            broker_epoch=self._incarnation.broker_epoch,
             partitions=tuple(self._told(of, change) for of, change in batch.items()),
         )
         sent = self._controller.ask(
@@ -97,7 +92,7 @@ class AlterIsr:
         return LeaderAndIsr(
             topic=of.topic,
             partition=of.partition,
-            leader=self._node_id,
+            leader=self._incarnation.node_id,
             leader_epoch=change.role.leader_epoch,
             isr=isr.proposed_isr(change.asked),
             zk_version=change.role.partition_epoch,
@@ -119,5 +114,5 @@ class AlterIsr:
                 del self._wanted[of]
             if each.error_code in _NEWS_FOLLOWS:
                 self._awaited[of] = (change, now_ms + self._timeout_ms)
-            elif change.end(change.asked.members):
+            elif change.revert():
                 self.decided.append(change.partition)

@@ -26,16 +26,14 @@ constants.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
-from broker import isr
-from broker.isr import Committed, PendingExpand, PendingShrink
-from broker.outbox import Outbox
-from broker.partition import LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import PendingExpand
+from broker.partition.partition import IsrChange, Partition
 from controller.zk.zk_metadata import decoded, state_path
 from quorum.core.milestones import Cause, Occasion, Step, milestone
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace
 from wire.zk import paths, znodes
@@ -44,35 +42,7 @@ from wire.zk.designs import Design
 from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
 from wire.zk.znodes import PartitionList
 
-__all__ = ["IsrChange", "IsrNotifications", "IsrWrites", "tell_wanted", "tell_written"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrChange:
-    partition: Partition
-    role: LeaderOf
-    asked: PendingExpand | PendingShrink
-
-    @classmethod
-    def of(cls, partition: Partition) -> Self | None:
-        """The change that the partition wants; None if it wants none."""
-        role = partition.role
-        pending = role.isr if isinstance(role, LeaderOf) else None
-        if isinstance(role, LeaderOf) and isinstance(pending, PendingExpand | PendingShrink):
-            return cls(partition=partition, role=role, asked=pending)
-        return None
-
-    @property
-    def is_wanted(self) -> bool:
-        """Does the partition still want this change?"""
-        return self.partition.role is self.role and self.role.isr is self.asked
-
-    def end(self, members: tuple[int, ...]) -> bool:
-        """The ISR has these members, unless the partition no longer wants the change: False."""
-        if not self.is_wanted:
-            return False
-        self.role.isr = Committed(members=members)
-        return True
+__all__ = ["IsrNotifications", "IsrWrites", "tell_wanted", "tell_written"]
 
 
 def tell_wanted(outbox: Outbox, node_id: int) -> None:
@@ -113,17 +83,16 @@ class IsrWrites:
         self._controller_epoch = controller_epoch
         self._changed = changed
 
-    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+    def want(self, change: IsrChange, now_ms: int) -> None:
         tell_wanted(self._outbox, self._node_id)
-        if not self._submit(partition):
-            self._give_up(IsrChange(partition=partition, role=role, asked=role.isr))
+        if not self._submit(change.partition):
+            self._give_up(change)
 
     def session_began(self, partitions: Iterable[Partition]) -> None:
         """The writes of the former session ended with it, and are still wanted. Whether they were
         done, only the node tells."""
         for partition in partitions:
-            if IsrChange.of(partition) is not None:
+            if partition.isr_wanted is not None:
                 self._submit(partition)
 
     def tick(self, now_ms: int) -> None:
@@ -136,7 +105,7 @@ class IsrWrites:
         return self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition))
 
     def _write(self, partition: Partition) -> Procedure[None]:
-        change = IsrChange.of(partition)
+        change = partition.isr_wanted
         if change is None:
             return
         of = TopicPartition(change.partition.topic, change.partition.index)

@@ -18,12 +18,13 @@ which lets the high watermark go no further than a blocked leader would.
 
 from dataclasses import dataclass
 
-from broker import isr
-from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
+from broker.partition.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
+from wire.messages.fetching import ReplicaState
 
-__all__ = ["LagLimits", "Limits", "advance_by_members", "may_join"]
+__all__ = ["LagLimits", "Limits", "may_join", "reached_by_members"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,9 @@ class LagLimits:
         self._limits = limits
 
     def check_follower(
-        self, partition: Partition, role: LeaderOf, broker_id: int, broker_epoch: int, now_ms: int
+        self, partition: Partition, role: LeaderOf, replica: ReplicaState, now_ms: int
     ) -> ErrorCode:
+        broker_id = replica.replica_id
         if broker_id not in role.followers:
             follower = FollowerProgress(broker_id=broker_id)
             end = partition.open_log.end_offset
@@ -55,12 +57,12 @@ class LagLimits:
             role.followers[broker_id] = follower
         return ErrorCode.NONE
 
-    def propose_expand(
+    def expanded(
         self, partition: Partition, role: LeaderOf, follower: FollowerProgress
-    ) -> bool:
+    ) -> PendingExpand | None:
         members = role.isr.members
         if not isinstance(role.isr, Committed) or follower.broker_id in members:
-            return False
+            return None
         leader_end = partition.open_log.end_offset
         if not may_join(
             self._limits,
@@ -68,14 +70,13 @@ class LagLimits:
             slowest_end=min([leader_end, *(each.log_end_offset for each in _members(role))]),
             replica_end=follower.log_end_offset,
         ):
-            return False
-        role.isr = PendingExpand(members=members, joining=follower.broker_id)
-        return True
+            return None
+        return PendingExpand(members=members, joining=follower.broker_id)
 
-    def propose_shrink(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
+    def shrunk(self, partition: Partition, role: LeaderOf, now_ms: int) -> PendingShrink | None:
         members = _members(role)
         if not isinstance(role.isr, Committed) or not members:
-            return False
+            return None
         leader_end = partition.open_log.end_offset
         slowest = min(members, key=lambda each: each.log_end_offset)
         behind = leader_end - slowest.log_end_offset
@@ -87,16 +88,15 @@ class LagLimits:
             lag_time_max_ms=self._limits.max_lag_ms,
         )
         if not lags and not is_stuck:
-            return False
-        role.isr = PendingShrink(members=role.isr.members, leaving=(slowest.broker_id,))
-        return True
+            return None
+        return PendingShrink(members=role.isr.members, leaving=(slowest.broker_id,))
 
-    def advance_high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
-        return advance_by_members(partition, role)
+    def high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> int:
+        return reached_by_members(partition, role)
 
 
-def advance_by_members(partition: Partition, role: LeaderOf) -> bool:
-    """leader.hw = min of leo of every replica in ISR. Did it move?"""
+def reached_by_members(partition: Partition, role: LeaderOf) -> int:
+    """leader.hw = min of leo of every replica in ISR"""
     log = partition.open_log
     candidate = isr.high_watermark_candidate(
         leader_end_offset=log.end_offset,
@@ -104,10 +104,7 @@ def advance_by_members(partition: Partition, role: LeaderOf) -> bool:
         maximal=isr.maximal_isr(role.isr),
         joining=frozenset(),
     )
-    moves = candidate > log.high_watermark
-    if moves:
-        log.high_watermark = candidate
-    return moves
+    return max(candidate, log.high_watermark)
 
 
 def _members(role: LeaderOf) -> list[FollowerProgress]:

@@ -11,16 +11,15 @@ Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 """
 
 from collections.abc import Callable
-from random import Random
 
-from broker.config import BrokerConfig
-from broker.lifecycle import ALLOWED, BrokerState
-from broker.membership import BrokerParts
+from broker.cluster.config import BrokerConfig
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import BrokerParts, Incarnation
+from broker.membership.lifecycle import ALLOWED, BrokerState
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, Response, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.errors import ErrorCode
-from wire.primitives import random_uuid
 from wire.zk import paths
 from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
 from wire.zk.designs import Design, Routing
@@ -37,27 +36,26 @@ class ZkLife:
     def __init__(
         self,
         design: Design,
-        broker: BrokerParts,
+        parts: BrokerParts,
         *,
+        controller: ControllerChannel,
+        incarnation: Incarnation,
         session: Session,
         procedures: Procedures,
-        random: Random,
         recover: Callable[[], Procedure[None]],
         registered: Callable[[], None],
     ) -> None:
         """`recover` is what the broker does before it registers: on_broker_startup()."""
         self._design = design
-        self._config = broker.config
+        self._config = parts.config
         self._session = session
-        self._controller = broker.controller
-        self._outbox = broker.outbox
+        self._controller = controller
+        self._incarnation = incarnation
+        self._outbox = parts.outbox
         self._procedures = procedures
-        self._entered = broker.entered
         self._recover = recover
         self._registered = registered
-        self.incarnation_id = random_uuid(random)
         self.state = BrokerState.NOT_RUNNING
-        self.broker_epoch = -1  # czxid of our node: our generation
         self.failure: str | None = None
         self._session_id = 0  # that we are, or will be, registered in
         self._is_registered = False
@@ -115,8 +113,8 @@ class ZkLife:
             return
         assert isinstance(result, Created) or is_ours, result
         self._is_registered = True
-        self.broker_epoch = found.stat.czxid
-        self._outbox.trace("registered", broker_epoch=self.broker_epoch)
+        self._incarnation.registered_epoch = found.stat.czxid  # our generation
+        self._outbox.trace("registered", broker_epoch=found.stat.czxid)
         self._registered()
         if self._is_ready:
             self._run()
@@ -129,7 +127,6 @@ class ZkLife:
         assert state in ALLOWED[self.state], (self.state, state)
         self._outbox.trace("broker-state", state=state.name, was=self.state.name)
         self.state = state
-        self._entered(state, self._now_ms)
 
     # --- what quorum mode tells its controller, and nobody here -------------------------------
 
@@ -162,7 +159,7 @@ class ZkLife:
 
     def _ask_to_leave(self, now_ms: int) -> None:
         request = ControlledShutdownRequest(
-            broker_id=self._config.node_id, broker_generation=self.broker_epoch
+            broker_id=self._config.node_id, broker_generation=self._incarnation.broker_epoch
         )
         sent = self._controller.ask(
             request,

@@ -1,7 +1,7 @@
 """How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
-The four are transitions of any replica (`broker.partition`, `broker.replicas`): a missing replica
-is started, one that a newer decision names leads or follows, a stopped one is removed with its log.
+The four are transitions of any replica (partition.py, replicas.py): a missing replica is started,
+one that a newer decision names leads or follows, a stopped one is removed with its log.
 This file decides which command is obeyed. A command has to
 
 - have a newer leader epoch than the replica (seed 000, potential optimization 1);
@@ -13,14 +13,15 @@ Source: seed 000, C; seed 001, "controller-to-broker requests".
 
 from collections.abc import Callable, Mapping
 
-from broker.outbox import Outbox
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.cluster.parts import Incarnation
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from controller.zk.zk_metadata import ClusterUpdate, topic_id_of
 from quorum.core.effects import Reply, Request
 from quorum.core.milestones import Step, milestone
+from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
@@ -41,16 +42,16 @@ class Obeying:
         design: Design,
         node_id: int,
         outbox: Outbox,
-        replicas: Callable[[], Replicas],
+        replicas: Replicas,
         view: View,
-        generation: Callable[[], int],
+        incarnation: Incarnation,
     ) -> None:
         self._design = design
         self._node_id = node_id
         self._outbox = outbox
         self._replicas = replicas
         self._view = view
-        self._generation = generation
+        self._incarnation = incarnation
         self.controller_epoch = NO_EPOCH  # the highest that was heard
         self._early: list[tuple[Request, Handler]] = []  # before we know who we are
         self._deleted: set[rpc.TopicPartition] | None = None  # by commands, while we read
@@ -66,7 +67,7 @@ class Obeying:
     def _is_early(self, request: Request, body: Command, handle: Handler) -> bool:
         """The controller may know our registration before we do: the first, or the next one."""
         knows = self._design.checks_generation
-        is_early = knows and body.broker_generation > self._generation()
+        is_early = knows and body.broker_generation > self._incarnation.broker_epoch
         if is_early and len(self._early) < _EARLY_MAX:
             self._early.append((request, handle))
         return is_early
@@ -89,7 +90,7 @@ class Obeying:
         self._tell_applied("LeaderAndIsr", len(body.partitions))
         if body.is_init:
             named = {(told.topic, told.partition) for told in body.partitions}
-            self._replicas().keep_only(named, now_ms)
+            self._replicas.keep_only(named, now_ms)
         self._reply(request, rpc.LeaderAndIsrResponse(results=tuple(results)))
 
     def stop_replica(self, request: Request, now_ms: int) -> None:
@@ -105,7 +106,7 @@ class Obeying:
             if body.delete_partitions:
                 if self._deleted is not None:
                     self._deleted.add(of)
-                self._replicas().delete(of.topic, of.partition, now_ms)
+                self._replicas.delete(of.topic, of.partition, now_ms)
             else:
                 self._stop(of, now_ms)
         results = tuple(
@@ -144,9 +145,11 @@ class Obeying:
 
     def _refusal(self, command: Command) -> ErrorCode:
         design = self._design
-        if design.checks_generation and command.broker_generation != self._generation():
+        if design.checks_generation and command.broker_generation != self._incarnation.broker_epoch:
             self._outbox.trace(
-                "command-refused", generation=command.broker_generation, own=self._generation()
+                "command-refused",
+                generation=command.broker_generation,
+                own=self._incarnation.broker_epoch,
             )
             return ErrorCode.STALE_BROKER_EPOCH
         if design.checks_controller_epoch and command.controller_epoch < self.controller_epoch:
@@ -200,7 +203,7 @@ class Obeying:
             partition_epoch=state.partition_epoch,
         )
         topic_id = topic_id_of(of.topic)
-        self._replicas().obey(of.topic, topic_id, of.partition, whole, now_ms)
+        self._replicas.obey(of.topic, topic_id, of.partition, whole, now_ms)
         self._view.miss(of.topic, state.leader)
 
     def _stop(self, of: rpc.TopicPartition, now_ms: int) -> None:
@@ -208,7 +211,7 @@ class Obeying:
         known = self._partition(of)
         if known is not None and known.log is not None:
             role = known.role
-            self._replicas().obey(
+            self._replicas.obey(
                 of.topic,
                 known.topic_id,
                 of.partition,
@@ -223,7 +226,7 @@ class Obeying:
             )
 
     def _partition(self, of: rpc.TopicPartition) -> Partition | None:
-        found = self._replicas().find(of.topic, ZERO_UUID, of.partition)
+        found = self._replicas.find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
 
 

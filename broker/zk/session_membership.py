@@ -4,12 +4,18 @@ Joins the parts; each decides for itself (see its module). Which of them differ 
 is said by the `Design`.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.cluster import Cluster
-from broker.isr_rules import EligibleReplicas, IsrKeeper, IsrRules
-from broker.membership import BrokerParts, Handler
+from broker.cluster.cluster import Cluster
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import BrokerParts, Incarnation
+from broker.membership.membership import Handler
+from broker.partition.isr_rules import EligibleReplicas
+from broker.partition.leaders import IsrKeeper
+from broker.partition.partition import IsrRules
+from broker.replicas import Replicas
 from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_writes import IsrNotifications, IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
@@ -22,6 +28,7 @@ from quorum.core.effects import Event
 from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
+from wire.primitives import random_uuid
 from wire.zk import control_rpc as rpc
 from wire.zk import paths
 from wire.zk.designs import Design, IsrWriter, Routing
@@ -36,12 +43,10 @@ _COMMANDS = (rpc.LeaderAndIsrRequest, rpc.StopReplicaRequest, rpc.UpdateMetadata
 class ControllerWhereabouts:
     kraft_version = 0
 
-    def __init__(self, controller_id: Callable[[], int]) -> None:
+    def __init__(self, controller_id: Callable[[], int], cluster: Cluster, view: View) -> None:
         self._controller_id = controller_id
-        self._seen: tuple[Cluster, View] | None = None  # None before the broker has joined
-
-    def look_at(self, cluster: Cluster, view: View) -> None:
-        self._seen = cluster, view
+        self._cluster = cluster
+        self._view = view
 
     @property
     def leader(self) -> LeaderAndEpoch:
@@ -49,23 +54,19 @@ class ControllerWhereabouts:
         return LeaderAndEpoch(known if known >= 0 else None, NO_EPOCH)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
-        assert self._seen is not None, "before the broker has joined"
-        cluster, view = self._seen
-        endpoint = cluster.endpoint(node_id, cluster.config.inter_broker_listener_name)
+        listener = self._cluster.config.inter_broker_listener_name
+        endpoint = self._cluster.endpoint(node_id, listener)
         if endpoint is None:
-            view.miss_broker(node_id)
+            self._view.miss_broker(node_id)
         return endpoint
 
 
 class ZkMembership:
-    lifecycle: ZkLife
-    metadata: View
-    isr_keeper: IsrKeeper
-    isr_rules: IsrRules
     always_served: tuple[type, ...] = (*_COMMANDS, ReadClusterRequest)
 
     def __init__(
         self,
+        parts: BrokerParts,
         *,
         design: Design,
         session: Session,
@@ -77,73 +78,72 @@ class ZkMembership:
         nobody."""
         self._design = design
         self._session = session
-        self._random = random
-        self._limits = limits
         self._now_ms = 0
-        self.whereabouts = ControllerWhereabouts(controller_id)
-
-    def join(self, broker: BrokerParts) -> None:
-        self._broker = broker
-        design, config = self._design, broker.config
+        self.parts = parts
         self._procedures = Procedures(
-            broker.outbox, self._session, resumes=not design.hears_session_at_once
+            parts.outbox, session, resumes=not design.hears_session_at_once
         )
         self.metadata = View(
             design=design,
-            cluster=broker.cluster,
+            cluster=parts.cluster,
             procedures=self._procedures,
-            apart=Procedures(broker.outbox, self._session),
-            shown=self._shown,
+            apart=Procedures(parts.outbox, session),
         )
-        self.whereabouts.look_at(broker.cluster, self.metadata)
+        whereabouts = ControllerWhereabouts(controller_id, parts.cluster, self.metadata)
+        self.controller = ControllerChannel(whereabouts, parts.outbox)
+        self.incarnation = Incarnation(parts.cluster, random_uuid(random))
         self.lifecycle = ZkLife(
-            self._design,
-            broker,
-            session=self._session,
+            design,
+            parts,
+            controller=self.controller,
+            incarnation=self.incarnation,
+            session=session,
             procedures=self._procedures,
-            random=self._random,
             recover=self._recover,
             registered=self._registered,
         )
+        self.replicas = Replicas(parts, self._rules(limits))
         self._obeying = Obeying(
             design=design,
-            node_id=config.node_id,
-            outbox=broker.outbox,
-            replicas=lambda: broker.replicas,
+            node_id=parts.config.node_id,
+            outbox=parts.outbox,
+            replicas=self.replicas,
             view=self.metadata,
-            generation=lambda: self.lifecycle.broker_epoch,
+            incarnation=self.incarnation,
         )
-        self.isr_keeper = self._keeper(broker)
-        self.isr_rules = self._rules(broker)
+        self.isr_keeper: IsrKeeper = self._keeper()
         self._notifications = IsrNotifications(self._procedures)
 
-    def _keeper(self, broker: BrokerParts) -> IsrKeeper:
+    @property
+    def news(self) -> deque[MetadataDelta]:
+        return self.metadata.news
+
+    def _keeper(self) -> IsrKeeper:
         if self._design.isr_writer is IsrWriter.CONTROLLER:
             return AlterIsr(
-                node_id=broker.config.node_id,
-                broker_epoch=lambda: self.lifecycle.broker_epoch,
-                controller=broker.controller,
-                timeout_ms=broker.config.session_timeout_ms,
+                incarnation=self.incarnation,
+                controller=self.controller,
+                timeout_ms=self.parts.config.session_timeout_ms,
             )
         return IsrWrites(
             design=self._design,
-            node_id=broker.config.node_id,
-            outbox=broker.outbox,
+            node_id=self.parts.config.node_id,
+            outbox=self.parts.outbox,
             procedures=self._procedures,
             controller_epoch=lambda: self._obeying.controller_epoch,
             changed=self._isr_changed,
         )
 
-    def _rules(self, broker: BrokerParts) -> IsrRules:
+    def _rules(self, limits: Limits) -> IsrRules:
         if self._design.limits_lag_in_records:
-            return LagLimits(self._limits)
-        return EligibleReplicas(_AnyPeers(), broker.config.replica_lag_time_max_ms)
+            return LagLimits(limits)
+        return EligibleReplicas(_AnyPeers(), self.parts.config.replica_lag_time_max_ms)
 
     def _recover(self) -> Procedure[None]:
         """on_broker_startup() of seed 000: start the replicas that ZooKeeper says we have."""
         states = yield from self.metadata.read()
-        node_id = self._broker.config.node_id
-        image = self._broker.cluster.image
+        node_id = self.parts.config.node_id
+        image = self.parts.cluster.image
         assigned = {
             (topic.name, index)
             for topic_id, index, _ in image.partitions_with(node_id)
@@ -154,18 +154,18 @@ class ZkMembership:
             if is_ours or (node_id in state.isr and (yield from self._moves_here(of))):
                 assigned.add((of.topic, of.partition))
                 self._obeying.obey(of, state, self._now_ms)
-        self._broker.replicas.keep_only(assigned, self._now_ms)
+        self.replicas.keep_only(assigned, self._now_ms)
 
     def _moves_here(self, of: rpc.TopicPartition) -> Procedure[bool]:
         """Does the partition move here? Or was its leader only not told that it has moved away?"""
         path = paths.partition_under(paths.PARTITIONS_REASSIGNED, of.topic, of.partition)
         listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
-        return listed is not None and self._broker.config.node_id in listed.replicas
+        return listed is not None and self.parts.config.node_id in listed.replicas
 
     def _registered(self) -> None:
         self._obeying.release(self._now_ms)
         if isinstance(self.isr_keeper, IsrWrites) and self._design.hears_session_at_once:
-            self.isr_keeper.session_began(self._broker.replicas)
+            self.isr_keeper.session_began(self.replicas)
         if self._design.routing is Routing.UPDATE_METADATA:
             self.metadata.read_settings_soon()
         else:
@@ -175,12 +175,9 @@ class ZkMembership:
     def _catch_up(self) -> Procedure[None]:
         """Read what was decided after we had read and before we counted as live."""
         states = yield from self.metadata.read()
-        node_id = self._broker.config.node_id
+        node_id = self.parts.config.node_id
         ours = {of: state for of, state in states.items() if node_id in state.replicas}
         self._obeying.has_read(ours, self._now_ms)
-
-    def _shown(self, delta: MetadataDelta) -> None:
-        self._broker.show(delta, self._now_ms)
 
     def _isr_changed(self, of: rpc.TopicPartition) -> None:
         """In seed 000 nobody is told: the controller reads before it decides."""
@@ -195,7 +192,7 @@ class ZkMembership:
             rpc.StopReplicaRequest: self._obeying.stop_replica,
             rpc.UpdateMetadataRequest: self._obeying.update_metadata,
         }
-        commands |= reading_apart(self._session, self.metadata, self._broker.outbox)
+        commands |= reading_apart(self._session, self.metadata, self.parts.outbox)
         if self._design.routing is Routing.UPDATE_METADATA:
             return {**routes, **commands}
         fresh = reading_first(routes, self._session, self.metadata, lambda: self._now_ms)

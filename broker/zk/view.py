@@ -13,15 +13,15 @@ Later designs get UpdateMetadata from the controller; an ISR in their image may 
 Source: seed 000, overview and discussion 6; seed 001, "cluster metadata updates".
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from broker.cluster import Cluster
-from broker.group_config import OFFSETS_TOPIC
-from broker.membership import Handler
-from broker.outbox import Outbox
+from broker.cluster.cluster import Cluster
+from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.membership.membership import Handler
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import PartitionState
@@ -38,6 +38,7 @@ from controller.zk.zk_metadata import (
     with_states,
 )
 from quorum.core.effects import Reply, Request
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.messages.groups import FindCoordinatorRequest
 from wire.messages.metadata import (
@@ -80,14 +81,13 @@ class View:
         cluster: Cluster,
         procedures: Procedures,
         apart: Procedures,
-        shown: Callable[[MetadataDelta], None],
     ) -> None:
         """`apart` runs what is read for people: no client, and no ISR, waits for it."""
         self._design = design
         self._cluster = cluster
         self._procedures = procedures
         self._apart = apart
-        self._shown = shown
+        self.news: deque[MetadataDelta] = deque()  # what was shown; the broker takes it
         self._waiting: list[tuple[Callable[[], None], Collection[str] | None]] = []
         self._readers: list[tuple[Callable[[Reading | None], None], Collection[str] | None]] = []
         self.published_offset = -1
@@ -97,7 +97,7 @@ class View:
         image, delta = updated(self._cluster.image, told)
         self.published_offset += 1
         self._cluster.publish(image)
-        self._shown(delta)
+        self.news.append(delta)
         is_told = self._design.routing is Routing.UPDATE_METADATA
         if is_told and not image.topics.by_name.keys() <= self._settings_of:
             self.read_settings_soon()

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from broker import alterations as isr_changes
-from broker import isr
-from broker.alterations import Alteration
+from broker.membership import alterations
+from broker.partition import isr
+from broker.partition.partition import IsrChange
 from controller.metadata import alter_partition
 from controller.metadata.partitions import RECOVERED, RECOVERING, PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
@@ -19,7 +19,7 @@ BOUNDARY_SURVIVORS: Plants = {}
 # What a plant calls of the rule that it replaces.
 _is_caught_up = isr.is_caught_up
 _is_invalid_recovery = alter_partition.is_invalid_recovery
-_alter_partition_request = isr_changes.alter_partition_request
+_alter_partition_request = alterations.alter_partition_request
 
 
 @plant_in(
@@ -38,15 +38,18 @@ def takes_the_boundary_for_lagging(
 @plant_in(
     BOUNDARY_PLANTS,
     "a leader that asks for an ISR has recovered (KIP-704)",
-    holder=isr_changes,
+    holder=alterations,
     name="alter_partition_request",
     seeds_max=20,
 )
 def goes_on_recovering(
-    alterations: tuple[Alteration, ...], node_id: int, broker_epoch: int
+    changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
-    request = _alter_partition_request(alterations, node_id, broker_epoch)
-    states = {each.key: each.role.leader_recovery_state for each in alterations}
+    request = _alter_partition_request(changes, node_id, broker_epoch)
+    states = {
+        (each.partition.topic_id, each.partition.index): each.role.leader_recovery_state
+        for each in changes
+    }
     topics = tuple(
         replace_message(
             topic,

@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from broker.assignments import Assignments
-from broker.log_dirs import LogDirs
-from broker.partition import Offline
+from broker.cluster.assignments import Assignments
+from broker.cluster.log_dirs import LogDirs
+from broker.partition.partition import Offline
 from broker.replicas import Replicas
 from controller.decisions import failover
 from controller.metadata.changes import Change

@@ -7,20 +7,30 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker import alterations, following, isr, leading, partition, producing, reads
-from broker.alterations import Alteration, Alterations, Verdict
-from broker.broker import Broker
-from broker.following import last_fetched_epoch
 from broker.groups import loading
-from broker.idempotence import InSequence, ProducerStates, SequenceVerdict
-from broker.isr import Committed, IsrState, PendingShrink
-from broker.lag_watch import LagWatch
-from broker.leading import Peers
-from broker.local_log import LocalLog
-from broker.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.membership import alterations
+from broker.membership.alterations import Alterations, Verdict
+from broker.partition import isr, isr_rules, partition, reads
+from broker.partition.idempotence import InSequence, ProducerStates, SequenceVerdict
+from broker.partition.isr import Committed, IsrState, PendingShrink
+from broker.partition.isr_rules import EligibleReplicas, Peers
+from broker.partition.lag_watch import LagWatch
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import (
+    NOTHING,
+    Change,
+    FollowerOf,
+    IsrChange,
+    LeaderOf,
+    Partition,
+    Progress,
+)
 from broker.replicas import Replicas
-from broker.replication import Replication
-from broker.sessions import FetchSessions, SessionPartition
+from broker.replication import following
+from broker.replication.following import last_fetched_epoch
+from broker.replication.replication import Replication
+from broker.requests import producing
+from broker.requests.sessions import FetchSessions, SessionPartition
 from controller.metadata.partitions import PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH
@@ -29,7 +39,7 @@ from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.log.files import checkpoints
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
-from wire.messages.fetching import FetchPartition
+from wire.messages.fetching import FetchPartition, ReplicaState
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
@@ -39,8 +49,8 @@ PARTITION_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
-_advance = leading.advance_high_watermark
-_append = leading.append
+_high_watermark = EligibleReplicas.high_watermark
+_append = Partition.append
 _trim = LocalLog.trim
 _follow = Replication.follow
 _judge = alterations.judge
@@ -49,7 +59,7 @@ _is_outdated = partition.is_outdated
 _may_expand = isr.may_expand
 _start_epoch = isr.start_epoch
 _find = Replicas.find
-_role_changed = Broker.role_changed
+_became = Partition.became
 _holders = FetchSessions.holders
 
 
@@ -82,15 +92,14 @@ def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
 @plant_in(
     PARTITION_PLANTS,
     "a smaller ISR may commit more: look at once (D2, KAFKA-13091)",
-    holder=Broker,
-    name="role_changed",
+    holder=Partition,
+    name="became",
 )
-def does_not_look_after_an_answer(
-    self: Broker, partition: Partition, change: Change, now_ms: int
-) -> None:
+def does_not_look_after_an_answer(self: Partition, change: Change, now_ms: int) -> Progress:
     """The answer that counts is the one in the metadata log."""
-    if not (change is Change.UPDATED and isinstance(partition.role, LeaderOf)):
-        _role_changed(self, partition, change, now_ms)
+    if change is Change.UPDATED and isinstance(self.role, LeaderOf):
+        return NOTHING
+    return _became(self, change, now_ms)
 
 
 @plant_in(
@@ -117,7 +126,7 @@ def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) ->
 @plant_in(
     PARTITION_PLANTS,
     "nobody waits for a replica that may not join (D8, KAFKA-15021)",
-    holder=leading,
+    holder=isr_rules,
     name="is_joinable",
 )
 def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
@@ -138,15 +147,15 @@ def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
 @plant_in(
     PARTITION_PLANTS,
     "who may be about to join does not count for min.insync.replicas",
-    holder=leading,
-    name="advance_high_watermark",
+    holder=EligibleReplicas,
+    name="high_watermark",
     seeds_max=20,
 )
 def counts_the_joining_as_in_sync(
-    partition: Partition, role: LeaderOf, *rest: Any, **known: Any
-) -> bool:
+    self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
+) -> int:
     counted = replace(role, isr=Committed(members=_maximal_isr(role.isr)))
-    return _advance(partition, counted, *rest, **known)
+    return _high_watermark(self, partition, counted, now_ms)
 
 
 @plant_in(
@@ -168,25 +177,25 @@ def joins_at_the_high_watermark(
     name="conclude",
 )
 def takes_silence_for_a_refusal(
-    self: Alterations, alteration: Alteration, result: Any, now_ms: int
+    self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
-    if result is None:
-        leading.revert_alteration(alteration.role, alteration.asked)
-    _conclude(self, alteration, result, now_ms)
+    if result is None and change.role.isr is change.asked:
+        change.role.isr = Committed(members=change.asked.members)
+    _conclude(self, change, result, now_ms)
 
 
 @plant_in(
     PARTITION_PLANTS,
     "a high watermark does not fall in a leader epoch",
-    holder=leading,
-    name="advance_high_watermark",
+    holder=EligibleReplicas,
+    name="high_watermark",
     seeds_max=20,
 )
-def follows_the_slowest(partition: Partition, role: LeaderOf, *rest: Any, **known: Any) -> bool:
-    log = partition.open_log
+def follows_the_slowest(
+    self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
+) -> int:
     ends = [follower.log_end_offset for follower in role.followers.values()]
-    before, log.high_watermark = log.high_watermark, max(0, min([log.end_offset, *ends]))
-    return log.high_watermark > before
+    return max(0, min([partition.open_log.end_offset, *ends]))
 
 
 # --- what clients are told ------------------------------------------------------------------
@@ -302,16 +311,18 @@ def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
 @plant_in(
     PARTITION_PLANTS,
     "a leader writes in its own leader epoch (KIP-101)",
-    holder=leading,
+    holder=Partition,
     name="append",
     seeds_max=40,
 )
-def writes_in_the_epoch_before(
-    partition: Partition, role: LeaderOf, batch: bytes, header: BatchHeader
-) -> int:
-    before = last_fetched_epoch(partition.open_log)
+def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeader) -> int:
+    role, before = self.led, last_fetched_epoch(self.open_log)
     epoch = role.leader_epoch if before == NO_EPOCH else before
-    return _append(partition, replace(role, leader_epoch=epoch), batch, header)
+    self.role = replace(role, leader_epoch=epoch)
+    try:
+        return _append(self, batch, header)
+    finally:
+        self.role = role
 
 
 # --- truncation and fencing -----------------------------------------------------------------
@@ -465,14 +476,14 @@ def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
     name="conclude",
 )
 def takes_any_answer_for_its_own(
-    self: Alterations, alteration: Alteration, result: Any, now_ms: int
+    self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
-    role = alteration.partition.role
+    role = change.partition.role
     if result is not None and result.error_code is ErrorCode.NONE and isinstance(role, LeaderOf):
         role.isr = Committed(members=result.isr)
         role.partition_epoch = max(role.partition_epoch, result.partition_epoch)
     else:
-        _conclude(self, alteration, result, now_ms)
+        _conclude(self, change, result, now_ms)
 
 
 # The controller refuses to take such a replica into an ISR, by its broker epoch.
@@ -481,10 +492,8 @@ def takes_any_answer_for_its_own(
 @plant_in(
     PARTITION_SURVIVORS,
     "a fetch of an earlier life of a broker does not count (KIP-903)",
-    holder=leading,
-    name="check_follower",
+    holder=isr_rules,
+    name="is_current",
 )
-def counts_earlier_lives(
-    role: LeaderOf, broker_id: int, broker_epoch: int, peers: Peers
-) -> ErrorCode:
-    return ErrorCode.NONE if broker_id in role.followers else ErrorCode.UNKNOWN_LEADER_EPOCH
+def counts_earlier_lives(replica: ReplicaState, peers: Peers) -> bool:
+    return True

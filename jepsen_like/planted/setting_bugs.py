@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker import appends, idempotence, isr
-from broker.idempotence import ProducerStates, last_sequence
-from broker.isr import IsrState
-from broker.local_log import LocalLog
-from broker.partition import LeaderOf, Partition
+from broker.partition import appends, idempotence, isr
+from broker.partition.idempotence import ProducerStates, last_sequence
+from broker.partition.isr import IsrState
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Partition
 from broker.replicas import Replicas
 from controller.metadata import configs
 from controller.metadata.configs import NO_STATIC
@@ -68,12 +68,12 @@ def goes_by_the_settings_of_before(self: Replicas, delta: MetadataDelta, now_ms:
     seeds_max=40,
 )
 def takes_batches_of_any_size(
-    partition: Partition, role: LeaderOf, records: bytes | None, **known: Any
+    partition: Partition, records: bytes | None, **known: Any
 ) -> appends.Taken:
     before = partition.settings
     partition.settings = replace(before, max_message_bytes=1 << 30)
     try:
-        return _take(partition, role, records, **known)
+        return _take(partition, records, **known)
     finally:
         partition.settings = before
 

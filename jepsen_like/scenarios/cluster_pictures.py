@@ -1,6 +1,6 @@
 """Tables about a cluster: its brokers as the metadata has them, and the replicas of orders-0."""
 
-from broker.partition import LeaderOf
+from broker.partition.partition import LeaderOf
 from jepsen_like.scenarios.directed_clients import values_in
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.pictures import table

@@ -4,7 +4,7 @@ and of the partition, what replicas append, and what is committed.
 What the metadata says is told once, when it is committed; a broker knows it a moment later.
 """
 
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.scenarios.directed_clients import values_in

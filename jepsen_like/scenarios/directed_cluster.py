@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from broker.broker import Broker
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.scenarios.cluster_story import ClusterStory

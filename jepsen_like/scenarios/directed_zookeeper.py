@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from controller.zk.zk_metadata import topic_id_of
 from jepsen_like.clients.admin_client import deletion
 from jepsen_like.scenarios.cluster_settings import ZkSettings

@@ -10,10 +10,11 @@ from random import Random
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.group_config import GroupConfig
-from broker.membership import Membership
-from broker.partition import LeaderOf, Partition
+from broker.cluster.config import BrokerConfig
+from broker.cluster.group_config import GroupConfig
+from broker.cluster.parts import BrokerParts
+from broker.membership.membership import Membership
+from broker.partition.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits
@@ -208,24 +209,29 @@ class ZkCluster(Observer):
         ask_by(host, client)
         session = Session()
         random = self.world.fork(f"broker/{name}")
-        beside, membership = self._of_design(node_id, session, random)
         config = _broker_config(node_id, options)
-        broker = Broker(config, None, random, _found(host.disk, config), membership)
+        parts = BrokerParts.of(config, _found(host.disk, config))
+        beside, membership = self._of_design(parts, session, random)
+        broker = Broker(membership, random)
         member = ZkMember(session, {OWNER: beside, "broker": broker})
         self.nodes[node_id] = ZkNode(member=member, beside=beside, broker=broker)
         self.world.after(0, client.start)
         return member
 
     def _of_design(
-        self, node_id: int, session: Session, random: Random
+        self, parts: BrokerParts, session: Session, random: Random
     ) -> tuple[ZkController | ZkAdministrator, Membership]:
-        options, design = self.options, self.options.design
+        options, design, node_id = self.options, self.options.design, parts.config.node_id
         rules = ControllerConfig(node_id=node_id, cluster_id="zk", default_replication_factor=3)
         if not design.has_controller:
             return (
                 ZkAdministrator(OWNER, design, rules, session, random),
                 ReplicaMembership(
-                    design=design, session=session, random=random, settings=options.of_replicas
+                    parts,
+                    design=design,
+                    session=session,
+                    random=random,
+                    settings=options.of_replicas,
                 ),
             )
         controller = ZkController(
@@ -244,6 +250,7 @@ class ZkCluster(Observer):
             random,
         )
         membership = ZkMembership(
+            parts,
             design=design,
             session=session,
             random=random,

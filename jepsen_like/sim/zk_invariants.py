@@ -18,7 +18,7 @@ Source: the reliability facts, sections 3.2 and 3.3.
 
 from dataclasses import dataclass, field
 
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.observer import Observer
 from jepsen_like.sim.violation import Violation

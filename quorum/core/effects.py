@@ -33,6 +33,7 @@ from uuid import UUID
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
+from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.message import Message
 from wire.primitives import ZERO_UUID
 
@@ -106,7 +107,8 @@ class Request(Event):
     """A peer asks. `body` is a canonical message of `wire.messages`.
 
     `frame` holds the request as received, header and body without the length, for forwarding in
-    an envelope. `forwarded` is true when it arrived in one.
+    an envelope. `forwarded` is true when it arrived in one. `lacking` is what the version of the
+    request says that the peer cannot do: a core knows no versions.
     """
 
     token: int
@@ -114,7 +116,7 @@ class Request(Event):
     listener: str = ""
     client_id: str | None = None
     client_host: str = ""
-    api_version: int = -1
+    lacking: Lacking = NOTHING_LACKING
     frame: bytes = b""
     forwarded: bool = False
 

@@ -55,7 +55,7 @@ class LogState:
     last_epoch: int = -1  # of the last record; -1 in an empty log
     epochs: tuple[EpochStart, ...] = ()  # the leader epoch cache, ascending in both columns
     high_watermark: int = 0  # from replication-offset-checkpoint; the metadata log has none
-    producers: tuple[object, ...] = ()  # broker.idempotence.ProducerEntry, rebuilt from the log
+    producers: tuple[object, ...] = ()  # ProducerEntry, rebuilt from the log
     size_bytes: int = 0  # of all segments
     snapshots: tuple[SnapshotFile, ...] = ()  # the metadata log's, ascending
     control_batches: tuple[bytes, ...] = field(default=(), repr=False)  # its control batches

@@ -41,6 +41,7 @@ from quorum.core.turn import LONG_SECONDS, Turn
 from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
 from wire.api_table import api_by_key, api_of
+from wire.capabilities import lacking
 from wire.message import Message
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
 from wire.tcp_connection import Received, ServerLimits
@@ -351,7 +352,7 @@ class Driver:
             listener=received.listener,
             client_id=asked.client_id,
             client_host=received.client_host,
-            api_version=asked.api_version,
+            lacking=lacking(type(asked.body), asked.api_version),
             frame=asked.frame,
             forwarded=received.forwarded,
         )

@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.lifecycle import BrokerState
-from broker.partition import LeaderOf, Partition
+from broker.cluster.config import BrokerConfig
+from broker.membership.lifecycle import BrokerState
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from quorum.core.effects import (
     Effect,
@@ -33,6 +33,7 @@ from quorum.core.types import Endpoint, LeaderAndEpoch
 from tests.broker.memory_disk import Disk
 from wire import metadata_records as records
 from wire.batch import Record, assign, build_batch, read_header, records_of
+from wire.capabilities import NOTHING_LACKING, lacking
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from wire.messages.log_dirs import (
@@ -171,7 +172,7 @@ class Brokers:
             )
             log = Followed(node_id, self)
             incarnation = Random(f"{node_id}/{self.now_ms}")
-            self.brokers[node_id] = Broker(config, log, incarnation, disk.found)
+            self.brokers[node_id] = Broker.of_quorum(config, log, incarnation, disk.found)
             self._delivered[node_id] = 0
             self.stops.pop(node_id, None)
         for _ in range(20):
@@ -512,7 +513,12 @@ class Brokers:
     # --- clients
 
     def ask(
-        self, node_id: int, body: object, *, api_version: int = -1, client_id: str | None = None
+        self,
+        node_id: int,
+        body: object,
+        *,
+        api_version: int | None = None,
+        client_id: str | None = None,
     ) -> int:
         """Send a request and let everything settle; its answer may come later."""
         self._tokens += 1
@@ -521,7 +527,7 @@ class Brokers:
             token=token,
             body=body,
             listener=LISTENER,
-            api_version=api_version,
+            lacking=NOTHING_LACKING if api_version is None else lacking(type(body), api_version),
             client_id=client_id,
         )
         self.brokers[node_id].receive(request, self.now_ms)
@@ -532,7 +538,7 @@ class Brokers:
         assert token in self.answers, f"request {token} has not been answered"
         return self.answers[token]
 
-    def call(self, node_id: int, body: object, *, api_version: int = -1) -> Any:
+    def call(self, node_id: int, body: object, *, api_version: int | None = None) -> Any:
         return self.answer(self.ask(node_id, body, api_version=api_version))
 
     def produce(

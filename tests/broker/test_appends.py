@@ -2,9 +2,9 @@
 
 import pytest
 
-from broker.appends import kept_form
-from broker.batch_checks import Refused, check_batch, check_records
-from broker.topic_settings import TopicSettings
+from broker.partition.appends import kept_form
+from broker.partition.batch_checks import Refused, check_batch, check_records
+from broker.partition.topic_settings import TopicSettings
 from quorum.core.log_settings import LogSettings
 from tests.broker.brokers import batch_of
 from wire.batch import (
@@ -20,8 +20,10 @@ from wire.batch import (
     verify,
     write_header,
 )
+from wire.capabilities import lacking
 from wire.compression import Compression
 from wire.errors import ErrorCode
+from wire.messages.producing import ProduceRequest
 from wire.primitives import INT64_MAX
 
 NOW = 1_000_000
@@ -31,13 +33,13 @@ SETTINGS = TopicSettings()
 def check(
     records: bytes | None, *, settings: TopicSettings = SETTINGS, api_version: int = 9
 ) -> ErrorCode:
-    found = check_batch(records, settings, api_version=api_version)
+    found = check_batch(records, settings, lacking(ProduceRequest, api_version))
     return found.error if isinstance(found, Refused) else ErrorCode.NONE
 
 
 def kept(records: bytes, settings: TopicSettings) -> bytes | Refused:
     """The batch as the topic keeps it, or why it does not."""
-    header = check_batch(records, settings, api_version=9)
+    header = check_batch(records, settings)
     if isinstance(header, Refused):
         return header
     checked = check_records(records, header, settings, partition="t-0", now_ms=NOW)
@@ -75,7 +77,7 @@ def resealed(batch: bytes, **fields: int) -> bytes:
 
 
 def test_a_valid_batch_is_taken_with_its_header() -> None:
-    found = check_batch(batch_of(b"a", b"b"), SETTINGS, api_version=9)
+    found = check_batch(batch_of(b"a", b"b"), SETTINGS)
     assert isinstance(found, BatchHeader)
     assert found.record_count == 2
 
@@ -324,7 +326,7 @@ def test_what_no_reader_of_batches_takes_is_refused_in_the_topics_compression(
     plain = batch_of(bytes(3000))
     header = read_header(plain)
     batch = bytes(repacked(header, plain_records(plain, header), Compression.ZSTD, level=3))
-    for owner in ("wire.batch", "broker.appends"):
+    for owner in ("wire.batch", "broker.partition.appends"):
         monkeypatch.setattr(f"{owner}.BATCH_BYTES_MAX", len(plain) - 1)
     for bytes_max in (1000, 1 << 30):
         open_ = TopicSettings(compression=Compression.NONE, max_message_bytes=bytes_max)

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from broker.describe import describe_broker
-from broker.isr import Committed, PendingExpand, PendingShrink
-from broker.lifecycle import BrokerState
-from broker.partition import FollowerOf, LeaderOf
+from broker.membership.lifecycle import BrokerState
+from broker.partition.isr import Committed, PendingExpand, PendingShrink
+from broker.partition.partition import FollowerOf, LeaderOf
 from quorum.core.effects import EpochStart, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,

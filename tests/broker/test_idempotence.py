@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.idempotence import (
+from broker.partition.idempotence import (
     Duplicate,
     InSequence,
     OutOfSequence,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker import isr
-from broker.isr import FollowerProgress
-from broker.partition import LeaderOf
+from broker.partition import isr
+from broker.partition.isr import FollowerProgress
+from broker.partition.partition import LeaderOf
 from tests.broker.brokers import CONSUMER, Brokers, batch_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker import isr
-from broker.isr import (
+from broker.partition import isr
+from broker.partition.isr import (
     UNKNOWN_OFFSET,
     Committed,
     FollowerProgress,

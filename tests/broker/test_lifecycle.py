@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.controller_channel import ControllerChannel
-from broker.lifecycle import BrokerState, Lifecycle, next_state, registration_backoff_ms
-from broker.outbox import OWNER, Outbox
+from broker.cluster.config import BrokerConfig
+from broker.cluster.parts import BrokerParts
+from broker.membership.lifecycle import BrokerState, next_state, registration_backoff_ms
+from broker.membership.quorum_membership import QuorumMembership
+from controller.metadata.image import BrokerImage, MetadataImage
 from quorum.core.effects import Event, Failure, RequestFailed, Response, Send
 from quorum.core.types import Endpoint, LeaderAndEpoch
 from wire.errors import ErrorCode
@@ -60,33 +61,40 @@ class Life:
 
     controllers: Controllers = field(default_factory=Controllers)
     now_ms: int = 1000
-    states: list[BrokerState] = field(default_factory=list)
-    offset: int = -1
     is_controlled: bool = True
-    published: int | None = None
 
     def __post_init__(self) -> None:
-        self.outbox = Outbox(OWNER)
-        self.core = Lifecycle(
-            config=BrokerConfig(
-                node_id=1,
-                cluster_id="c",
-                listeners=(),
-                log_dirs=(UUID(int=9), UUID(int=4)),
-                heartbeat_interval_ms=2000,
-                session_timeout_ms=9000,
-                initial_registration_timeout_ms=60_000,
-                controlled_shutdown_enable=self.is_controlled,
-                controlled_shutdown_timeout_ms=5000,
-                previous_broker_epoch=3,
-            ),
-            controller=ControllerChannel(self.controllers, self.outbox),
-            outbox=self.outbox,
-            random=Random(5),
-            entered=lambda state, _: self.states.append(state),
-            metadata_offset=lambda: self.offset,
-            published_epoch=lambda _: self.published,
+        config = BrokerConfig(
+            node_id=1,
+            cluster_id="c",
+            listeners=(),
+            log_dirs=(UUID(int=9), UUID(int=4)),
+            heartbeat_interval_ms=2000,
+            session_timeout_ms=9000,
+            initial_registration_timeout_ms=60_000,
+            controlled_shutdown_enable=self.is_controlled,
+            controlled_shutdown_timeout_ms=5000,
+            previous_broker_epoch=3,
         )
+        self.membership = QuorumMembership(BrokerParts.of(config), self.controllers, Random(5))
+        self.outbox = self.membership.parts.outbox
+        self.core = self.membership.lifecycle
+
+    def publish(self, broker_epoch: int) -> None:
+        """The metadata has this process under that broker epoch."""
+        own = BrokerImage(
+            id=1,
+            epoch=broker_epoch,
+            incarnation_id=self.membership.incarnation.id,
+            end_points=(),
+            features={},
+            rack=None,
+            fenced=True,
+            in_controlled_shutdown=False,
+            log_dirs=(),
+            registered_at_offset=0,
+        )
+        self.membership.parts.cluster.publish(MetadataImage(brokers={1: own}))
 
     def sent(self) -> list[Send]:
         return [effect for effect in self.outbox.take() if isinstance(effect, Send)]
@@ -166,7 +174,7 @@ def test_registration_tells_who_the_broker_is() -> None:
     body = life.next().body
 
     assert isinstance(body, BrokerRegistrationRequest)
-    assert body.incarnation_id == life.core.incarnation_id
+    assert body.incarnation_id == life.membership.incarnation.id
     assert body.log_dirs == (UUID(int=4), UUID(int=9))
     assert body.previous_broker_epoch == 3
 
@@ -184,7 +192,7 @@ def test_while_it_catches_up_a_broker_asks_every_ten_milliseconds_to_stay_fenced
 def test_a_broker_that_is_ready_says_so_at_once() -> None:
     life = Life().registered()
     life.answer(life.next(), heartbeat(caught_up=True))
-    life.offset = 42
+    life.membership.metadata.published_offset = 42
 
     life.core.ready_to_unfence(life.now_ms)
 
@@ -214,9 +222,9 @@ def test_a_later_epoch_in_the_metadata_is_ours(is_published_first: bool) -> None
     """Of a second registration of this process, whose answer nobody waited for any more."""
     life = Life()
     if is_published_first:
-        life.published = EPOCH + 3
+        life.publish(EPOCH + 3)
     life.registered()
-    life.published = EPOCH + 3
+    life.publish(EPOCH + 3)
     body = life.next().body
     assert isinstance(body, BrokerHeartbeatRequest)
     assert body.broker_epoch == EPOCH + 3
@@ -227,7 +235,7 @@ def test_a_registration_that_lacks_something_is_made_again_until_it_is_answered(
     life.core.register_again(life.now_ms)
     (first,) = life.sent()
     assert isinstance(first.body, BrokerRegistrationRequest)
-    assert first.body.incarnation_id == life.core.incarnation_id
+    assert first.body.incarnation_id == life.membership.incarnation.id
     life.fail(first)
     again = life.next()
     assert again.body == first.body
@@ -336,7 +344,7 @@ def test_leaving_asks_until_the_controller_agrees() -> None:
 
     life.answer(send, heartbeat(shut_down=True))
 
-    assert life.states[-1] is BrokerState.SHUTTING_DOWN
+    assert life.core.state is BrokerState.SHUTTING_DOWN
     assert life.core.deadline_ms() is None
 
 
@@ -344,7 +352,7 @@ def test_leaving_is_bounded_in_time() -> None:
     life = Life().running()
     life.core.begin_shutdown(life.now_ms)
     life.core.tick(life.now_ms + 5000)
-    assert life.states[-1] is BrokerState.SHUTTING_DOWN
+    assert life.core.state is BrokerState.SHUTTING_DOWN
 
 
 def test_a_broker_that_never_ran_leaves_at_once() -> None:

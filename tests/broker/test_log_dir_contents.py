@@ -3,14 +3,15 @@
 from typing import Any
 from uuid import UUID
 
-from broker.config import BrokerConfig
-from broker.local_log import LocalLog
-from broker.log_dirs import LogDirs, describe_log_dirs
-from broker.outbox import OWNER, Outbox
-from broker.partition import Partition
+from broker.cluster.config import OWNER, BrokerConfig
+from broker.cluster.log_dirs import LogDirs, describe_log_dirs
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import Retain, Trim, Trimmed
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
+from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -27,13 +28,8 @@ CONFIG = BrokerConfig(
 
 def replica(topic: str, index: int, directory_id: UUID, size_bytes: int | None = 0) -> Partition:
     """One whose log is still being opened has no size."""
-    made = Partition(
-        topic=topic,
-        topic_id=UUID(int=7),
-        index=index,
-        node_id=1,
-        wanted=PartitionState(replicas=(1,), isr=(1,), leader=1),
-    )
+    wanted = PartitionState(replicas=(1,), isr=(1,), leader=1)
+    made = partition_of(topic, index, wanted, topic_id=UUID(int=7))
     made.directory_id = directory_id
     if size_bytes is not None:
         made.log = LocalLog(LogState(log=made.name, size_bytes=size_bytes), Outbox(OWNER))

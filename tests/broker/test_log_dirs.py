@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from broker.config import BrokerConfig
-from broker.log_dirs import LogDirs
+from broker.cluster.config import BrokerConfig
+from broker.cluster.log_dirs import LogDirs
+from broker.membership.quorum_membership import QuorumMembership
 from quorum.core.effects import FoundLog
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog
@@ -162,7 +163,9 @@ def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> Non
     brokers.create_topic("t", (1, 2))
     put_into_b(brokers, "t-0")
     brokers.loses_answers = True
-    brokers.brokers[1]._assignments.want(brokers.topics["t"], 0, B)
+    membership = brokers.brokers[1].membership
+    assert isinstance(membership, QuorumMembership)
+    membership.assignments.want(brokers.topics["t"], 0, B)
     brokers.run(200)
     assert len(assignments(brokers)) > 2
     brokers.loses_answers = False

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.partition import FollowerOf, LeaderOf
+from broker.partition.partition import FollowerOf, LeaderOf
 from controller.metadata.describe import fingerprint
 from quorum.core.application import State
 from quorum.core.types import OffsetAndEpoch

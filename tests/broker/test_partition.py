@@ -1,19 +1,20 @@
 """One replica's role: what a change of the metadata makes of it, and what it asks its leader."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
-from broker import following
-from broker.following import Mismatch, Progress, fetch_partition
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
-from broker.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.replication import following
+from broker.replication.following import FetchOn, Mismatch, fetch_partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
+from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch
 from wire.messages.fetching import FetchedPartition
 from wire.primitives import ZERO_UUID
@@ -23,7 +24,7 @@ STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=2, leader_epoch=4)
 
 def opened(state: PartitionState, *, start_offset: int = 0) -> Partition:
     """Broker 1 has ten records of epoch 3."""
-    partition = Partition(topic="t", topic_id=UUID(int=1), index=0, node_id=1, wanted=state)
+    partition = partition_of("t", 0, state)
     assert partition.directory_id == ZERO_UUID
     epochs = (EpochStart(3, start_offset),)
     state_of_log = LogState(log="t-0", start_offset=start_offset, end_offset=10, epochs=epochs)
@@ -40,7 +41,7 @@ def test_follower_begins_again_with_another_leader_or_epoch(
 ) -> None:
     partition = opened(STATE)
     later = replace(STATE, leader=leader, leader_epoch=leader_epoch, partition_epoch=1)
-    assert partition.apply(later, 200) is change
+    assert partition.apply(later, 200).change is change
 
 
 def test_leader_that_is_elected_again_forgets_what_its_followers_had() -> None:
@@ -84,5 +85,5 @@ def test_batches_with_a_gap_between_them_are_taken() -> None:
         for offset in (10, 15)
     )
     data = FetchedPartition(partition_index=0, high_watermark=10, records=one + other)
-    assert following.follow(partition, data) == Progress()
+    assert following.follow(partition, data) == FetchOn()
     assert partition.open_log.end_offset == 16

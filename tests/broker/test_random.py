@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from broker import isr
-from broker.partition import LeaderOf
+from broker.partition import isr
+from broker.partition.partition import LeaderOf
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode

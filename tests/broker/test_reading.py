@@ -4,20 +4,21 @@ from typing import Any
 
 import pytest
 
-from broker.following import (
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import FollowerOf
+from broker.replication.following import (
     Batches,
+    FetchOn,
     Mismatch,
-    Progress,
     TryLater,
     fetched_batches,
     follow,
     follower_high_watermark,
 )
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
-from broker.partition import FollowerOf
 from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import assign, headers
 from wire.errors import ErrorCode
@@ -305,5 +306,5 @@ def test_a_follower_begins_anew_where_its_leader_has_let_go_of_all_that_they_sha
         diverging_epoch=EpochEndOffset(epoch=0, end_offset=12),
         records=b"",
     )
-    assert follow(partition, told) == Progress()
+    assert follow(partition, told) == FetchOn()
     assert (partition.log.start_offset, partition.log.end_offset) == kept

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.partition import LeaderOf, Offline, Opening, Partition
+from broker.partition.partition import LeaderOf, Offline, Opening, Partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import Event, Opened, OpenLog, StorageFailed, Token
 from quorum.core.log_state import LogState

@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
 from quorum.core.effects import LogState, Retain, Trimmed
 from quorum.core.log_settings import LogSettings
+from quorum.core.outbox import Outbox
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchedPartition

@@ -7,18 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.replica_session import ReplicaSession
-from broker.sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
+from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, PartitionKey, next_epoch
+from broker.replication.replica_session import ReplicaSession
+from broker.requests.sessions import (
     FetchContext,
     FetchSessions,
     Incremental,
-    PartitionKey,
     Sessionless,
     SessionRefused,
     Started,
-    next_epoch,
 )
 from wire.errors import ErrorCode
 from wire.message import replace

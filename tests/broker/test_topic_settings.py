@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.topic_settings import TopicSettings, topic_settings
+from broker.partition.topic_settings import TopicSettings, topic_settings
 from controller.metadata.config_keys import TOPIC_KEYS, WITHOUT_EFFECT
 from controller.metadata.image import MetadataImage
 from tests.broker.brokers import Brokers, batch_of

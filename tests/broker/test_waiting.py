@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from functools import partial
-from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.partition import Partition
+from broker.partition.partition import Partition
 from broker.waiting import Answers, Deadlines, Waiting, is_worth_compacting
 from controller.metadata.partitions import PartitionState
+from tests.broker import partitions
 
 
 @dataclass
@@ -109,7 +109,7 @@ def test_a_partition_is_waited_for_by_itself() -> None:
 
 def partition_of(topic: str, index: int) -> Partition:
     wanted = PartitionState(replicas=(1,), isr=(1,), leader=1)
-    return Partition(topic=topic, topic_id=UUID(int=1), index=index, node_id=1, wanted=wanted)
+    return partitions.partition_of(topic, index, wanted)
 
 
 # --- answers

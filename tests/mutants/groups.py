@@ -78,11 +78,17 @@ GROUPS = {
             name="partitions",
             title="Partition and ISR",
             sources=[
-                f"broker/{name}.py"
-                for name in (
-                    *("appends", "deletions", "following", "idempotence", "isr", "isr_rules"),
-                    *("leaders", "leading", "partition", "reads", "replicas", "replication"),
-                )
+                *(
+                    f"broker/partition/{name}.py"
+                    for name in (
+                        *("appends", "idempotence", "isr", "isr_rules", "leaders", "partition"),
+                        "reads",
+                    )
+                ),
+                "broker/replicas.py",
+                "broker/replication/following.py",
+                "broker/replication/replication.py",
+                "broker/requests/deletions.py",
             ],
             tests=["tests/broker"],
             seeds="cluster",
@@ -91,7 +97,7 @@ GROUPS = {
         Group(
             name="groups",
             title="Group and offset rules",
-            sources=["broker/groups", "broker/offsets.py"],
+            sources=["broker/groups", "broker/requests/list_offsets.py"],
             tests=["tests/broker"],
             seeds="cluster",
             histories="simulated",

@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.isr import Committed
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.partition.isr import Committed
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
 from jepsen_like.sim.cluster.client import (

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.partition import LeaderOf
+from broker.partition.partition import LeaderOf
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.cluster.cluster_options import draw_run
 from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.local_log import LocalLog
-from broker.outbox import OWNER, Outbox
+from broker.cluster.config import OWNER
+from broker.partition.local_log import LocalLog
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.cluster.client import Acknowledged
@@ -23,6 +23,7 @@ from jepsen_like.sim.logtree import Entry, LogTree
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import LogState
+from quorum.core.outbox import Outbox
 from tests.controller.clusters import TOPIC, level, partition, registered
 from wire.batch import Record, assign, build_batch
 from wire.metadata_records import PartitionChangeRecord, TopicRecord

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.isr import PendingShrink
-from broker.partition import LeaderOf
+from broker.partition.isr import PendingShrink
+from broker.partition.partition import LeaderOf
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
 from jepsen_like.sim.network import Message

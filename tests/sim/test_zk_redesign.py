@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.partition import FollowerOf
+from broker.partition.partition import FollowerOf
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from tests.sim.zookeeper import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.partition import FollowerOf, LeaderOf
+from broker.partition.partition import FollowerOf, LeaderOf
 from jepsen_like.sim.network import Message
 from jepsen_like.sim.zk_cluster import ZkCluster
 from quorum.core.effects import Effect

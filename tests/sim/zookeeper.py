@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_metadata import state_path, topic_id_of
 from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
 from jepsen_like.sim.pace import AT_ONCE

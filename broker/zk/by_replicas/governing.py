@@ -17,8 +17,8 @@ Source: seed 002; the removal of nodes and the order of it are reconstructed.
 
 from collections.abc import Callable
 
-from broker.isr import Committed
-from broker.partition import LeaderOf, Partition
+from broker.partition.isr import Committed
+from broker.partition.partition import LeaderOf, Partition
 from broker.zk.by_replicas.held import Held, ReplicaContext
 from broker.zk.by_replicas.held_replicas import ReplicaRoles
 from broker.zk.by_replicas.partition_nodes import PartitionNodes

@@ -8,9 +8,9 @@ Source: seed 002.
 
 from dataclasses import dataclass, field
 
-from broker.outbox import Outbox
 from broker.zk.view import View
 from controller.metadata.partitions import NO_LEADER
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

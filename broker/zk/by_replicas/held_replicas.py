@@ -16,7 +16,7 @@ brokers too). That brokers watch topics is reconstructed.
 
 from collections.abc import Callable
 
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext
@@ -48,7 +48,7 @@ class ReplicaRoles:
         self,
         context: ReplicaContext,
         *,
-        replicas: Callable[[], Replicas],
+        replicas: Replicas,
         gone: Callable[[TopicPartition, int], None],
     ) -> None:
         self._node_id = context.node_id
@@ -89,10 +89,10 @@ class ReplicaRoles:
         """Remove the replica with its log, even if this life of the broker has not opened it."""
         if self._partition(of) is None:
             self.rest(Held(of=of), now_ms)
-        self._replicas().remove(of.topic, of.partition, now_ms)
+        self._replicas.remove(of.topic, of.partition, now_ms)
 
     def _partition(self, of: TopicPartition) -> Partition | None:
-        found = self._replicas().find(of.topic, ZERO_UUID, of.partition)
+        found = self._replicas.find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
 
     def _obey(self, held: Held, leader: int, now_ms: int) -> None:
@@ -100,7 +100,7 @@ class ReplicaRoles:
         held.changes += 1
         topic_id = topic_id_of(of.topic)
         state = self._state(held, leader)
-        self._replicas().obey(of.topic, topic_id, of.partition, state, now_ms)
+        self._replicas.obey(of.topic, topic_id, of.partition, state, now_ms)
 
     def _state(self, held: Held, leader: int) -> PartitionState:
         """The partition epoch counts the decisions that we have obeyed: an older one never comes

@@ -16,7 +16,7 @@ Three things follow that differ from later designs:
 The document looks at CUR only when it commits; ours looks at every fetch. Otherwise a cluster that
 was restarted would not be in sync before a client writes.
 
-A change of the ISR is pending until its write is done, as in every design (`broker.isr`). A write
+A change of the ISR is pending until its write is done, as in every design (isr.py). A write
 that fails shows that another replica leads, or will soon, so the leader's node is read again. Until
 that is known the change stays wanted: if only its answer was lost, it was made, and the joining
 replica counts.
@@ -28,15 +28,16 @@ from collections import deque
 from collections.abc import Callable, Collection
 from functools import partial
 
-from broker import isr
-from broker.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
-from broker.partition import LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
+from broker.partition.partition import IsrChange, LeaderOf, Partition
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
-from broker.zk.isr_writes import IsrChange, tell_wanted, tell_written
-from broker.zk.lag_limits import advance_by_members
+from broker.zk.isr_writes import tell_wanted, tell_written
+from broker.zk.lag_limits import reached_by_members
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
+from wire.messages.fetching import ReplicaState
 from wire.zk.control_rpc import TopicPartition
 
 __all__ = ["CommitThread", "IsrNode"]
@@ -60,30 +61,30 @@ class CommitThread:
     # --- IsrRules -----------------------------------------------------------------------------
 
     def check_follower(
-        self, partition: Partition, role: LeaderOf, broker_id: int, broker_epoch: int, now_ms: int
+        self, partition: Partition, role: LeaderOf, replica: ReplicaState, now_ms: int
     ) -> ErrorCode:
         """AR and RAR may follow; a replica that was told to close may not."""
+        broker_id = replica.replica_id
         if broker_id not in role.followers or broker_id in self._leaving(_of(partition)):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE
 
-    def propose_expand(
+    def expanded(
         self, partition: Partition, role: LeaderOf, follower: FollowerProgress
-    ) -> bool:
+    ) -> PendingExpand | None:
         """for each c in CUR: if (c.leo >= pr.offset) { p.ISR.add(c); p.CUR.delete(c) }"""
         members = role.isr.members
         if not isinstance(role.isr, Committed) or follower.broker_id in members:
-            return False
+            return None
         offset = max(partition.open_log.high_watermark, role.epoch_start_offset)
         if follower.log_end_offset < offset or follower.broker_id in self._leaving(_of(partition)):
-            return False
-        role.isr = PendingExpand(members=members, joining=follower.broker_id)
-        return True
+            return None
+        return PendingExpand(members=members, joining=follower.broker_id)
 
-    def propose_shrink(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
+    def shrunk(self, partition: Partition, role: LeaderOf, now_ms: int) -> PendingShrink | None:
         """for each r in ISR: if (!offsetReached(r, pr.offset)) { p.ISR.delete(r); p.CUR.add(r) }"""
         if not isinstance(role.isr, Committed):
-            return False
+            return None
         late = [
             each
             for each in role.isr.members
@@ -93,10 +94,7 @@ class CommitThread:
                 or self._has_closed(partition, role.followers[each], now_ms)
             )
         ]
-        if not late:
-            return False
-        role.isr = PendingShrink(members=role.isr.members, leaving=tuple(late))
-        return True
+        return PendingShrink(members=role.isr.members, leaving=tuple(late)) if late else None
 
     def _has_not_reached(
         self, partition: Partition, role: LeaderOf, follower: FollowerProgress, now_ms: int
@@ -112,15 +110,15 @@ class CommitThread:
             and now_ms - follower.last_fetch_ms > self._keep_in_sync_ms
         )
 
-    def advance_high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> bool:
+    def high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> int:
         """Commit what every member has; what is left waits from now on."""
         log, of = partition.open_log, _of(partition)
-        moves = advance_by_members(partition, role)
-        if log.high_watermark >= log.end_offset:
+        reached = reached_by_members(partition, role)
+        if reached >= log.end_offset:
             self._waits.pop(of, None)
-        elif moves or self._waits.get(of, (None, 0))[0] is not role:
+        elif reached > log.high_watermark or self._waits.get(of, (None, 0))[0] is not role:
             self._waits[of] = (role, now_ms)
-        return moves
+        return reached
 
 
 def _of(partition: Partition) -> TopicPartition:
@@ -143,11 +141,10 @@ class IsrNode:
         self.decided: deque[Partition] = deque()
         self._failed = failed
 
-    def want(self, partition: Partition, role: LeaderOf, now_ms: int) -> None:
-        assert isinstance(role.isr, PendingExpand | PendingShrink), role.isr
+    def want(self, change: IsrChange, now_ms: int) -> None:
+        partition = change.partition
         tell_wanted(self._outbox, partition.node_id)
         if not self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition)):
-            change = IsrChange(partition=partition, role=role, asked=role.isr)
             self._settle(change, change.asked.members)
 
     def tick(self, now_ms: int) -> None:
@@ -157,7 +154,7 @@ class IsrNode:
         return None
 
     def _write(self, partition: Partition) -> Procedure[None]:
-        held, change = self._held.get(_of(partition)), IsrChange.of(partition)
+        held, change = self._held.get(_of(partition)), partition.isr_wanted
         if held is None or change is None:
             return
         members = isr.proposed_isr(change.asked)

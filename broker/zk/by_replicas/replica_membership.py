@@ -7,14 +7,17 @@ in other designs are served by an administrator in this process (`controller.zk.
 Source: seed 002; seed 004 for what `zk-v1` leaves out.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
 
-from broker.config import BrokerConfig
-from broker.membership import BrokerParts, Handler
+from broker.cluster.config import BrokerConfig
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import BrokerParts, Incarnation
+from broker.membership.membership import Handler
+from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
@@ -28,6 +31,7 @@ from quorum.core.effects import Event, earliest
 from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
 from quorum.zookeeper.zk_effects import ZkEvent
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from wire.primitives import random_uuid
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
@@ -39,10 +43,8 @@ __all__ = ["OwnWhereabouts", "ReplicaMembership"]
 class OwnWhereabouts:
     kraft_version = 0
 
-    def __init__(self) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         self._endpoint: Endpoint | None = None
-
-    def are_of(self, config: BrokerConfig) -> None:
         name = config.inter_broker_listener_name
         found = next((each for each in config.listeners if each.name == name), None)
         if found is not None:
@@ -58,78 +60,77 @@ class OwnWhereabouts:
 
 
 class ReplicaMembership:
-    lifecycle: ZkLife
-    metadata: View
-    isr_keeper: IsrNode
-    isr_rules: CommitThread
     always_served: tuple[type, ...] = (ReadClusterRequest,)
 
     def __init__(
-        self, *, design: Design, session: Session, random: Random, settings: ReplicaSettings
+        self,
+        parts: BrokerParts,
+        *,
+        design: Design,
+        session: Session,
+        random: Random,
+        settings: ReplicaSettings,
     ) -> None:
         self._design = design
         self._session = session
-        self._random = random
         self._settings = (
             settings if design.has_leader_epochs else replace(settings, head_start_ms=0)
         )
         self.held: dict[TopicPartition, Held] = {}  # for those who look on, too
         self._now_ms = 0
         self._next_check_ms: int | None = None
-        self.whereabouts = OwnWhereabouts()
-
-    @property
-    def counts(self) -> Counter[str]:
-        return self.elections.counts
-
-    # --- joining ------------------------------------------------------------------------------
-
-    def join(self, broker: BrokerParts) -> None:
-        self._broker = broker
-        self.whereabouts.are_of(broker.config)
-        resumes = not self._design.hears_session_at_once
-        self._procedures = Procedures(broker.outbox, self._session, resumes=resumes)
-        self._leader_changes = Procedures(broker.outbox, self._session, resumes=resumes)
+        self.parts = parts
+        resumes = not design.hears_session_at_once
+        self._procedures = Procedures(parts.outbox, session, resumes=resumes)
+        self._leader_changes = Procedures(parts.outbox, session, resumes=resumes)
         self.metadata = View(
-            design=self._design,
-            cluster=broker.cluster,
+            design=design,
+            cluster=parts.cluster,
             procedures=self._procedures,
-            apart=Procedures(broker.outbox, self._session),
-            shown=self._shown,
+            apart=Procedures(parts.outbox, session),
         )
+        self.controller = ControllerChannel(OwnWhereabouts(parts.config), parts.outbox)
+        self.incarnation = Incarnation(parts.cluster, random_uuid(random))
         self.lifecycle = ZkLife(
-            self._design,
-            broker,
-            session=self._session,
+            design,
+            parts,
+            controller=self.controller,
+            incarnation=self.incarnation,
+            session=session,
             procedures=self._procedures,
-            random=self._random,
             recover=self._recover,
             registered=self.metadata.read_soon,
         )
-        self.isr_rules = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
+        self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
+        self.replicas = Replicas(parts, self._commit_thread)
         self._join_replicas(
-            broker,
             ReplicaContext(
-                design=self._design,
+                design=design,
                 settings=self._settings,
-                node_id=broker.config.node_id,
-                session=self._session,
-                outbox=broker.outbox,
+                node_id=parts.config.node_id,
+                session=session,
+                outbox=parts.outbox,
                 procedures=self._procedures,
                 view=self.metadata,
                 held=self.held,
             ),
         )
 
-    def _join_replicas(self, broker: BrokerParts, context: ReplicaContext) -> None:
-        self._roles = ReplicaRoles(
-            context, replicas=lambda: broker.replicas, gone=self._not_assigned
-        )
+    @property
+    def counts(self) -> Counter[str]:
+        return self.elections.counts
+
+    @property
+    def news(self) -> deque[MetadataDelta]:
+        return self.metadata.news
+
+    def _join_replicas(self, context: ReplicaContext) -> None:
+        self._roles = ReplicaRoles(context, replicas=self.replicas, gone=self._not_assigned)
         self.elections = Elections(
             context, procedures=self._leader_changes, roles=self._roles, elected=self._elected
         )
         self._assigned = Assigned(
-            context, roles=self._roles, elections=self.elections, closed=self.isr_rules.forget
+            context, roles=self._roles, elections=self.elections, closed=self._commit_thread.forget
         )
         self._governing = Governing(
             context,
@@ -146,7 +147,7 @@ class ReplicaMembership:
     def _recover(self) -> Procedure[None]:
         """on_broker_startup(): obey what was queued for us, then start what is assigned to us."""
         if self._design.has_state_queues:
-            yield from ensure_queue(self._broker.config.node_id)
+            yield from ensure_queue(self.parts.config.node_id)
         yield from self.metadata.read()
         yield from self._assigned.begin()
         yield from self._governing.on_partitions_reassigned()
@@ -160,7 +161,7 @@ class ReplicaMembership:
 
     def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
         """The partition is to move to `target`; its new replicas were told so, or find out here."""
-        if self._broker.config.node_id in target:
+        if self.parts.config.node_id in target:
             self._assigned.hold(of)
 
     def _elected(self, of: TopicPartition) -> None:
@@ -181,14 +182,11 @@ class ReplicaMembership:
         if not self._design.has_state_queues:
             self._assigned.let_go(of, now_ms)
 
-    def _shown(self, delta: MetadataDelta) -> None:
-        self._broker.show(delta, max(self._now_ms, self._procedures.now_ms))
-
     # --- Membership ---------------------------------------------------------------------------
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         fresh = reading_first(routes, self._session, self.metadata, lambda: self._procedures.now_ms)
-        return {**fresh, **reading_apart(self._session, self.metadata, self._broker.outbox)}
+        return {**fresh, **reading_apart(self._session, self.metadata, self.parts.outbox)}
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -211,7 +209,7 @@ class ReplicaMembership:
             of = TopicPartition(*named)
             if of in self.held:
                 self.elections.notified(of, now_ms)
-        elif path == paths.state_queue(self._broker.config.node_id):
+        elif path == paths.state_queue(self.parts.config.node_id):
             self._procedures.submit("on_state_change", self._assigned.on_state_change)
         elif path.startswith(paths.TOPICS):
             self._assigned.topic_changed(paths.last_name(path))

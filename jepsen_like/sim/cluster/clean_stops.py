@@ -67,6 +67,6 @@ class CleanStops:
 def _known_epoch(broker: Broker) -> int:
     """The epoch that this process has, if it can know it: from an answer, or from the metadata,
     which may tell first."""
-    own, life = broker.cluster.own_registration, broker.lifecycle
-    is_published = own is not None and own.incarnation_id == life.incarnation_id
-    return own.epoch if own is not None and is_published else life.broker_epoch
+    own, incarnation = broker.cluster.own_registration, broker.membership.incarnation
+    is_published = own is not None and own.incarnation_id == incarnation.id
+    return own.epoch if own is not None and is_published else incarnation.registered_epoch

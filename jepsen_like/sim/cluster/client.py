@@ -17,7 +17,7 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
-from broker.offsets import EARLIEST
+from broker.fetch_protocol import EARLIEST
 from jepsen_like.sim.quorum.asking import Answered, Asking
 from quorum.core.effects import Effect, Event
 from wire.batch import Record, build_batch, headers, records_of

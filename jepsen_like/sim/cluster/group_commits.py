@@ -13,7 +13,7 @@ deposed without knowing.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from broker.group_config import OFFSETS_TOPIC
+from broker.cluster.group_config import OFFSETS_TOPIC
 from broker.groups.coordinator import Coordinator
 from jepsen_like.sim.cluster.client import TOPIC
 from jepsen_like.sim.cluster.nodes import ClusterNode

@@ -10,9 +10,9 @@ that lives and lags needs its leader to notice.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker import isr
-from broker.isr import Committed, FollowerProgress, PendingShrink
-from broker.partition import LeaderOf, Partition
+from broker.partition import isr
+from broker.partition.isr import Committed, FollowerProgress, PendingShrink
+from broker.partition.partition import LeaderOf, Partition
 from jepsen_like.sim.cluster.nodes import ClusterNode
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.observer import Observer

@@ -9,9 +9,9 @@ all of them to power cuts; KIP-966 leaves it without a leader rather than withou
 
 from collections.abc import Callable, Iterator
 
-from broker.isr import Committed
-from broker.lifecycle import BrokerState
-from broker.partition import LeaderOf, Partition
+from broker.membership.lifecycle import BrokerState
+from broker.partition.isr import Committed
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import NO_LEADER
 from jepsen_like.sim.cluster.client import TOPIC, Key
 from jepsen_like.sim.cluster.cluster import Cluster

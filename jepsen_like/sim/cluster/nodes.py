@@ -6,10 +6,10 @@ What `quorumlab.node` composes for a real process is composed here for a simulat
 from dataclasses import dataclass
 from uuid import UUID
 
-from broker import config as broker_config
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.group_config import GroupConfig
+from broker.cluster import config as broker_config
+from broker.cluster.config import BrokerConfig
+from broker.cluster.group_config import GroupConfig
 from controller import config as controller_config
 from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig
@@ -149,7 +149,7 @@ def start_broker(
     found: tuple[FoundLog, ...] = ()
     if len(directory_ids) > 1:
         found = directories.found((log, each.topic_id) for log, each in host.disk.logs.items())
-    broker = Broker(config, raft, random, found=found)
+    broker = Broker.of_quorum(config, raft, random, found=found)
     return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
 
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from broker.broker import Broker
-from broker.isr import PendingExpand
-from broker.local_log import LocalLog
-from broker.partition import LeaderOf, Partition
+from broker.partition.isr import PendingExpand
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Key

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import topic_value
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.cluster.nodes import ClusterNode

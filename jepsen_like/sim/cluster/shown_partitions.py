@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from broker.broker import Broker
-from broker.partition import LeaderOf, Partition
+from broker.partition.partition import LeaderOf, Partition
 from jepsen_like.sim.content import Content
 from jepsen_like.sim.host import Host
 from jepsen_like.sim.stored_log import StoredLog

@@ -154,6 +154,8 @@ class Consumer:
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocol_name="range",
             assignments=tuple(
                 SyncGroupRequestAssignment(member_id=member_id, assignment=share)
                 for member_id, share in shares.items()

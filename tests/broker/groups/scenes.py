@@ -1,7 +1,8 @@
 """Groups in each of their states, made the way that members make them."""
 
-from broker.group_config import GroupConfig
-from broker.groups import joining, membership, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import joining, syncing
+from broker.groups import members as membership
 from broker.groups.group import Group, GroupState, Outcome
 from broker.groups.joiner import Joiner
 from wire.errors import ErrorCode

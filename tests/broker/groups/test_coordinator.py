@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.batch import records_of
@@ -99,7 +99,7 @@ def sync(brokers: Brokers, member_id: str, generation: int = 1, *, at: int = 1) 
     request = SyncGroupRequest(
         group_id="g", generation_id=generation, member_id=member_id, assignments=(assignment,)
     )
-    return brokers.ask(at, request)
+    return brokers.ask(at, request, api_version=4)  # which names no protocol
 
 
 def heartbeat(brokers: Brokers, member_id: str, *, at: int = 1) -> ErrorCode:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.groups import membership, offsets
+from broker.groups import members as membership
+from broker.groups import offsets
 from broker.groups.describing import describe
 from broker.groups.group import Group, GroupState
 from tests.broker.groups.scenes import (
@@ -14,6 +15,7 @@ from tests.broker.groups.scenes import (
     sync,
     sync_request,
 )
+from wire.capabilities import NOTHING_LACKING, lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import OffsetCommitRequest
 from wire.messages.groups import DescribeGroupsRequest, HeartbeatRequest, MemberIdentity
@@ -116,7 +118,7 @@ def send(request: str, group: Group, member_id: str) -> ErrorCode | None:
                 member_id=member_id,
                 topics=(),
             )
-            return offsets.check_commit(group, commit, -1)
+            return offsets.check_commit(group, commit, NOTHING_LACKING)
     answers = dict(out.answers)
     if TOKEN not in answers:
         return WAITS
@@ -158,7 +160,7 @@ def test_a_group_that_does_not_exist_is_no_group_of_members() -> None:
         request = OffsetCommitRequest(
             group_id="g", generation_id_or_member_epoch=generation, member_id="", topics=()
         )
-        return offsets.check_commit(None, request, api_version)
+        return offsets.check_commit(None, request, lacking(OffsetCommitRequest, api_version))
 
     assert check(-1, 9) is NONE
     assert check(3, 9) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -167,5 +169,6 @@ def test_a_group_that_does_not_exist_is_no_group_of_members() -> None:
 
 def test_tools_see_assignments_during_a_rebalance_and_subscriptions_after_it() -> None:
     for state, is_settled in ((STABLE, True), (PREPARING, False)):
-        (first, _) = describe("g", group_in(state), DescribeGroupsRequest(groups=("g",)), 6).members
+        request = DescribeGroupsRequest(groups=("g",))
+        (first, _) = describe("g", group_in(state), request, NOTHING_LACKING).members
         assert (first.member_assignment, bool(first.member_metadata)) == (b"a", is_settled)

@@ -5,13 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from broker.group_config import GroupConfig
+from broker.cluster.group_config import GroupConfig
 from broker.groups import offsets, removal
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets
 from broker.groups.protocols import subscribed_topics
 from broker.groups.records import CommittedOffset, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, NOW, SUBSCRIPTION, group_in
+from wire.capabilities import lacking
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.group_offsets import (
@@ -22,6 +23,7 @@ from wire.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
@@ -156,8 +158,8 @@ def test_an_error_stands_in_the_partitions_where_a_version_has_no_other_place() 
     topics = (OffsetFetchRequestTopics(name="t", partition_indexes=(0,)),)
     asked = OffsetFetchRequestGroup(group_id="g", topics=topics)
     error = ErrorCode.NOT_COORDINATOR
-    old = offsets.refused_fetch(asked, error, 1)
-    new = offsets.refused_fetch(asked, error, 8)
+    old = offsets.refused_fetch(asked, error, lacking(OffsetFetchRequest, 1))
+    new = offsets.refused_fetch(asked, error, lacking(OffsetFetchRequest, 8))
     assert old.topics[0].partitions[0].error_code is error
     assert (new.topics, new.error_code) == ((), error)
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from broker.group_config import GroupConfig
-from broker.groups import membership, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import members as membership
+from broker.groups import syncing
 from broker.groups.group import Group, GroupState, Outcome, restore
 from tests.broker.groups.scenes import (
     CONFIG,

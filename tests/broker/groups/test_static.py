@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from broker.group_config import GroupConfig
-from broker.groups import membership, offsets, static, syncing
+from broker.cluster.group_config import GroupConfig
+from broker.groups import members as membership
+from broker.groups import offsets, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, restore
 from tests.broker.groups.scenes import (
     CONFIG,
@@ -19,6 +20,7 @@ from tests.broker.groups.scenes import (
     sync_request,
     tick,
 )
+from wire.capabilities import NOTHING_LACKING
 from wire.errors import ErrorCode
 from wire.message import replace
 from wire.messages.group_offsets import OffsetCommitRequest
@@ -148,8 +150,8 @@ def test_the_old_member_id_is_fenced() -> None:
         group_instance_id="A",
         topics=(),
     )
-    assert offsets.check_commit(group, commit, 9) is FENCED
-    assert offsets.check_commit(group, replace(commit, member_id="a2"), 9) is NONE
+    assert offsets.check_commit(group, commit, NOTHING_LACKING) is FENCED
+    assert offsets.check_commit(group, replace(commit, member_id="a2"), NOTHING_LACKING) is NONE
     assert leave(group, ("a", "A"))[1] == [FENCED]
     assert (group.state, list(group.members)) == (STABLE, ["a2", "b"])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
 from tests.broker.brokers import Brokers
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.errors import ErrorCode
@@ -50,7 +50,7 @@ def sync(brokers: Brokers, member_id: str, *, at: int = 1, assignment: bytes = b
         group_instance_id="i",
         assignments=assignments if assignment else (),
     )
-    return brokers.ask(at, request)
+    return brokers.ask(at, request, api_version=4)  # which names no protocol
 
 
 def heartbeat(brokers: Brokers, member_id: str, *, at: int = 1) -> ErrorCode:

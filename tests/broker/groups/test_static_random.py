@@ -19,7 +19,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.groups import joining, membership, static, syncing
+from broker.groups import joining, static, syncing
+from broker.groups import members as membership
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.records import GroupChange, GroupMetadata, decode_change, encode_change
 from tests.broker.groups.scenes import CONFIG, REBALANCE_MS, SESSION_MS, joiner

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.group_config import OFFSETS_TOPIC, GroupConfig, offsets_topic, partition_of
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig, offsets_topic, partition_of
 
 
 # Utils.abs(group.hashCode()) % 50, from a Java machine.

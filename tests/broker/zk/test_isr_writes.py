@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from broker.isr import Committed, PendingExpand, PendingShrink, maximal_isr
-from broker.outbox import Outbox
-from broker.partition import FollowerOf, LeaderOf
+from broker.partition.isr import Committed, PendingExpand, PendingShrink, maximal_isr
+from broker.partition.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.production import Production
+from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures
 from wire.zk.designs import ZK_REDESIGN, ZK_V3, Design
@@ -66,7 +66,8 @@ class Leader:
 
     def _wants(self, change: PendingExpand | PendingShrink, leader_epoch: int) -> None:
         self.partition.role = replace(self.role, leader_epoch=leader_epoch, isr=change)
-        self.writes.want(self.partition, self.role, 0)
+        assert self.partition.isr_wanted is not None
+        self.writes.want(self.partition.isr_wanted, 0)
 
     def is_answered(self, result: Result) -> None:
         """What was asked last."""

@@ -6,8 +6,9 @@ from random import Random
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.config import BrokerConfig
-from broker.partition import FollowerOf, LeaderOf, Partition
+from broker.cluster.config import BrokerConfig
+from broker.cluster.parts import BrokerParts
+from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.zk.lag_limits import Limits
 from broker.zk.obeying import Obeying
 from broker.zk.session_membership import ZkMembership
@@ -47,13 +48,6 @@ class Stand:
     generation: int = -1
 
     def __post_init__(self) -> None:
-        membership = ZkMembership(
-            design=self.design,
-            session=Session(),
-            random=Random(1),
-            controller_id=lambda: 3,
-            limits=Limits(),
-        )
         listener = RegisteredListener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
         config = BrokerConfig(
             node_id=1,
@@ -62,9 +56,17 @@ class Stand:
             log_dirs=(UUID(int=1),),
             follows_by_epoch=False,
         )
-        self.broker = Broker(config, None, Random(1), (), membership)
+        membership = ZkMembership(
+            BrokerParts.of(config),
+            design=self.design,
+            session=Session(),
+            random=Random(1),
+            controller_id=lambda: 3,
+            limits=Limits(),
+        )
+        self.broker = Broker(membership, Random(1))
         self.broker.serves_clients = True
-        membership.lifecycle.broker_epoch = self.generation
+        membership.incarnation.registered_epoch = self.generation
         self.token = 0
 
     def ask(self, body: object) -> object:
@@ -188,9 +190,9 @@ def test_what_a_command_has_deleted_is_not_begun_anew_by_what_was_read_before() 
         design=ZK_V3,
         node_id=1,
         outbox=broker.outbox,
-        replicas=lambda: broker.replicas,
+        replicas=broker.replicas,
         view=view,
-        generation=lambda: -1,
+        incarnation=broker.membership.incarnation,
     )
     stop = StopReplicaRequest(
         client_id=3,

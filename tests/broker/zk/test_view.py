@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.cluster import Cluster
-from broker.config import BrokerConfig
+from broker.cluster.cluster import Cluster
+from broker.cluster.config import BrokerConfig
 from broker.zk.view import Reading, View
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
@@ -37,7 +37,6 @@ class Stand:
             cluster=Cluster(BrokerConfig(node_id=1, cluster_id="c", listeners=(), log_dirs=())),
             procedures=self.procedures,
             apart=Procedures(self.outbox, self.session),
-            shown=lambda delta: None,
         )
         self.told: list[Reading | None] = []
         self.connect(1)

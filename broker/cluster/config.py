@@ -1,0 +1,90 @@
+"""What a broker core is told when it starts: who it is, and its limits and intervals.
+
+Decides nothing. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
+`heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from uuid import UUID
+
+from broker.cluster.group_config import GroupConfig
+from wire.api_table import ListenerKind
+from wire.messages.registration import Feature, RegisteredListener
+
+__all__ = ["OWNER", "SUPPORTED_FEATURES", "BrokerConfig"]
+
+OWNER = "broker"  # of the core's tokens
+
+# What this broker can live with once the controllers have finalised it. A Kafka controller
+# refuses a broker that does not list every finalised feature.
+SUPPORTED_FEATURES = (
+    Feature(name="metadata.version", min_supported_version=7, max_supported_version=25),
+    Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
+    Feature(name="group.version", min_supported_version=0, max_supported_version=1),
+    Feature(name="transaction.version", min_supported_version=0, max_supported_version=2),
+    Feature(
+        name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    node_id: int
+    cluster_id: str
+    listeners: tuple[RegisteredListener, ...]  # as advertised; without the controllers' listener
+    inter_broker_listener_name: str = "PLAINTEXT"
+    log_dirs: tuple[UUID, ...]  # those that are online when the process starts
+    log_dir_paths: Mapping[UUID, str] = field(default_factory=lambda: MappingProxyType({}))
+    has_offline_log_dirs: bool = False  # others could not be read
+    rack: str | None = None
+    features: tuple[Feature, ...] = SUPPORTED_FEATURES
+    listener_kind: ListenerKind = ListenerKind.BROKER
+    previous_broker_epoch: int = -1  # from .kafka_cleanshutdown; -1: the last stop was not clean
+
+    # Life-cycle.
+    heartbeat_interval_ms: int = 2000
+    session_timeout_ms: int = 9000  # the ceiling of backoff, and the timeout of a heartbeat
+    initial_registration_timeout_ms: int = 60_000
+    controlled_shutdown_enable: bool = True  # False: stop at once, whatever this broker leads
+    controlled_shutdown_timeout_ms: int = 300_000  # Kafka waits five minutes for the controller
+    log_dir_failure_timeout_ms: int = 30_000  # for the controller to hear of it
+
+    # It is told of its replicas, and has none: no logs, no fetches. So that the control plane can
+    # be measured alone.
+    is_dataless: bool = False
+
+    # Replication.
+    # False: followers know of no leader epochs. They take back all above their high watermark
+    # before they follow, and ask without saying what they have (before KIP-101).
+    follows_by_epoch: bool = True
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1 << 20
+    replica_fetch_response_max_bytes: int = 10 << 20
+    replica_fetch_backoff_ms: int = 1000
+    replica_socket_timeout_ms: int = 30_000
+    high_watermark_checkpoint_interval_ms: int = 5000
+    controller_retry_backoff_ms: int = 50  # AlterPartition after a top-level error
+    log_retention_check_interval_ms: int = 300_000
+
+    # Clients.
+    fetch_max_bytes: int = 55 << 20
+    session_cache_slots: int = 1000  # max.incremental.fetch.session.cache.slots
+    session_eviction_ms: int = 120_000  # min.incremental.fetch.session.eviction.ms
+    parked_requests_max: int = 10_000
+    hold_max_ms: int = 30_000  # requests that arrive before the broker first runs
+    forward_timeout_ms: int = 60_000
+
+    groups: GroupConfig = field(default_factory=GroupConfig)
+
+    # Topics.
+    auto_create_topics: bool = True
+    num_partitions: int = -1  # of auto-created topics; -1: what the controller's default is
+    default_replication_factor: int = -1
+    # Settings of server.properties under Kafka's names. They are the static level below the
+    # dynamic ones of the metadata log, and what DescribeConfigs shows.
+    properties: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,175 @@
+"""The data directories of a broker: which are online, and in which of them a replica lies.
+
+Decides where a replica's log is opened, and which logs the metadata does not know. Where there is
+a choice, the directory with the fewest logs is taken.
+
+A replica that the metadata puts into a directory that is not online may have its records there:
+while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
+replica would be a loss.
+
+DescribeLogDirs tells which replicas lie where, and how large they are. Sizes are those of the
+batches; of a log that was cut back behind its latest batches, they are told too large until old
+records go the next time.
+
+Source: KIP-112, KIP-113, KIP-827, KIP-858; Kafka's LogManager.getOrCreateLog,
+ReplicaManager.describeLogDirs and, in Partition, createLogInAssignedDirectoryId.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from broker.cluster.config import BrokerConfig
+from broker.partition.partition import Partition
+from controller.metadata.image import MetadataImage
+from controller.metadata.partitions import PartitionState
+from quorum.core.effects import FoundLog
+from wire.errors import ErrorCode
+from wire.messages.log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from wire.primitives import DIRECTORY_UNASSIGNED, ZERO_UUID
+
+__all__ = ["LogDirs", "describe_log_dirs", "directory_of", "strays"]
+
+
+class LogDirs:
+    def __init__(self, config: BrokerConfig, found: Sequence[FoundLog] = ()) -> None:
+        """`found` are the logs that lie in the directories when the process starts."""
+        self._had_offline = config.has_offline_log_dirs
+        self._online = dict.fromkeys(config.log_dirs)
+        self._offline: dict[UUID, None] = {}  # that failed since
+        self._found: dict[str, list[UUID]] = {}
+        self._counts: Counter[UUID] = Counter()
+        self.found = tuple(found)
+        for each in found:
+            self._found.setdefault(each.log, []).append(each.directory_id)
+            self._counts[each.directory_id] += 1
+
+    @property
+    def are_all_offline(self) -> bool:
+        return not self._online
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The names of all that lie here."""
+        return tuple(self._found)
+
+    @property
+    def online(self) -> tuple[UUID, ...]:
+        return tuple(self._online)
+
+    @property
+    def failed(self) -> tuple[UUID, ...]:
+        """The directories that failed since the start, in that order."""
+        return tuple(self._offline)
+
+    def place(self, log: str, assigned: UUID) -> UUID | None:
+        """The directory for a log that the metadata puts into `assigned`; None if there is none."""
+        copies = [each for each in self._found.get(log, ()) if each in self._online]
+        if assigned in (copies or self._online):
+            chosen = assigned
+        elif copies:
+            chosen = copies[0]
+        elif self._may_create(assigned):
+            chosen = min(self._online, key=lambda each: self._counts[each])
+        else:
+            return None
+        if log not in self._found:
+            self._counts[chosen] += 1
+        self._found[log] = [chosen]
+        return chosen
+
+    def _may_create(self, assigned: UUID) -> bool:
+        if not self._online:
+            return False
+        has_offline = self._had_offline or bool(self._offline)
+        return assigned == DIRECTORY_UNASSIGNED or not has_offline
+
+    def removed(self, log: str) -> None:
+        for directory_id in self._found.pop(log, ()):
+            self._counts[directory_id] -= 1
+
+    def fail(self, directory_id: UUID) -> list[UUID]:
+        """It cannot be used any more. Which ones that adds: none if it was known.
+
+        ZERO_UUID stands for all, where the storage knows but one place.
+        """
+        failed = [each for each in self._online if directory_id in (each, ZERO_UUID)]
+        for each in failed:
+            del self._online[each]
+            self._offline[each] = None
+        return failed
+
+
+def directory_of(state: PartitionState, node_id: int) -> UUID:
+    """Where the metadata puts the replica of a broker that has one."""
+    return state.directories[state.replicas.index(node_id)]
+
+
+def strays(found: Sequence[FoundLog], image: MetadataImage, node_id: int) -> list[FoundLog]:
+    """The replicas that the metadata does not assign to this broker.
+
+    A topic was deleted or a replica moved while the broker was away; or the metadata was lost,
+    which is why they are set aside and not deleted. A log of an earlier topic of the same name is
+    noticed when it is opened.
+    """
+    assigned = set()
+    for topic_id, index, _ in image.partitions_with(node_id):
+        topic = image.topic_by_id(topic_id)
+        if topic is not None:
+            assigned.add(f"{topic.name}-{index}")
+    return [each for each in found if each.log not in assigned]
+
+
+def describe_log_dirs(
+    request: DescribeLogDirsRequest,
+    *,
+    replicas: Iterable[Partition],
+    log_dirs: LogDirs,
+    config: BrokerConfig,
+) -> DescribeLogDirsResponse:
+    """Every directory, and what is asked for of its contents."""
+    contents = _by_directory(request, replicas)
+
+    def path(directory_id: UUID) -> str:
+        return config.log_dir_paths.get(directory_id, str(directory_id))
+
+    online = (
+        DescribeLogDirsResult(log_dir=path(each), topics=tuple(_topics(contents.get(each, ()))))
+        for each in log_dirs.online
+    )
+    failed = (
+        DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path(each))
+        for each in log_dirs.failed
+    )
+    return DescribeLogDirsResponse(results=(*online, *failed))
+
+
+def _by_directory(
+    request: DescribeLogDirsRequest, replicas: Iterable[Partition]
+) -> dict[UUID, list[Partition]]:
+    asked = None
+    if request.topics is not None:
+        asked = {(item.topic, index) for item in request.topics for index in item.partitions}
+    found: dict[UUID, list[Partition]] = {}
+    for partition in replicas:
+        is_asked = asked is None or (partition.topic, partition.index) in asked
+        if partition.log is not None and is_asked:
+            found.setdefault(partition.directory_id, []).append(partition)
+    return found
+
+
+def _topics(partitions: Iterable[Partition]) -> Iterator[DescribeLogDirsTopic]:
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    for partition in partitions:
+        described = DescribeLogDirsPartition(
+            partition_index=partition.index, partition_size=partition.open_log.size_bytes
+        )
+        by_topic.setdefault(partition.topic, []).append(described)
+    for name, found in by_topic.items():
+        yield DescribeLogDirsTopic(name=name, partitions=tuple(found))

@@ -1,0 +1,101 @@
+"""How a broker belongs to its cluster: all in which quorum and ZooKeeper mode differ.
+
+A broker is told by its membership what the cluster looks like and what its replicas have to be, and
+has it make its ISR changes true. quorum_membership.py follows the metadata log and asks its
+controller; `broker.zk` has a session with ZooKeeper and is commanded. Everything else, the logs,
+the fetch path, the clients, is the broker's and the same.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import BrokerParts, Incarnation
+from broker.membership.lifecycle import BrokerState
+from broker.partition.leaders import IsrKeeper
+from broker.replicas import Replicas
+from controller.metadata.delta import MetadataDelta
+from quorum.core.effects import Event, Request
+
+__all__ = ["Handler", "Life", "Membership", "Metadata", "Timed"]
+
+Handler = Callable[[Request, int], None]
+
+
+class Timed(Protocol):
+    """A part with something to do when its time has come."""
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+
+class Life(Timed, Protocol):
+    """From the start of the process to its orderly end, which the broker sees by `state`."""
+
+    state: BrokerState
+    failure: str | None
+
+    def ready_to_unfence(self, now_ms: int) -> None:
+        """Every log is open: serve, if the cluster agrees."""
+        ...
+
+    def begin_shutdown(self, now_ms: int) -> None: ...
+
+    def directory_failed(self, now_ms: int) -> None: ...
+
+    def register_again(self, now_ms: int) -> None: ...
+
+    def controller_changed(self, now_ms: int) -> None: ...
+
+
+class Metadata(Protocol):
+    @property
+    def published_offset(self) -> int:
+        """The offset of the last record in the image; without a log, how many changes were told."""
+        ...
+
+
+class Membership(Timed, Protocol):
+    """Whole when it is made: the broker is built on it."""
+
+    @property
+    def parts(self) -> BrokerParts: ...
+
+    @property
+    def controller(self) -> ControllerChannel: ...
+
+    @property
+    def incarnation(self) -> Incarnation: ...
+
+    @property
+    def lifecycle(self) -> Life: ...
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    @property
+    def replicas(self) -> Replicas: ...
+
+    @property
+    def isr_keeper(self) -> IsrKeeper: ...
+
+    @property
+    def news(self) -> deque[MetadataDelta]:
+        """What has changed in the cluster, without saying what our replicas have to be. The broker
+        takes it."""
+        ...
+
+    @property
+    def always_served(self) -> tuple[type, ...]:
+        """Requests that do not wait for the broker to serve clients: it may wait for them."""
+        ...
+
+    def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
+        """The requests that are served, given those that any broker serves."""
+        ...
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        """An event that is no answer to the broker: of the session."""
+        ...

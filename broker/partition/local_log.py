@@ -1,0 +1,287 @@
+"""The broker's view of one partition log: offsets, epochs and producers, but no record.
+
+Every effect on a partition log leaves through here, so that the view and the log agree: an append
+moves the end when it is emitted, because the driver carries out a log's effects in order. Decides
+nothing about who may append.
+
+Beside the offsets it remembers how many bytes the latest batches have, so that a fetch with
+`min_bytes` can be judged, and reads be planned, without asking the disk.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from broker.partition.idempotence import ProducerStates
+from quorum.core.effects import (
+    Append,
+    Configure,
+    DeleteLog,
+    Event,
+    FindTimestamp,
+    LogState,
+    Read,
+    ResetLog,
+    Retain,
+    Trim,
+    Trimmed,
+    Truncate,
+)
+from quorum.core.log_settings import LogSettings
+from quorum.core.outbox import Answered, Outbox
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
+from quorum.log.epochs import EpochCache
+from quorum.log.files.producers import ProducerEntry
+from wire.batch import BatchHeader
+from wire.primitives import INT32_MAX
+
+__all__ = ["LocalLog", "Moves", "RecentBatches"]
+
+_RECENT_MAX = 1024  # batches whose size is known; older ones count as "many bytes"
+
+
+class RecentBatches:
+    """Where the latest batches begin, in offsets and in bytes since the log was opened."""
+
+    __slots__ = ("_end_byte", "_offsets", "_starts")
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []  # base offsets, ascending
+        self._starts: list[int] = []  # the byte at which each begins
+        self._end_byte = 0
+
+    def appended(self, header: BatchHeader) -> None:
+        self._offsets.append(header.base_offset)
+        self._starts.append(self._end_byte)
+        self._end_byte += header.size_bytes
+        if len(self._offsets) > _RECENT_MAX:
+            del self._offsets[: _RECENT_MAX // 2]
+            del self._starts[: _RECENT_MAX // 2]
+
+    def truncated(self, end_offset: int) -> int:
+        """How many bytes that takes away, as far as they are known."""
+        kept = bisect_left(self._offsets, end_offset)
+        if kept == len(self._offsets):
+            return 0
+        cut = self._end_byte - self._starts[kept]
+        self._end_byte = self._starts[kept]
+        del self._offsets[kept:]
+        del self._starts[kept:]
+        return cut
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        """Bytes of the batches from the one that holds `start_offset` to `end_offset`.
+
+        INT32_MAX if the start is too long ago to know: more than anyone asks for.
+        """
+        if start_offset >= end_offset:
+            return 0
+        if not self._offsets or start_offset < self._offsets[0]:
+            return INT32_MAX
+        first = bisect_right(self._offsets, start_offset) - 1
+        after = bisect_left(self._offsets, end_offset)
+        end_byte = self._starts[after] if after < len(self._starts) else self._end_byte
+        return end_byte - self._starts[first]
+
+
+class Moves:
+    """The partitions, by the name of their log, that have moved since the broker last settled.
+
+    A log notes itself here when its start, end or high watermark moves; whoever changes a role or
+    an ISR notes the partition. The broker takes them when it settles, and tells those who wait.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def note(self, name: str) -> None:
+        self._names[name] = None
+
+    def take(self) -> tuple[str, ...]:
+        """The names, in the order in which they first moved."""
+        names = tuple(self._names)
+        self._names.clear()
+        return names
+
+
+class LocalLog:
+    __slots__ = (
+        "_high_watermark",
+        "_moves",
+        "_outbox",
+        "_recent",
+        "end_offset",
+        "epochs",
+        "name",
+        "producers",
+        "size_bytes",
+        "start_offset",
+    )
+
+    def __init__(self, state: LogState, outbox: Outbox, moves: Moves | None = None) -> None:
+        self._moves = Moves() if moves is None else moves
+        self.name = state.log
+        self.start_offset = state.start_offset
+        self.end_offset = state.end_offset
+        self.size_bytes = state.size_bytes
+        self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
+        self.epochs = EpochCache(state.epochs)
+        self.producers = ProducerStates(
+            entry for entry in state.producers if isinstance(entry, ProducerEntry)
+        )
+        self._recent = RecentBatches()
+        self._outbox = outbox
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        if offset != self._high_watermark:
+            self._high_watermark = offset
+            self._moves.note(self.name)
+
+    def append(self, records: bytes, headers: Sequence[BatchHeader]) -> None:
+        """Append batches whose offsets and epochs are final; `headers` are theirs."""
+        assert headers[0].base_offset == self.end_offset, (headers[0], self.end_offset)
+        for header in headers:
+            self.epochs.assign(header.leader_epoch, header.base_offset)
+            self._recent.appended(header)
+            self.size_bytes += header.size_bytes
+            if header.producer_id >= 0:
+                self.producers.appended(header, high_watermark=self.high_watermark)
+        self.end_offset = headers[-1].next_offset
+        self._moves.note(self.name)
+        self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
+
+    def forget_empty_epochs(self) -> None:
+        """Forget the epoch that we led last, if we wrote nothing in it.
+
+        The cache says which epochs wrote. One that did not must not stand where the log of the
+        next leader may have records of an earlier epoch.
+        """
+        self.epochs.truncate(self.end_offset)
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove what lies at or after `end_offset`. A high watermark above it comes down.
+
+        Below its start the log begins anew there: a leader that was elected uncleanly may have
+        lost what was deleted here.
+        """
+        if end_offset >= self.end_offset:
+            return
+        if end_offset < self.start_offset:
+            self.reset(end_offset)
+            return
+        self.epochs.truncate(end_offset)
+        self.producers.truncated(end_offset)
+        self.size_bytes -= self._recent.truncated(end_offset)
+        self._outbox.trace(
+            "truncated",
+            log=self.name,
+            end_offset=end_offset,
+            was=self.end_offset,
+            high_watermark=self.high_watermark,
+        )
+        self.end_offset = end_offset
+        self._moves.note(self.name)
+        self.high_watermark = min(self.high_watermark, end_offset)
+        self._outbox.emit(
+            Truncate(log=self.name, token=self._outbox.token(), end_offset=end_offset)
+        )
+
+    def trim(self, start_offset: int) -> None:
+        """Let the log start there, at most at the high watermark."""
+        assert start_offset <= self.high_watermark, (start_offset, self.high_watermark)
+        if start_offset > self.start_offset:
+            self._start_at(start_offset)
+            token = self._outbox.expect(self._trimmed)
+            self._outbox.emit(Trim(log=self.name, token=token, start_offset=start_offset))
+
+    def retain(self, *, since_ms: int | None, bytes_max: int | None) -> None:
+        """Let old records go that consumers may have read. Where the log starts is told later."""
+
+        def retained(event: Event, now_ms: int) -> None:
+            self._trimmed(event, now_ms)
+            if isinstance(event, Trimmed) and event.start_offset > self.start_offset:
+                self._outbox.trace(
+                    "retained",
+                    log=self.name,
+                    start_offset=event.start_offset,
+                    was=self.start_offset,
+                )
+                self._start_at(event.start_offset)
+
+        self._outbox.emit(
+            Retain(
+                log=self.name,
+                token=self._outbox.expect(retained),
+                end_offset=self.high_watermark,
+                since_ms=since_ms,
+                bytes_max=bytes_max,
+            )
+        )
+
+    def _trimmed(self, event: Event, _now_ms: int) -> None:
+        if isinstance(event, Trimmed):
+            self.size_bytes = event.size_bytes
+
+    def _start_at(self, start_offset: int) -> None:
+        """What was let go of was committed, even if a new leader has not told us so yet."""
+        self.start_offset = min(start_offset, self.end_offset)  # it may have been cut meanwhile
+        self._moves.note(self.name)
+        self.high_watermark = max(self.high_watermark, self.start_offset)
+        self.epochs.truncate_start(self.start_offset)
+
+    def reset(self, start_offset: int) -> None:
+        """Begin anew: what we have is of no use to go on with at `start_offset`."""
+        self._outbox.trace(
+            "log-reset", log=self.name, start_offset=start_offset, was=self.end_offset
+        )
+        self.epochs.truncate(0)
+        self.producers.truncated(0)
+        self._recent.truncated(0)
+        self.size_bytes = 0
+        self.start_offset = self.end_offset = self.high_watermark = start_offset
+        self._moves.note(self.name)
+        start = OffsetAndEpoch(start_offset, NO_EPOCH)
+        self._outbox.emit(ResetLog(log=self.name, token=self._outbox.token(), start=start))
+
+    def configure(self, settings: LogSettings) -> None:
+        token = self._outbox.token()
+        self._outbox.emit(Configure(log=self.name, token=token, settings=settings))
+
+    @staticmethod
+    def delete(name: str, outbox: Outbox, *, is_stray: bool = False) -> None:
+        """Deletes a log, also one that is still being opened: its effects keep their order."""
+        outbox.emit(DeleteLog(log=name, token=outbox.token(), is_stray=is_stray))
+
+    def read(
+        self, *, start_offset: int, end_offset: int, bytes_max: int, answered: Answered
+    ) -> None:
+        """Answered by `ReadDone`, or `StorageFailed`."""
+        self._outbox.emit(
+            Read(
+                log=self.name,
+                token=self._outbox.expect(answered),
+                start_offset=start_offset,
+                end_offset=end_offset,
+                bytes_max=bytes_max,
+            )
+        )
+
+    def find_timestamp(self, *, timestamp_ms: int, end_offset: int, answered: Answered) -> None:
+        """Answered by `TimestampFound`, or `StorageFailed`."""
+        self._outbox.emit(
+            FindTimestamp(
+                log=self.name,
+                token=self._outbox.expect(answered),
+                timestamp_ms=timestamp_ms,
+                end_offset=end_offset,
+            )
+        )
+
+    def bytes_between(self, start_offset: int, end_offset: int) -> int:
+        return self._recent.bytes_between(start_offset, end_offset)

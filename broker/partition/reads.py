@@ -1,0 +1,98 @@
+"""What a reader may have of one partition: followers up to the end of the log, consumers up to the
+high watermark, and neither from a log that their own has diverged from.
+
+Pure rules about positions. Requests, sessions and waiting are in fetching.py, other questions
+about offsets in offsets.py.
+
+Source: KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafka's
+Partition.fetchRecords.
+"""
+
+from dataclasses import dataclass
+
+from broker.partition.partition import LeaderOf, Partition
+from quorum.core.types import NO_EPOCH
+from quorum.log.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
+from wire.errors import ErrorCode
+from wire.messages.fetching import FetchPartition
+
+__all__ = [
+    "Denied",
+    "Parted",
+    "Position",
+    "Readable",
+    "is_still_led",
+    "position",
+    "readable_end",
+    "within_limits",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Batches of [start_offset, end_offset) may be read; there are none if the two are equal."""
+
+    start_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """The reader's log has diverged: it must truncate."""
+
+    diverging: Diverging
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    error: ErrorCode
+
+
+Position = Readable | Parted | Denied
+
+
+def position(partition: Partition, asked: FetchPartition, *, is_follower: bool) -> Position:
+    """From where to where may this reader read?"""
+    error = partition.check_epoch(asked.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return Denied(error)
+    assert isinstance(partition.role, LeaderOf), partition.role
+    log = partition.open_log
+    if asked.last_fetched_epoch != NO_EPOCH:
+        match check_fetch_position(
+            log.epochs,
+            end_offset=log.end_offset,
+            fetch_offset=asked.fetch_offset,
+            last_fetched_epoch=asked.last_fetched_epoch,
+        ):
+            case Diverging() as diverging:
+                return Parted(diverging)
+            case UnknownEpoch():
+                return Denied(ErrorCode.OFFSET_OUT_OF_RANGE)
+            case Valid():
+                pass
+    if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+        return Denied(ErrorCode.OFFSET_OUT_OF_RANGE)
+    end_offset = readable_end(partition, is_follower=is_follower)
+    return Readable(asked.fetch_offset, max(asked.fetch_offset, end_offset))
+
+
+def readable_end(partition: Partition, *, is_follower: bool) -> int:
+    """A consumer sees nothing that a change of leader could take back."""
+    log = partition.open_log
+    return log.end_offset if is_follower else log.high_watermark
+
+
+def is_still_led(partition: Partition, leader_epoch: int) -> bool:
+    """May what was read under `leader_epoch` be told, now that the read is done?
+
+    What was read may not have survived a change of leader, and the high watermark that would be
+    told with it is that of the log as it is now.
+    """
+    role = partition.role
+    return isinstance(role, LeaderOf) and role.leader_epoch == leader_epoch
+
+
+def within_limits(records: bytes, *, remaining: int, partition_max: int, is_first: bool) -> bool:
+    """May this part go into the answer? The first always, or a large batch blocks its reader."""
+    return is_first or len(records) <= min(remaining, partition_max)

@@ -1,0 +1,121 @@
+"""The follower's side of an incremental fetch session: what must be said again, and what not.
+
+Pure. The leader's side is in sessions.py.
+
+Source: KIP-227; Kafka's FetchSessionHandler.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey, next_epoch
+from wire.errors import ErrorCode
+from wire.messages.fetching import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
+
+__all__ = ["Asked", "ReplicaSession"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The part of a Fetch that the session decides."""
+
+    session_id: int
+    session_epoch: int
+    topics: tuple[FetchTopic, ...]
+    forgotten: tuple[ForgottenTopic, ...]
+
+
+class ReplicaSession:
+    """A request costs what has changed since the one before, not what the session holds."""
+
+    __slots__ = ("_changed", "_epoch", "_id", "_sent", "_wanted")
+
+    def __init__(self) -> None:
+        self._id = NO_SESSION
+        self._epoch = INITIAL_EPOCH
+        self._wanted: dict[PartitionKey, FetchPartition] = {}
+        self._changed: dict[PartitionKey, None] = {}  # wanted otherwise than when last asked
+        self._sent: dict[PartitionKey, FetchPartition] = {}
+
+    @property
+    def wanted(self) -> Mapping[PartitionKey, FetchPartition]:
+        """What the next request has to ask for."""
+        return self._wanted
+
+    @property
+    def sent(self) -> Mapping[PartitionKey, FetchPartition]:
+        """What the leader takes us to ask for, as of the last request."""
+        return self._sent
+
+    def want(self, key: PartitionKey, partition: FetchPartition) -> None:
+        """Ask for it from the next request on, until it is dropped."""
+        if self._wanted.get(key) != partition:
+            self._wanted[key] = partition
+            self._changed[key] = None
+
+    def drop(self, key: PartitionKey) -> None:
+        if self._wanted.pop(key, None) is not None:
+            self._changed[key] = None
+
+    def ask(self) -> Asked:
+        """The next request, which asks for what is wanted and nothing else."""
+        if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sent = {}
+            changed = dict.fromkeys(self._wanted)
+        else:
+            changed = self._changed
+        self._changed = {}
+        asked, gone = [], []
+        for key in changed:
+            before, wanted = self._sent.get(key), self._wanted.get(key)
+            if wanted is None:
+                if self._sent.pop(key, None) is not None:
+                    gone.append(key)
+            elif wanted != before:
+                self._sent[key] = wanted
+                asked.append((key, wanted))
+        return Asked(
+            session_id=self._id,
+            session_epoch=self._epoch,
+            topics=fetch_topics(asked),
+            forgotten=forgotten_topics(gone),
+        )
+
+    def answered(self, response: FetchResponse) -> None:
+        if response.error_code is not ErrorCode.NONE:
+            if response.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self._id = NO_SESSION
+            self._epoch = INITIAL_EPOCH
+        elif response.session_id == NO_SESSION:  # the leader has no room for a session
+            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        elif self._epoch == INITIAL_EPOCH:
+            self._id, self._epoch = response.session_id, 1
+        else:
+            self._epoch = next_epoch(self._epoch)
+
+    def failed(self) -> None:
+        """No answer: whether the leader has seen the request is not known. Start over."""
+        self._epoch = INITIAL_EPOCH
+
+
+def fetch_topics(
+    items: Iterable[tuple[PartitionKey, FetchPartition]],
+) -> tuple[FetchTopic, ...]:
+    topics: dict[tuple[str, UUID], list[FetchPartition]] = {}
+    for key, partition in items:
+        topics.setdefault((key.topic, key.topic_id), []).append(partition)
+    return tuple(
+        FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+        for (topic, topic_id), partitions in topics.items()
+    )
+
+
+def forgotten_topics(keys: Iterable[PartitionKey]) -> tuple[ForgottenTopic, ...]:
+    topics: dict[tuple[str, UUID], list[int]] = {}
+    for key in keys:
+        topics.setdefault((key.topic, key.topic_id), []).append(key.partition)
+    return tuple(
+        ForgottenTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+        for (topic, topic_id), partitions in topics.items()
+    )

@@ -1,0 +1,305 @@
+"""What clients ask about consumer groups: whose coordinator must answer, and is it here?
+
+Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
+answers of requests about several groups together.
+
+Transactions are refused with CLUSTER_AUTHORIZATION_FAILED and a sentence. librdkafka asks again
+until its time is up after any code but the two of a failed authorization, and of these the Java
+client shows the sentence with this one only.
+
+Source: Kafka's KafkaApis and GroupCoordinatorService.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Generic, TypeVar
+
+from broker.cluster.cluster import Cluster
+from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.groups import offsets
+from broker.groups.coordinator import Coordinator
+from broker.groups.coordinators import Coordinators
+from broker.groups.describing import describe, list_groups
+from broker.groups.joiner import Joiner, join_refusal
+from broker.requests.auto_creation import AutoCreation
+from quorum.core.effects import Reply, Request
+from quorum.core.outbox import Outbox
+from wire.capabilities import Capability, Lacking
+from wire.errors import ErrorCode
+from wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+from wire.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from wire.primitives import random_uuid
+
+__all__ = ["NO_TRANSACTIONS", "Coordination"]
+
+NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
+_GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
+_NAME_IN_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
+
+Part = TypeVar("Part")
+
+
+class Gathering(Generic[Part]):
+    """The parts of an answer, which may come one by one and in any order."""
+
+    __slots__ = ("_complete", "_missing", "_parts")
+
+    def __init__(self, count: int, complete: Callable[[tuple[Part, ...]], None]) -> None:
+        self._parts: list[Part | None] = [None] * count
+        self._missing = count
+        self._complete = complete
+        if count == 0:
+            complete(())
+
+    def put(self, slot: int, part: Part) -> None:
+        assert self._parts[slot] is None, (slot, part)
+        self._parts[slot] = part
+        self._missing -= 1
+        if self._missing == 0:
+            self._complete(tuple(part for part in self._parts if part is not None))
+
+
+class Coordination:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        cluster: Cluster,
+        coordinators: Coordinators,
+        auto_creation: AutoCreation,
+        outbox: Outbox,
+        random: Random,
+    ) -> None:
+        self._config = config
+        self._cluster = cluster
+        self._coordinators = coordinators
+        self._auto_creation = auto_creation
+        self._outbox = outbox
+        self._random = random
+        self.routes: dict[type, Callable[[Request, int], None]] = {
+            FindCoordinatorRequest: self._find_coordinator,
+            JoinGroupRequest: self._join,
+            SyncGroupRequest: self._sync,
+            HeartbeatRequest: self._heartbeat,
+            LeaveGroupRequest: self._leave,
+            OffsetCommitRequest: self._commit,
+            OffsetFetchRequest: self._fetch,
+            OffsetDeleteRequest: self._delete_offsets,
+            ListGroupsRequest: self._list,
+            DescribeGroupsRequest: self._describe,
+            DeleteGroupsRequest: self._delete,
+        }
+
+    # --- FindCoordinator --------------------------------------------------------------------
+
+    def _find_coordinator(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, FindCoordinatorRequest), body
+        if body.key_type != _GROUP:
+            found = tuple(refused_coordinator(key, body.key_type) for key in body.coordinator_keys)
+        else:
+            found = tuple(self._locate(key, request, now_ms) for key in body.coordinator_keys)
+        self._reply(request, FindCoordinatorResponse(coordinators=found))
+
+    def _locate(self, group_id: str, request: Request, now_ms: int) -> FoundCoordinator:
+        endpoint = self._coordinators.locate(group_id, request.listener)
+        if endpoint is not None:
+            return FoundCoordinator(
+                key=group_id, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
+            )
+        if not self._coordinators.has_topic:
+            self._auto_creation.create(OFFSETS_TOPIC, now_ms)
+        return FoundCoordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    # --- members ----------------------------------------------------------------------------
+
+    def _find(self, group_id: str) -> Coordinator | ErrorCode:
+        """For requests of members: a group has a name then."""
+        return self._coordinators.find(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    def _join(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, JoinGroupRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, Coordinator) and not self._is_session(body.session_timeout_ms):
+            found = ErrorCode.INVALID_SESSION_TIMEOUT
+        if isinstance(found, ErrorCode):
+            self._reply(request, join_refusal(body.member_id, found))
+            return
+        client_id = request.client_id or ""
+        name = client_id if body.group_instance_id is None else body.group_instance_id
+        joiner = Joiner(
+            token=request.token,
+            request=body,
+            client_id=client_id,
+            client_host=f"/{request.client_host}",  # as Java writes addresses, and tools show them
+            new_id=f"{name[:_NAME_IN_ID_MAX]}-{random_uuid(self._random)}",
+            needs_id=Capability.JOINS_AGAIN_WITH_ITS_ID not in request.lacking,
+            can_skip_assignment=Capability.SKIPS_ASSIGNMENT not in request.lacking,
+        )
+        found.join(joiner, now_ms)
+
+    def _is_session(self, timeout_ms: int) -> bool:
+        config = self._config
+        return config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms
+
+    def _sync(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, SyncGroupRequest), body
+        found = self._find(body.group_id)
+        is_named = body.protocol_type is not None and body.protocol_name is not None
+        if not is_named and Capability.NAMES_ITS_PROTOCOL not in request.lacking:
+            found = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if isinstance(found, ErrorCode):
+            self._reply(request, SyncGroupResponse(error_code=found))
+        else:
+            found.sync(request.token, body, now_ms)
+
+    def _heartbeat(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, HeartbeatRequest), body
+        found = self._find(body.group_id)
+        error = found if isinstance(found, ErrorCode) else found.heartbeat(body, now_ms)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            error = ErrorCode.NONE  # its session begins when the group is loaded
+        self._reply(request, HeartbeatResponse(error_code=error))
+
+    def _leave(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, LeaveGroupRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, LeaveGroupResponse(error_code=found))
+        else:
+            self._reply(request, found.leave(body, now_ms))
+
+    # --- offsets ----------------------------------------------------------------------------
+
+    def _commit(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetCommitRequest), body
+        found = self._coordinators.find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, offsets.refused_commit(body, found, self._cluster.topic_with))
+        else:
+            found.commit(body, request.lacking, partial(self._reply, request), now_ms)
+
+    def _fetch(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetFetchRequest), body
+
+        def complete(groups: tuple[OffsetFetchResponseGroup, ...]) -> None:
+            self._reply(request, OffsetFetchResponse(groups=groups))
+
+        gathering = Gathering(len(body.groups), complete)
+        for slot, asked in enumerate(body.groups):
+            found = self._coordinators.find(asked.group_id)
+            if isinstance(found, ErrorCode):
+                gathering.put(slot, offsets.refused_fetch(asked, found, request.lacking))
+                continue
+            found.fetch(
+                asked,
+                lacking=request.lacking,
+                require_stable=body.require_stable,
+                answer=partial(gathering.put, slot),
+                now_ms=now_ms,
+            )
+
+    def _delete_offsets(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, OffsetDeleteRequest), body
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            self._reply(request, OffsetDeleteResponse(error_code=found))
+        else:
+            found.delete_offsets(body, partial(self._reply, request), now_ms)
+
+    # --- tools ------------------------------------------------------------------------------
+
+    def _list(self, request: Request, _now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, ListGroupsRequest), body
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if any(coordinator.error is loading for coordinator in self._coordinators):
+            self._reply(request, ListGroupsResponse(error_code=loading))
+            return
+        groups = [group for one in self._coordinators for group in one.groups.values()]
+        self._reply(request, ListGroupsResponse(groups=tuple(list_groups(groups, body))))
+
+    def _describe(self, request: Request, _now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, DescribeGroupsRequest), body
+        groups = tuple(self._described(group_id, body, request.lacking) for group_id in body.groups)
+        self._reply(request, DescribeGroupsResponse(groups=groups))
+
+    def _described(
+        self, group_id: str, body: DescribeGroupsRequest, lacking: Lacking
+    ) -> DescribedGroup:
+        found = self._coordinators.find(group_id)
+        if isinstance(found, ErrorCode):
+            return DescribedGroup(error_code=found, group_id=group_id)
+        return describe(group_id, found.groups.get(group_id), body, lacking)
+
+    def _delete(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, DeleteGroupsRequest), body
+
+        def complete(results: tuple[DeletableGroupResult, ...]) -> None:
+            self._reply(request, DeleteGroupsResponse(results=results))
+
+        names = tuple(dict.fromkeys(body.groups_names))
+        gathering = Gathering(len(names), complete)
+
+        def concluded(slot: int, error: ErrorCode, _now_ms: int) -> None:
+            gathering.put(slot, DeletableGroupResult(group_id=names[slot], error_code=error))
+
+        for slot, group_id in enumerate(names):
+            found = self._coordinators.find(group_id)
+            if isinstance(found, ErrorCode):
+                concluded(slot, found, now_ms)
+            else:
+                found.delete(group_id, partial(concluded, slot), now_ms)
+
+    def _reply(self, request: Request, body: object) -> None:
+        self._outbox.emit(Reply(token=request.token, body=body))
+
+
+def refused_coordinator(key: str, key_type: int) -> FoundCoordinator:
+    if key_type != _TRANSACTION:
+        return FoundCoordinator(
+            key=key,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"no coordinator has keys of type {key_type}",
+        )
+    return FoundCoordinator(
+        key=key,
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        error_message=NO_TRANSACTIONS,
+    )

@@ -1,0 +1,131 @@
+"""InitProducerId: ids for idempotent producers, handed out from blocks that the controller grants.
+
+Decides when to ask for the next block; requests wait while there is none, but not for ever, since
+their clients do not. Transactional ids need a coordinator, which is not here yet: they are refused
+in words that a client shows.
+
+Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from broker.cluster.controller_channel import ControllerChannel
+from broker.cluster.parts import Incarnation
+from broker.waiting import Deadlines
+from quorum.core.effects import Event, Reply, Request, Response
+from quorum.core.outbox import Outbox
+from wire.errors import ErrorCode
+from wire.messages.producing import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+__all__ = ["ProducerIds"]
+
+_NONE = -1  # no id, no epoch
+_WAITING_MAX = 1000
+_WAIT_MAX_MS = 30_000
+_RETRY_BACKOFF_MS = 50
+_PREFETCH_BELOW = 100  # of a block of 1000: the next is there before this one is used up
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    token: int
+    is_done: bool = False
+
+
+class ProducerIds:
+    def __init__(
+        self,
+        *,
+        incarnation: Incarnation,
+        controller: ControllerChannel,
+        outbox: Outbox,
+        deadlines: Deadlines,
+        timeout_ms: int,
+    ) -> None:
+        """`timeout_ms` is for an answer of the controller; then it is asked again."""
+        self._incarnation = incarnation
+        self._controller = controller
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._timeout_ms = timeout_ms
+        self._ids = range(0)
+        self._next_ids = range(0)
+        self._waiting: dict[Waiting, None] = {}  # in order
+        self._is_asking = False
+        self._next_ask_ms = 0
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, InitProducerIdRequest), body
+        has_half_an_identity = (body.producer_id == _NONE) != (body.producer_epoch == _NONE)
+        if body.transactional_id is not None or has_half_an_identity:
+            self._refuse(request.token, ErrorCode.INVALID_REQUEST)
+        elif len(self._waiting) >= _WAITING_MAX:
+            self._refuse(request.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        else:
+            self._wait(Waiting(request.token), now_ms)
+            self.tick(now_ms)
+
+    def _wait(self, waiting: Waiting, now_ms: int) -> None:
+        self._waiting[waiting] = None
+        self._serve()
+        if waiting.is_done:
+            return
+        if not self._deadlines.add(waiting, now_ms + _WAIT_MAX_MS, partial(self._expire, waiting)):
+            self._expire(waiting, now_ms)
+
+    def _expire(self, waiting: Waiting, _now_ms: int) -> None:
+        waiting.is_done = True
+        del self._waiting[waiting]
+        self._refuse(waiting.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def tick(self, now_ms: int) -> None:
+        is_low = len(self._ids) < _PREFETCH_BELOW and not self._next_ids
+        is_wanted = bool(self._waiting) or (is_low and bool(self._ids))
+        if is_wanted and is_low and not self._is_asking and now_ms >= self._next_ask_ms:
+            self._ask(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._next_ask_ms if self._waiting and not self._is_asking else None
+
+    def _serve(self) -> None:
+        while self._waiting and (self._ids or self._next_ids):
+            if not self._ids:
+                self._ids, self._next_ids = self._next_ids, range(0)
+            answer = InitProducerIdResponse(producer_id=self._ids[0], producer_epoch=0)
+            self._ids = self._ids[1:]
+            waiting = next(iter(self._waiting))
+            del self._waiting[waiting]
+            waiting.is_done = True
+            self._outbox.emit(Reply(token=waiting.token, body=answer))
+
+    def _refuse(self, token: int, error: ErrorCode) -> None:
+        answer = InitProducerIdResponse(error_code=error, producer_epoch=-1)
+        self._outbox.emit(Reply(token=token, body=answer))
+
+    def _ask(self, now_ms: int) -> None:
+        request = AllocateProducerIdsRequest(
+            broker_id=self._incarnation.node_id, broker_epoch=self._incarnation.broker_epoch
+        )
+        self._is_asking = self._controller.ask(
+            request, channel="producer-ids", timeout_ms=self._timeout_ms, answered=self._answered
+        )
+        if not self._is_asking:
+            self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS
+
+    def _answered(self, event: Event, now_ms: int) -> None:
+        self._is_asking = False
+        body = event.body if isinstance(event, Response) else None
+        if isinstance(body, AllocateProducerIdsResponse) and body.error_code is ErrorCode.NONE:
+            start = body.producer_id_start
+            self._next_ids = range(start, start + body.producer_id_len)
+            self._serve()
+        else:
+            self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS
+        self.tick(now_ms)

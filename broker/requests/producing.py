@@ -1,0 +1,282 @@
+"""Produce requests: from the request to its one answer, which may have to wait.
+
+Decides nothing about batches (appends.py) or replicas (partition.py). With acks=all a request waits
+until each partition's high watermark has passed its batch, until leadership is lost, or until the
+time it gave has passed; the batches stay in the log all the same.
+
+Source: Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.cluster.cluster import Cluster
+from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.partition import appends
+from broker.partition.appends import ACKS, Appended
+from broker.partition.batch_checks import Refused
+from broker.partition.partition import LeaderOf, Partition
+from broker.replicas import Replicas
+from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, Waiting
+from controller.metadata.partitions import NO_LEADER
+from quorum.core.effects import Reply, Request
+from quorum.core.outbox import Outbox
+from quorum.core.types import NO_EPOCH
+from wire.capabilities import Capability, Lacking
+from wire.errors import ErrorCode
+from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
+from wire.messages.producing import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+__all__ = ["Producing", "waits_for_isr"]
+
+_NOT_FOR_CLIENTS = Refused(
+    error=ErrorCode.INVALID_TOPIC_EXCEPTION, reason="brokers keep this topic for themselves"
+)
+
+
+class Asked(NamedTuple):
+    """A topic of a request, without the records: they are not to be kept while it waits."""
+
+    name: str
+    topic_id: UUID
+    indexes: tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class PendingProduce:
+    """A request and its answers so far, in the order of the request."""
+
+    token: int
+    acks: int
+    lacking: Lacking
+    listener: str
+    topics: tuple[Asked, ...]
+    answers: Answers[PartitionProduceResponse]
+
+    @property
+    def is_done(self) -> bool:
+        return self.answers.is_done
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One partition of a pending request, whose batch is in the log."""
+
+    pending: PendingProduce
+    slot: int
+    index: int
+    appended: Appended
+
+    @property
+    def is_done(self) -> bool:
+        return self.pending.answers.is_done
+
+
+class Producing:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        cluster: Cluster,
+        outbox: Outbox,
+        deadlines: Deadlines,
+    ) -> None:
+        self._replicas = replicas
+        self._cluster = cluster
+        self._outbox = outbox
+        self._deadlines = deadlines
+        self._waiting: Waiting[Waiter] = Waiting()  # for the high watermark
+
+    def handle(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, ProduceRequest), body
+        indexes = [data.index for topic in body.topic_data for data in topic.partition_data]
+        pending = PendingProduce(
+            token=request.token,
+            acks=body.acks,
+            lacking=request.lacking,
+            listener=request.listener,
+            topics=tuple(map(asked_topic, body.topic_data)),
+            answers=Answers(len(indexes)),
+        )
+        refusal = request_refusal(body, request.lacking)
+        slots = iter(range(len(indexes)))
+        for topic in body.topic_data:
+            for data in topic.partition_data:
+                if refusal is None:
+                    self._take(pending, next(slots), topic, data, now_ms)
+                else:
+                    self._settle(pending, next(slots), failure(data.index, refusal))
+        if not indexes:
+            self._reply(pending)
+        elif not pending.is_done:
+            deadline_ms = now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS)
+            if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
+                self._expire(pending, now_ms)
+
+    def _take(
+        self,
+        pending: PendingProduce,
+        slot: int,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        now_ms: int,
+    ) -> None:
+        partition = self._replicas.find(topic.name, topic.topic_id, data.index)
+        if isinstance(partition, ErrorCode):
+            self._settle(pending, slot, self._elsewhere(topic, data.index, partition))
+            return
+        if partition.topic in INTERNAL_TOPICS:
+            self._settle(pending, slot, failure(data.index, _NOT_FOR_CLIENTS))
+            return
+        if not isinstance(partition.role, LeaderOf):
+            error = partition.check_epoch(NO_EPOCH)
+            self._settle(pending, slot, self._elsewhere(topic, data.index, error))
+            return
+        taken = appends.take(
+            partition,
+            data.records,
+            acks=pending.acks,
+            now_ms=now_ms,
+            lacking=pending.lacking,
+        )
+        if isinstance(taken, Refused):
+            self._settle(pending, slot, failure(data.index, taken))
+            return
+        if waits_for_isr(pending.acks):
+            waiter = Waiter(pending, slot, data.index, taken)
+            self._waiting.add(partition, taken.last_offset + 1, waiter)
+        else:
+            self._settle(pending, slot, success(data.index, taken, partition))
+        if not taken.is_duplicate:
+            partition.advance(now_ms)
+        self.progressed(partition)
+
+    def _elsewhere(
+        self, topic: TopicProduceData, index: int, error: ErrorCode
+    ) -> PartitionProduceResponse:
+        leader = self._cluster.leader_of(topic.name, topic.topic_id, index)
+        return failure(index, Refused(error=error), leader)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def progressed(self, partition: Partition) -> None:
+        """The high watermark of a led partition may have passed what somebody waits for."""
+        for waiter in self._waiting.reached(partition, partition.open_log.high_watermark):
+            error = appends.wait_result(partition)
+            if error is ErrorCode.NONE:
+                result = success(waiter.index, waiter.appended, partition)
+            else:
+                result = failure(waiter.index, Refused(error=error))
+            self._settle(waiter.pending, waiter.slot, result)
+
+    def lost(self, partition: Partition, error: ErrorCode) -> None:
+        """The partition is not led here any more: its log may be cut, so nothing can be promised.
+
+        Even if this broker leads again one day and the high watermark then passes the offset that
+        somebody waits for, it may be another record that lies there.
+        """
+        leader = self._cluster.leader_of(partition.topic, partition.topic_id, partition.index)
+        for waiter in self._waiting.lost(partition):
+            refused = failure(waiter.index, Refused(error=error), leader)
+            self._settle(waiter.pending, waiter.slot, refused)
+
+    def _expire(self, pending: PendingProduce, _now_ms: int) -> None:
+        """The request's time is up: what is still waiting is answered as timed out."""
+        indexes = [index for topic in pending.topics for index in topic.indexes]
+        for slot in pending.answers.missing:
+            late = Refused(error=ErrorCode.REQUEST_TIMED_OUT)
+            self._settle(pending, slot, failure(indexes[slot], late))
+
+    # --- answering --------------------------------------------------------------------------
+
+    def _settle(self, pending: PendingProduce, slot: int, result: PartitionProduceResponse) -> None:
+        pending.answers.put(slot, result)
+        if pending.answers.is_complete:
+            self._reply(pending)
+
+    def _reply(self, pending: PendingProduce) -> None:
+        results = iter(pending.answers.take())
+        if pending.acks == 0:
+            self._outbox.emit(Reply(token=pending.token, body=None))
+            return
+        responses = []
+        leaders: dict[int, None] = {}
+        for topic in pending.topics:
+            answers = tuple(islice(results, len(topic.indexes)))
+            leaders.update((answer.current_leader.leader_id, None) for answer in answers)
+            responses.append(
+                TopicProduceResponse(
+                    name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+                )
+            )
+        body = ProduceResponse(
+            responses=tuple(responses),
+            node_endpoints=tuple(
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
+                for node in self._cluster.endpoints(leaders, pending.listener)
+            ),
+        )
+        self._outbox.emit(Reply(token=pending.token, body=body))
+
+
+def asked_topic(topic: TopicProduceData) -> Asked:
+    indexes = tuple(data.index for data in topic.partition_data)
+    return Asked(topic.name, topic.topic_id, indexes)
+
+
+def waits_for_isr(acks: int) -> bool:
+    """Is the answer to wait until all that are in sync have the batch?"""
+    return acks == -1
+
+
+def request_refusal(body: ProduceRequest, lacking: Lacking) -> Refused | None:
+    """Why nothing of this request is taken."""
+    if Capability.WRITES_MAGIC_2 in lacking:
+        return Refused(
+            error=ErrorCode.UNSUPPORTED_VERSION,
+            reason="versions of Produce before batches of magic 2 are not served",
+        )
+    if body.acks not in ACKS:
+        return Refused(
+            error=ErrorCode.INVALID_REQUIRED_ACKS, reason=f"acks={body.acks} is not 0, 1 or -1"
+        )
+    if body.transactional_id is not None:
+        return Refused(
+            error=ErrorCode.INVALID_TXN_STATE, reason="transactions are not supported yet"
+        )
+    return None
+
+
+def success(index: int, taken: Appended, partition: Partition) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=taken.base_offset,
+        log_append_time_ms=taken.log_append_time_ms,
+        log_start_offset=partition.open_log.start_offset,
+        record_errors=(),
+    )
+
+
+def failure(
+    index: int, refused: Refused, leader: tuple[int, int] = (NO_LEADER, NO_EPOCH)
+) -> PartitionProduceResponse:
+    leader_id, leader_epoch = leader
+    return PartitionProduceResponse(
+        index=index,
+        error_code=refused.error,
+        base_offset=-1,
+        record_errors=refused.record_errors,
+        error_message=refused.reason,
+        current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch),
+    )
