@@ -46,6 +46,8 @@ from wire.messages.fetching import (
 __all__ = ["Fetching"]
 
 _READ_COMMITTED = 1
+_INVITED_MS = 500  # replica.fetch.wait.max.ms: as long as a fetch that knows nothing yet may wait
+_INVITED_WAIT_MS = 20
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -123,6 +125,7 @@ class Fetching:
         self._sessions = sessions
         self._parked: dict[Session, PendingFetch] = {}
         self._parked_followers: dict[int, dict[PendingFetch, None]] = {}  # by broker
+        self._invited_until_ms: dict[int, int] = {}  # by broker
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -154,7 +157,13 @@ class Fetching:
         if pending.is_answerable or body.max_wait_ms <= 0:
             self._read(pending)
         else:
-            self._park(pending, now_ms + min(body.max_wait_ms, WAIT_MAX_MS))
+            self._park(pending, now_ms + self._wait_ms(body, now_ms))
+
+    def _wait_ms(self, body: FetchRequest, now_ms: int) -> int:
+        wait_ms = min(body.max_wait_ms, WAIT_MAX_MS)
+        if now_ms < self._invited_until_ms.get(body.replica_state.replica_id, now_ms):
+            wait_ms = min(wait_ms, _INVITED_WAIT_MS)
+        return wait_ms
 
     def _interrupt(self, session: Session, now_ms: int) -> None:
         """The session is over or is asked again: a fetch of it that waits would wait in vain."""
@@ -272,8 +281,10 @@ class Fetching:
 
     def invite(self, brokers: Collection[int], now_ms: int) -> None:
         """We lead partitions anew that these brokers follow. Answer their fetches that wait, so
-        that the next ones ask for those partitions as well."""
+        that the next ones ask for those partitions as well. A broker may hear of us a little later
+        than we do: for a while its fetches wait only briefly."""
         for broker_id in brokers:
+            self._invited_until_ms[broker_id] = now_ms + _INVITED_MS
             for pending in tuple(self._parked_followers.get(broker_id, ())):
                 self._expire(pending, now_ms)
 

@@ -4,7 +4,7 @@ The controller here is no rule under test: it appends the records it is told to,
 batches, and answers what brokers ask in the simplest way that Kafka's would.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from random import Random
@@ -137,6 +137,7 @@ class Brokers:
         self.stops: dict[int, Stop] = {}
         self.traces: list[tuple[int, Trace]] = []
         self.asked: list[object] = []  # of the controller
+        self.fetches: Counter[int] = Counter()  # by the broker that has sent them
         self.answer_alteration: Callable[[AlterPartitionRequest], object] | None = None
         self.epochs: dict[int, int] = {}
         self.fenced: set[int] = set()
@@ -288,6 +289,7 @@ class Brokers:
                 answer = RequestFailed(token=send.token, failure=Failure.TIMED_OUT)
             self._arrive(node_id, answer)
         else:
+            self.fetches[node_id] += isinstance(send.body, FetchRequest)
             self._tokens += 1
             self._origin[self._tokens] = (node_id, send.token, to)
             request = Request(token=self._tokens, body=send.body, listener=LISTENER)

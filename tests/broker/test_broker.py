@@ -188,6 +188,30 @@ def test_a_parked_fetch_is_answered_when_the_high_watermark_passes() -> None:
     assert data.records
 
 
+@pytest.mark.parametrize("later_ms", [0, 1, 30, 100])
+def test_a_follower_that_hears_a_little_later_of_its_leader_soon_asks_it(later_ms: int) -> None:
+    """Its session has nothing to tell: a fetch that was sent before would wait for 500 ms."""
+    brokers = three()
+    brokers.create_topic("idle", (1, 2))
+    brokers.run(1000)
+    brokers.deaf.add(2)
+    brokers.create_topic("t", (1, 2))
+    brokers.run(later_ms)
+    brokers.deaf.clear()
+    brokers.run(20)
+    follower = brokers.leader_role(1, "t", 0).followers[2]
+    assert follower.log_end_offset == 0, "it has asked for what lies behind its empty log"
+
+
+def test_fetches_wait_as_long_as_they_may_once_followers_have_heard() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.run(1000)
+    before = brokers.fetches[2]
+    brokers.run(1000)
+    assert brokers.fetches[2] - before == 2
+
+
 def test_a_parked_fetch_is_answered_when_its_time_is_up() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))
