@@ -13,6 +13,7 @@ from jepsen_like.planted.boundary_bugs import BOUNDARY_PLANTS, BOUNDARY_SURVIVOR
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
 
@@ -24,6 +25,7 @@ _ALL: Plants = {
     **SETTING_PLANTS,
     **BOUNDARY_PLANTS,
     **DIRECTORY_PLANTS,
+    **PARTITION_FILE_PLANTS,
 }
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _ALL.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _ALL.items() if not plant.seeds_max}

@@ -26,6 +26,7 @@ from quorum.core.effects import (
     DeleteLog,
     Event,
     FindTimestamp,
+    FoundLog,
     LogState,
     Opened,
     OpenLog,
@@ -123,6 +124,20 @@ class Disk:
             if power_loss and not self.faults.keeps_unsynced:
                 stored.lose_unsynced()
             stored.crash(self._random, self._counts, power_loss=power_loss, tear=tear)
+
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        """None where all lie in one place: no broker asked for them yet."""
+        if len(self.directories.ids) < 2:
+            return ()
+        return self.directories.found((log, each.topic_id) for log, each in self.logs.items())
+
+    def wipe_partitions(self) -> None:
+        assert self._deliver is _nobody, "a process runs on this disk"
+        for log in [log for log in self.logs if log != METADATA_LOG]:
+            del self.logs[log]
+        self.high_watermarks.clear()
+        self.directories.clear()
 
     def wipe(self) -> None:
         """Everything on it is lost, while no process runs."""

@@ -93,6 +93,10 @@ class LogTree:
         """The entry whose last record is the one before `end.offset`, of `end.epoch`."""
         return self._by_end.get(end)
 
+    def at(self, epoch: int, base_offset: int) -> Entry | None:
+        """The batch of this epoch that begins there."""
+        return self._by_place.get((epoch, base_offset))
+
     def extend(self, parent: Entry | None, batches: bytes) -> list[Entry]:
         """The entries of whole batches written after `parent` (None: at the start of the log)."""
         entries: list[Entry] = []

@@ -8,7 +8,7 @@ from uuid import UUID
 from jepsen_like.sim.data_directories import DataDirectories
 from jepsen_like.sim.stored_log import StoredLog
 from quorum.core.effects import Event
-from quorum.core.log_state import LogState
+from quorum.core.log_state import FoundLog, LogState
 from quorum.core.storage import StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
@@ -79,6 +79,15 @@ class NodeDisk(Protocol):
 
     def close(self) -> None:
         """The process stops in order."""
+        ...
+
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        """The partition logs that a new process is told of."""
+        ...
+
+    def wipe_partitions(self) -> None:
+        """All of them are lost, while no process runs."""
         ...
 
     def wipe(self) -> None:

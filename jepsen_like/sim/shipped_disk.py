@@ -1,8 +1,9 @@
 """A node's disk on which the shipped storage runs, beside the model (`jepsen_like.sim.disk`).
 
 `quorum.log.files.file_storage` with all that it rests on, on a virtual file system with faults; its
-threads are virtual time. Only the metadata log lies there. What was promised of it is noted, and
-compared with what each start finds (`jepsen_like.sim.promises`).
+threads are virtual time. The metadata log lies there, and in some runs the logs of partitions. What
+was promised of them is noted, and compared with what each start finds (`jepsen_like.sim.promises`,
+`jepsen_like.sim.partition_ledgers`).
 
 A disk recovers as soon as its process has ended: nothing happens to it until the next one starts. A
 process may die while it recovers, and meet a faulty disk, a few times in a row. A start that no
@@ -10,41 +11,50 @@ such fault explains must succeed (S-UP), and one on a damaged log must not (S-BF
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from stat import S_ISDIR
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.data_directories import DataDirectories
 from jepsen_like.sim.logtree import LogTree
 from jepsen_like.sim.node_disk import DiskFaults
+from jepsen_like.sim.partition_ledgers import PartitionLedgers, read_all
 from jepsen_like.sim.promises import found, promise
-from jepsen_like.sim.stored_log import StoredLog, WriteEffect
+from jepsen_like.sim.stored_log import StoredLog
 from jepsen_like.sim.stored_snapshots import snapshot_file
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.virtual_files import Died, FileFaults, VirtualFiles
 from jepsen_like.sim.virtual_time import VirtualTime
-from jepsen_like.sim.world_workers import WorldWorkers
+from jepsen_like.sim.world_workers import QueuedWorkers, WorldWorkers
 from quorum.core.effects import (
+    Append,
+    Configure,
+    DeleteLog,
     Event,
+    FoundLog,
     LogState,
-    Read,
-    ReadDone,
+    OpenLog,
+    ResetLog,
+    SaveElection,
+    SaveHighWatermarks,
     SnapshotSaved,
     StorageFailed,
     Stored,
-    Token,
     Trimmed,
+    Truncate,
 )
 from quorum.core.log_settings import LogSettings
 from quorum.core.storage import METADATA_LOG, Loaded, StorageEffect, StorageError, StorageEvent
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from quorum.log.files.disk import Disk as Files
 from quorum.log.files.file_storage import FileStorage, StorageSettings
-from quorum.log.files.jobs import Pool
+from quorum.log.files.jobs import Pool, Workers
 from quorum.log.files.snapshot_files import snapshot_name
 from wire.batch import headers
-from wire.primitives import METADATA_TOPIC_ID
+from wire.message import replace as replace_effect
+from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
 __all__ = ["FileOptions", "ShippedDisk"]
 
@@ -52,8 +62,6 @@ _DATA = "/data"
 _LOG = f"{_DATA}/{METADATA_LOG}"
 _STARTS_MAX = 4  # in a row, of which the last meets no fault
 _START_CALLS_MAX = 20  # of a start that the process does not survive
-_LOOKING = Token("observer", 0)
-_BYTES_MAX = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,8 @@ class FileOptions:
     dies_at_start: float = 0.0
     flips: float = 0.0  # chance that a start looks what it would do with a flipped bit
     voters: tuple[int, ...] = ()  # static ones
+    holds_partitions: bool = False  # else the metadata log alone lies there
+    partition_segment_bytes: int = 1 << 30
 
 
 class ShippedDisk:
@@ -100,6 +110,8 @@ class ShippedDisk:
         self._workers: WorldWorkers | None = None
         self._storage: FileStorage | None = None
         self._loaded: Loaded | None = None  # by the storage, for the next process
+        self._ledgers = PartitionLedgers(self.logs, tree_of)
+        self._has_lost_power = False  # since a process was last given something to do
         counts.fired("shipped_storage")
 
     def _empty_files(self) -> VirtualFiles:
@@ -150,10 +162,12 @@ class ShippedDisk:
         self._deliver = deliver
 
     def log(self, name: str, topic_id: UUID = METADATA_TOPIC_ID) -> StoredLog:
-        assert name == METADATA_LOG, name
+        is_metadata = name == METADATA_LOG
+        assert is_metadata or self._options.holds_partitions, name
         stored = self.logs.get(name)
         if stored is None:
-            stored = StoredLog(tree=self._tree_of(name, topic_id), topic_id=topic_id)
+            tree = self._tree_of(name, topic_id)
+            stored = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=is_metadata)
             self.logs[name] = stored
         return stored
 
@@ -181,6 +195,8 @@ class ShippedDisk:
         assert self._loaded is not None
         self._let_fail(is_faulty=False)
         self._look()
+        if self._options.holds_partitions:
+            self._look_at_partitions()
         if self._random.random() < self._options.flips:
             self._try_with_damage()
         self._let_fail(is_faulty=True)
@@ -216,7 +232,7 @@ class ShippedDisk:
             world=self._world, random=self._random, files=files, delay_us=self._job_us
         )
 
-    def _storage_on(self, files: VirtualFiles, workers: WorldWorkers) -> FileStorage:
+    def _storage_on(self, files: VirtualFiles, workers: Workers) -> FileStorage:
         return FileStorage(
             _DATA,
             settings=self._settings(),
@@ -245,29 +261,15 @@ class ShippedDisk:
             for file in state.snapshots
         }
         election = self._loaded.election
-        found(self.log(METADATA_LOG), state, self._records(state), election, snapshots)
+        records = read_all(self._running, state)
+        found(self.log(METADATA_LOG), state, records, election, snapshots)
 
-    def _records(self, state: LogState) -> bytes:
-        storage = self._running
-        pieces: list[bytes] = []
-        offset = state.start_offset
-        while offset < state.end_offset:
-            storage.perform(
-                Read(
-                    log=METADATA_LOG,
-                    token=_LOOKING,
-                    start_offset=offset,
-                    end_offset=state.end_offset,
-                    bytes_max=_BYTES_MAX,
-                )
-            )
-            (done,) = storage.take_answers()
-            if not isinstance(done, ReadDone) or not done.records:
-                raise Violation("S-DU", f"offset {offset} of {state} cannot be read: {done}")
-            pieces.append(done.records)
-            *_, (_, last) = headers(done.records)
-            offset = last.next_offset
-        return b"".join(pieces)
+    def _look_at_partitions(self) -> None:
+        """At what a process would find, on a copy: it opens them later."""
+        workers = QueuedWorkers()
+        storage = self._storage_on(self._files.copy(), workers)
+        lost, self._has_lost_power = self._has_lost_power, False
+        self._ledgers.look(storage, workers, lost=lost)
 
     # --- ending -----------------------------------------------------------------------------
 
@@ -280,11 +282,31 @@ class ShippedDisk:
         if self._workers is not None:
             self._workers.die()
         self._workers = self._storage = self._loaded = None
+        self._has_lost_power |= power_loss
         self._files.crash(power_loss=power_loss)
 
     def close(self) -> None:
         self._running.close(broker_epoch=-1)
         self._heard(self._running.take_answers())
+
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        return self._running.found
+
+    def wipe_partitions(self) -> None:
+        assert self._deliver is _nobody, "a process runs on this disk"
+        self._end(power_loss=False)
+        self._let_fail(is_faulty=False)
+        disk = Files(system=self._files)
+        for name in self._files.listdir(_DATA):
+            path = f"{_DATA}/{name}"
+            if S_ISDIR(self._files.stat(path).st_mode) and name != METADATA_LOG:
+                disk.remove_tree(path)
+        disk.close()
+        self._files.make_durable()
+        for log in [log for log in self.logs if log != METADATA_LOG]:
+            del self.logs[log]
+        self._start()
 
     def wipe(self) -> None:
         assert self._deliver is _nobody, "a process runs on this disk"
@@ -340,11 +362,32 @@ class ShippedDisk:
         return self._storage
 
     def perform(self, effect: StorageEffect) -> None:
-        if isinstance(effect, WriteEffect):
-            stored = self.log(effect.log)
-            if not stored.failed:
-                stored.write(effect)
+        match effect:
+            case Append() | Truncate() | SaveElection() | ResetLog():
+                stored = self.log(effect.log)
+                if not stored.failed:
+                    stored.write(effect)
+            case SaveHighWatermarks(entries=entries):
+                self._ledgers.saves(entries)
+            case DeleteLog(log=name):
+                self.logs.pop(name, None)
+            case OpenLog() | Configure():
+                effect = self._in_small_segments(effect)
+            case _:
+                pass
         self._running.perform(effect)
+
+    def _in_small_segments(self, effect: OpenLog | Configure) -> OpenLog | Configure:
+        """In the one directory that there is."""
+        settings = effect.settings or LogSettings()
+        small = replace(
+            settings,
+            segment_bytes=min(settings.segment_bytes, self._options.partition_segment_bytes),
+            index_interval_bytes=500,
+        )
+        if isinstance(effect, OpenLog):
+            return replace_effect(effect, settings=small, directory_id=ZERO_UUID)
+        return replace_effect(effect, settings=small)
 
     def take_failures(self) -> list[Event]:
         return self._heard(self._running.take_answers())
@@ -377,14 +420,14 @@ class ShippedDisk:
                 if snapshot_file(file.id, content) != file:
                     raise Violation("S-DU", f"{file} is said of another snapshot")
                 self.log(name).snapshots.whole[file.id] = content
-            case Trimmed(log=name, start_offset=start_offset):
+            case Trimmed(log=name, start_offset=start_offset) if name == METADATA_LOG:
                 stored = self.log(name)
                 stored.written.trim(stored.written.index_of(start_offset))
                 stored.snapshots.remove_before(start_offset)
-            case StorageFailed(log=name):
+            case StorageFailed(log=name) if name in self.logs:
                 self.log(name).failed = True
             case _:
-                pass
+                self._ledgers.note(event)
 
 
 def _nobody(event: Event) -> None:

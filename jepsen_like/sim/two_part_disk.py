@@ -16,7 +16,7 @@ from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.stored_log import StoredLog
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Event, SaveHighWatermarks
-from quorum.core.log_state import LogState
+from quorum.core.log_state import FoundLog, LogState
 from quorum.core.storage import METADATA_LOG, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.primitives import ZERO_UUID
@@ -142,6 +142,13 @@ class TwoPartDisk:
         return self._metadata.recover(name)
 
     # --- of partitions ----------------------------------------------------------------------
+
+    @property
+    def found(self) -> tuple[FoundLog, ...]:
+        return self._partitions.found
+
+    def wipe_partitions(self) -> None:
+        self._partitions.wipe_partitions()
 
     def fail_directory(self, directory_id: UUID) -> None:
         self._partitions.fail_directory(directory_id)

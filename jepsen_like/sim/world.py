@@ -133,7 +133,7 @@ class World(VirtualTime):
                 faults=self._disks,
                 tree_of=self._trees.of,
             )
-        if self._has_partitions:
+        if self._has_partitions and not self._files.holds_partitions:
             return TwoPartDisk(
                 world=self,
                 node_id=node_id,

@@ -16,7 +16,7 @@ from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.storage import StorageError
 from quorum.log.files.jobs import Outcome, Pool
 
-__all__ = ["Done", "WorldWorkers"]
+__all__ = ["Done", "QueuedWorkers", "WorldWorkers"]
 
 _AT_ONCE = 0.25  # the share of jobs that work when they are asked for
 _CALLS_MAX = 12  # of a job that does not come to its end: most have fewer
@@ -50,6 +50,29 @@ class _Task:
         if self.outcome is None:
             self.outcome = Done(self.job)
         return self.outcome
+
+
+class QueuedWorkers:
+    """Jobs that are done when somebody waits for them, outside of all time: for who looks on."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Callable[[], None]] = []
+
+    def run(self, pool: Pool, job: Callable[[], object], done: Callable[[Outcome], None]) -> None:
+        self._waiting.append(lambda: done(Done(job)))
+
+    def wait(self) -> None:
+        while self._waiting:
+            self._waiting.pop(0)()
+
+    def shut_down(self) -> None:
+        """There are no threads."""
+
+    def seconds(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """It is over at once."""
 
 
 class WorldWorkers:

@@ -23,8 +23,8 @@ FOUND_AT = {
     "counts_the_joining_as_in_sync": 0,
     "decides_at_the_end_of_the_log": 0,
     "elects_who_is_shutting_down": 7,
-    "deletes_all_that_is_exposed": 17,
-    "deletes_what_is_not_exposed": 17,
+    "deletes_all_that_is_exposed": 0,
+    "deletes_what_is_not_exposed": 0,
     "elects_uncleanly_unasked": 0,
     "elects_whoever_is_first": 0,
     "follows_the_slowest": 5,
@@ -39,6 +39,7 @@ FOUND_AT = {
     "lets_go_of_what_is_not_exposed": 0,
     "loads_what_it_knows_to_be_committed": 18,
     "obeys_late_answers": 37,
+    "raises_the_recovery_point_without_a_sync": 2,
     "registers_under_the_old_epoch": 1,
     "shows_consumers_the_end": 32,
     "shows_what_is_not_committed": 0,
@@ -50,7 +51,7 @@ FOUND_AT = {
     "tells_no_epoch": 6,
     "tells_one_session": 0,
     "truncates_to_the_high_watermark": 9,
-    "trusts_every_stop": 19,
+    "trusts_every_stop": 53,
     "writes_in_the_epoch_before": 0,
 }
 

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.cluster.cluster_options import CLUSTER_NEMESIS_KINDS, draw_cluster_options
+from jepsen_like.sim.cluster.cluster_options import (
+    CLUSTER_NEMESIS_KINDS,
+    DIRECTORY_KINDS,
+    draw_cluster_options,
+)
 from jepsen_like.sim.cluster.cluster_run import run_cluster
 from jepsen_like.sim.command import describe_failure
 from jepsen_like.sim.quorum.simulation import Outcome
@@ -38,6 +42,7 @@ def test_shipped_rules_hold_on_every_seed(outcomes: list[Outcome]) -> None:
     "kind",
     [
         *CLUSTER_NEMESIS_KINDS,
+        *DIRECTORY_KINDS,
         "commits_loaded",
         "partition-one-way",
         "partition",

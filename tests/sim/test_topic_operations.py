@@ -41,12 +41,20 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
     assert 110 <= sum(deletes) <= 190
     for options, before in zip(drawn, old, strict=True):
         assert before.operations == Operations()
+        files = options.quorum.files
+        with_partitions = files is not None and files.holds_partitions
+        changed = ["operations", "quorum"]
+        changed += ["directories", "directory_failure_ms"] * (options.directories > 1)
+        changed += ["brokers_lose_power"] * with_partitions
         assert all(
             getattr(options, name) == getattr(before, name)
             for name in before.__slots__
-            if name not in ("operations", "quorum")
+            if name not in changed
         )
         quorum = replace(options.quorum, files=None, disks=before.quorum.disks)
+        if with_partitions:  # where power fails for sure
+            assert {*quorum.nemesis_ms} == {*before.quorum.nemesis_ms, "power-loss"}
+            quorum = replace(quorum, nemesis_ms=before.quorum.nemesis_ms)
         assert quorum == before.quorum
         assert options.quorum.files is not None or options.quorum == before.quorum
 

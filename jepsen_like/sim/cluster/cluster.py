@@ -45,7 +45,6 @@ from jepsen_like.sim.quorum.invariants import Invariants
 from jepsen_like.sim.virtual_time import Streams
 from jepsen_like.sim.world import Digest, World
 from quorum.core.effects import Core, Effect
-from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
 
 __all__ = ["Cluster"]
@@ -278,10 +277,7 @@ class Cluster(Observer):
         """Take away what a broker that is down has of partitions, and leave it the directory."""
         host = self.hosts[node_id]
         assert not host.is_up, node_id
-        for log in [log for log in host.disk.logs if log != METADATA_LOG]:
-            del host.disk.logs[log]
-        host.disk.high_watermarks.clear()
-        host.disk.directories.clear()
+        host.disk.wipe_partitions()
         self._clean_stops.wiped(node_id)
 
     def _directories_of(self, node_id: int) -> tuple[UUID, ...]:

@@ -6,7 +6,7 @@ topic, the clients and the faults that only a cluster knows. All times are multi
 that a run with short timeouts is short.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -21,9 +21,11 @@ from quorum.raft.config import SnapshotSettings
 __all__ = [
     "CLUSTER_FIRING_KINDS",
     "CLUSTER_NEMESIS_KINDS",
+    "DIRECTORY_KINDS",
     "ClusterOptions",
     "draw_cluster_options",
     "draw_directories",
+    "draw_partition_storage",
     "draw_run",
 ]
 
@@ -43,6 +45,7 @@ DIRECTORY_KINDS = ("directory_failed", "started_without_directory", "directory_r
 # Beside those of the quorum.
 CLUSTER_NEMESIS_KINDS = ("cut-controllers", "hold-rpc", "wipe")
 _DIRECTORIES_SHARE = 1 / 5
+_PARTITION_STORAGE = 1 / 12
 _STORAGE = ("shipped_storage", "lost_sectors", "died_at_start", "bit_flipped")
 _KINDS = (
     *_QUORUM_KINDS,
@@ -116,13 +119,43 @@ class ClusterOptions:
         return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
 
 
-def draw_run(world: VirtualTime, *, has_directories: bool = False) -> ClusterOptions:
-    """All that a seed decides before its run begins."""
+def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
+    """All that a seed decides before its run begins, and surely what is wanted: `directories`, or
+    `partition storage`."""
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
-    return draw_directories(options, world.fork("directories"), is_wanted=has_directories)
+    directories, storage = "directories", "partition storage"
+    options = draw_directories(options, world.fork(directories), is_wanted=directories in wants)
+    if directories in wants:
+        return options
+    return draw_partition_storage(options, world.fork(storage), is_wanted=storage in wants)
+
+
+def draw_partition_storage(
+    options: ClusterOptions, random: Random, *, is_wanted: bool = False
+) -> ClusterOptions:
+    """Perhaps let all logs of brokers lie on the shipped storage, and their power fail."""
+    if random.random() >= _PARTITION_STORAGE and not is_wanted:
+        return options
+    quorum = draw_storage(options.quorum, random, is_wanted=True)
+    assert quorum.files is not None
+    unit_ms = quorum.election_timeout_ms
+    files = replace(
+        quorum.files,
+        holds_partitions=True,
+        partition_segment_bytes=random.choice((300, 1_000, 10_000)),
+    )
+    disks = replace(quorum.disks, write_failure=random.choice((0.0, 0.0, 0.0005)))
+    nemesis_ms = {"power-loss": unit_ms * random.choice((4, 8)), **quorum.nemesis_ms}
+    return replace(
+        options,
+        quorum=replace(quorum, files=files, disks=disks, nemesis_ms=nemesis_ms),
+        brokers_lose_power=True,
+        directories=1,
+        directory_failure_ms=0,
+    )
 
 
 def draw_directories(

@@ -12,9 +12,11 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from jepsen_like.planted.cluster_bugs import planted
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
 from jepsen_like.sim.cluster.cluster import Cluster
 from jepsen_like.sim.cluster.cluster_faults import ClusterFaults
 from jepsen_like.sim.cluster.cluster_options import ClusterOptions, draw_run
@@ -48,11 +50,11 @@ class ClusterRun:
         options: ClusterOptions | None = None,
         tracer: Observer | None = None,
         *,
-        has_directories: bool = False,
+        wants: frozenset[str] = frozenset(),
     ) -> None:
-        """`has_directories`: brokers surely have several, where that is drawn."""
+        """`wants`: what it surely has, where that is drawn: see `draw_run`."""
         if options is None:
-            options = draw_run(VirtualTime(seed), has_directories=has_directories)
+            options = draw_run(VirtualTime(seed), wants=wants)
         self.options = options
         self.cluster = cluster = Cluster(seed, options, tracer)
         self._world = world = cluster.world
@@ -139,6 +141,15 @@ class ClusterRun:
         )
 
 
+def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
+    """What a run must have, so that these planted bugs can be found in it."""
+    wanted = {
+        "directories": any(name in DIRECTORY_PLANTS for name in plants),
+        "partition storage": any(name in PARTITION_FILE_PLANTS for name in plants),
+    }
+    return frozenset(what for what, is_wanted in wanted.items() if is_wanted)
+
+
 def run_cluster(
     seed: int,
     *,
@@ -149,8 +160,7 @@ def run_cluster(
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
-        has_directories = any(name in DIRECTORY_PLANTS for name in (plant or "").split(","))
-        simulation = ClusterRun(seed, options, tracer, has_directories=has_directories)
+        simulation = ClusterRun(seed, options, tracer, wants=_wanted_by((plant or "").split(",")))
         events_max = _EVENTS_MAX if until_event is None else until_event
         is_cut = until_event is not None
         return simulation.outcome(ending_of(lambda: simulation.run(events_max), is_cut=is_cut))

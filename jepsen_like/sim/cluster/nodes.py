@@ -21,7 +21,6 @@ from jepsen_like.sim.quorum.replicas import CLUSTER_ID, start_raft
 from jepsen_like.sim.running_replica import RunningReplica
 from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.application import Application
-from quorum.core.log_state import FoundLog
 from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
@@ -146,10 +145,7 @@ def start_broker(
         groups=GroupConfig(initial_rebalance_delay_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
-    found: tuple[FoundLog, ...] = ()
-    if len(directory_ids) > 1:
-        found = directories.found((log, each.topic_id) for log, each in host.disk.logs.items())
-    broker = Broker.of_quorum(config, raft, random, found=found)
+    broker = Broker.of_quorum(config, raft, random, found=host.disk.found)
     return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
 
 

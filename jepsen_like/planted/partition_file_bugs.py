@@ -1,0 +1,33 @@
+"""Planted bugs of the files of partition logs: what is noted beside a log, and when it is synced.
+
+The metadata log keeps its notes elsewhere, so that only clusters whose partitions lie on the
+shipped storage find these.
+"""
+
+from jepsen_like.planted.planting import Plants, plant_in
+from quorum.core.storage import METADATA_LOG
+from quorum.log.files.log_directories import LogDirectories
+from quorum.log.files.segments import Unsynced
+
+__all__ = ["PARTITION_FILE_PLANTS"]
+
+PARTITION_FILE_PLANTS: Plants = {}
+
+# What a plant calls of the rule that it replaces.
+_sync = LogDirectories.sync
+
+
+@plant_in(
+    PARTITION_FILE_PLANTS,
+    "a recovery point of a partition is raised after the sync of what lies before it",
+    holder=LogDirectories,
+    name="sync",
+    seeds_max=20,
+)
+def raises_the_recovery_point_without_a_sync(
+    self: LogDirectories, log: str, unsynced: Unsynced
+) -> None:
+    if log == METADATA_LOG:
+        _sync(self, log, unsynced)
+    else:
+        self.home(log).recovery_points.raise_to(log, unsynced.end_offset)

@@ -1,0 +1,66 @@
+"""Clusters whose partition logs lie on the shipped storage: what a restart may find of them."""
+
+from uuid import UUID
+
+import pytest
+
+from jepsen_like.sim.cluster.cluster_options import draw_run
+from jepsen_like.sim.cluster.cluster_run import run_cluster
+from jepsen_like.sim.logtree import LogTree
+from jepsen_like.sim.partition_ledgers import PartitionLedgers
+from jepsen_like.sim.stored_log import StoredLog
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.virtual_time import VirtualTime
+from quorum.core.effects import Append, Durability, LogState, Opened, Token
+from wire.batch import assign, data_batch
+
+TOPIC = UUID(int=7)
+TOKEN = Token("broker", 1)
+
+
+def test_one_seed_of_twelve_has_its_partitions_there() -> None:
+    drawn = [draw_run(VirtualTime(seed)) for seed in range(300)]
+    on_files = [each for each in drawn if each.quorum.files and each.quorum.files.holds_partitions]
+    assert 12 <= len(on_files) <= 45
+    assert all(each.brokers_lose_power and each.directories == 1 for each in on_files)
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_rules_hold(seed: int) -> None:
+    options = draw_run(VirtualTime(seed), wants={"partition storage"})
+    outcome = run_cluster(seed, options=options)
+    assert outcome.kind == "ok", outcome.detail
+    assert outcome.faults["lost_sectors"] > 0
+
+
+def ledger(*values: bytes) -> tuple[PartitionLedgers, StoredLog]:
+    tree = LogTree("D-ONE", "D-DIV")
+    stored = StoredLog(tree=tree, topic_id=TOPIC, has_snapshots=False)
+    for offset, value in enumerate(values):
+        batch = data_batch([value], timestamp_ms=1)
+        records = assign(batch, base_offset=offset, leader_epoch=0)
+        stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
+    return PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree), stored
+
+
+def opened(*, end_offset: int = 2, high_watermark: int = 0) -> Opened:
+    state = LogState(
+        log="t-0", topic_id=TOPIC, end_offset=end_offset, high_watermark=high_watermark
+    )
+    return Opened(token=TOKEN, state=state)
+
+
+def test_what_is_opened_is_what_was_found() -> None:
+    ledgers, stored = ledger(b"x", b"y")
+    ledgers.note(opened())
+    assert stored.durable.end_offset == 2
+    with pytest.raises(Violation, match="S-DU"):
+        ledgers.note(opened(end_offset=1))
+
+
+def test_high_watermark_was_saved_of_this_log() -> None:
+    ledgers, _ = ledger(b"x", b"y")
+    ledgers.saves((("t", 0, 1),))
+    ledgers.note(opened(high_watermark=1))
+    with pytest.raises(Violation, match="S-HW"):
+        ledgers.note(opened(high_watermark=2))
