@@ -245,6 +245,17 @@ def test_rows_are_found_by_broker(history: list[list[Change]], broker_id: int) -
     )
 
 
+@pytest.mark.parametrize("as_block", [False, True])
+def test_replica_with_the_number_of_nobody_is_kept_beside_the_columns(as_block: bool) -> None:
+    """No sane controller writes it; what is in the log is read as it is."""
+    odd = partition(TOPICS[0], 0, replicas=(-1, 2), isr=(2,), leader=2)
+    made: Change = NewPartitions.from_records([odd]) if as_block else odd
+    image = step(MetadataImage(), *topic(TOPICS[0], "a", 0), made)
+    state = image.partition(TOPICS[0], 0)
+    assert state is not None
+    assert (state.replicas, state.isr, state.leader) == ((-1, 2), (2,), 2)
+
+
 def test_blocks_without_rows_change_nothing() -> None:
     before = step(MetadataImage(), *topic(TOPICS[0], "a", 2))
     after = step(before, PartitionChanges.from_records([]), NewPartitions.from_records([]))

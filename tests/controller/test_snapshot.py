@@ -267,12 +267,12 @@ def test_batch_ends_once_its_config_values_are_longer_than_the_bound(
     image = step(MetadataImage(), level(), *topic(TOPICS[0], "t", 1))
     for number, length in enumerate(lengths):
         image = step(image, replace_message(config, name=f"key-{number}", value="v" * length))
-    found = []
-    for batch in batches_of(image, timestamp_ms=1):
-        written = [decode_record(value) for value in values(batch)]
-        settings = [record for record in written if isinstance(record, records.ConfigRecord)]
-        if len(settings) == len(written):
-            found.append(sorted(len(record.value or "") for record in settings))
+    batches = (map(decode_record, values(batch)) for batch in batches_of(image, timestamp_ms=1))
+    lengths_in = (
+        sorted(len(each.value or "") for each in batch if isinstance(each, records.ConfigRecord))
+        for batch in batches
+    )
+    found = [each for each in lengths_in if each]
     assert found == [[1, 10], [1, 10]], "ten are not too many, eleven are"
 
 

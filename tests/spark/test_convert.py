@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
+import msgpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.judges import shows_nothing
+from jepsen_like.checkers.judges import LINT_SHOWN, shows_nothing
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, MalformedHistory, Op
+from jepsen_like.histories.history import Header, Kind, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
+from spark.rows import rows
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION
 from spark.verdicts import summed
 from tests.jepsen_like.play import Play
@@ -168,3 +170,35 @@ def test_log_without_a_name_is_judged(tmp_path: Path) -> None:
     verdict = summed([judged(pq.read_table(tmp_path / "table"), ANY)], single_run=True)
     assert verdict.outcome is Outcome.VIOLATED
     assert same(verdict) == same(judge(play.history))
+
+
+def test_as_many_wrong_lines_are_shown_as_of_a_history() -> None:
+    play = Play()
+    for process in range(LINT_SHOWN + 2):
+        play.line(Kind.OK, process, "send", [["send", KEY, [process, process]]])
+    shown = [finding.detail for finding in judge(play.history).findings]
+    (told,) = [row for row in rows("log", play.ops) if row.what == "lint"]
+    assert told.argument is not None
+    count, findings = msgpack.unpackb(told.argument)
+    assert count == LINT_SHOWN + 2
+    assert [detail for _rule, _object, detail, _lines in findings] == shown
+    assert len(shown) == LINT_SHOWN
+
+
+@pytest.mark.parametrize(
+    ("f", "asked", "what"),
+    [
+        ("write", ["k", 7], "access"),
+        ("read", ["k", None], "access"),
+        ("write", ["k", None], "operation"),  # an access that brings nothing
+        ("cas", ["k", None], "operation"),
+    ],
+)
+def test_access_of_unknown_end_says_no_more_than_a_value(
+    f: str, asked: list[object], what: str
+) -> None:
+    play = Play(workload="cas-register")
+    play.invoke(0, f, asked)
+    play.info(0)
+    (told,) = rows("cas-register", play.ops)
+    assert told.what == what

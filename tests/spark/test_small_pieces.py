@@ -1,11 +1,14 @@
 """Findings that lie between two pieces of a log are found: pieces of one to three rows."""
 
+import pyarrow as pa
 import pytest
 
 from jepsen_like.checkers.judges import judge_log
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.operations import operations
 from jepsen_like.histories.history import History
+from spark import pieces
+from spark.piece_rows import INPUT
 from tests.jepsen_like.checkers.test_kafka_log import KEY, PLANTED, three_sent
 from tests.jepsen_like.play import Play
 from tests.spark.histories import random_log
@@ -13,6 +16,7 @@ from tests.spark.in_pieces import judged_in_small_pieces
 from tests.spark.tables import table_of
 
 RANDOM = 3
+NO_LIMIT_MB = 1 << 20
 
 
 def agrees(history: History, size: int) -> None:
@@ -33,6 +37,13 @@ def test_planted_violation_is_found_however_the_log_is_cut(number: int, size: in
     play = three_sent()
     PLANTED[number][1](play)
     agrees(play.history, size)
+
+
+def test_piece_without_rows_shows_nothing() -> None:
+    nothing = pa.Table.from_pylist([], INPUT)
+    empty = pa.RecordBatch.from_pylist([], INPUT)
+    judge = pieces.losses(nothing, NO_LIMIT_MB)
+    assert list(judge([])) == list(judge([empty])) == []
 
 
 def test_hole_between_two_pieces_skips_nothing() -> None:

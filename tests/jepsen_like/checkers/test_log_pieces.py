@@ -10,6 +10,7 @@ from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.log_records import bounds_of
 from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.pairing import positions
 from tests.jepsen_like.checkers.test_kafka_log import KEY, PLANTED, three_sent
 from tests.jepsen_like.play import Play
 
@@ -65,3 +66,8 @@ def test_jump_leaves_offsets_out_from_one_read_of_a_session_to_the_next() -> Non
     before, after = (log.reads.offset[rows].tolist() for rows in kafka_log.jumps(log))
     assert (before, after) == ([0], [2])
     assert {each.rule for each in kafka_log.skips(log)} == {"int-poll-skip"}
+
+
+def test_places_of_few_large_numbers_are_found_without_a_place_for_each() -> None:
+    column = np.array([7, 1 << 45, 3])
+    assert positions(column, np.array([1 << 45, 3, 5])).tolist() == [1, 2, -1]

@@ -3,10 +3,14 @@
 from random import Random
 from typing import Any
 
+import pytest
+
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.models import ILLEGAL, REGISTER, Model
+from jepsen_like.checkers.models import ILLEGAL, QUEUE, REGISTER, Model
 from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.search import Budget, refuted, search
+from jepsen_like.checkers.search_depth import Answer, Search, depth_first
+from jepsen_like.checkers.search_frontier import frontier
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Kind
 from tests.jepsen_like.play import Play
@@ -20,6 +24,26 @@ def test_violation_names_the_operation_that_has_no_place() -> None:
     assert answer.outcome is Outcome.VIOLATED
     assert answer.blocked is not None
     assert answer.blocked.f == "read"
+
+
+def answer_of(turns: Search) -> Answer:
+    while True:
+        try:
+            next(turns)
+        except StopIteration as ended:
+            answer: Answer = ended.value
+            return answer
+
+
+@pytest.mark.parametrize("one_search", [depth_first, frontier])
+def test_operation_that_cannot_have_happened_is_left_out(one_search: Any) -> None:
+    """Nothing can be dequeued before the first value is enqueued."""
+    play = Play()
+    play.invoke(1, "dequeue")
+    play.did(0, "enqueue", "a", None)
+    play.did(0, "dequeue", None, "b")
+    answer = answer_of(one_search(operations(play.ops), QUEUE))
+    assert answer.outcome is Outcome.VIOLATED
 
 
 def test_refuting_does_not_count_how_often_something_unknown_happens() -> None:
