@@ -26,7 +26,7 @@ from quorum.node.driver import Driver
 from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkApplication, ZkMember
 from quorumlab.config import NodeConfig
-from quorumlab.settings import broker_config
+from quorumlab.settings import broker_config, controller_config
 from wire.zk.designs import Design, Routing
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import Session
@@ -50,7 +50,7 @@ class ZkSide:
         self.session = Session()
         self._client: KazooSession | None = None
         self.controller: ZkController | None = None
-        rules = _rules(config, directories)
+        rules = controller_config(config, cluster_id=directories.cluster_id, random=random)
         parts = BrokerParts.of(
             broker_config(config, directories, offline=storage.offline), storage.found
         )
@@ -177,15 +177,4 @@ def _replica_settings(config: NodeConfig) -> ReplicaSettings:
         is_unclean_allowed=(
             config.given.get("unclean.leader.election.enable", "true").lower() == "true"
         ),
-    )
-
-
-def _rules(config: NodeConfig, directories: DataDirectories) -> ControllerConfig:
-    return ControllerConfig(
-        node_id=config.node_id,
-        cluster_id=directories.cluster_id,
-        num_partitions=config.number("num.partitions"),
-        default_replication_factor=config.number("default.replication.factor"),
-        delete_topic_enable=config.flag("delete.topic.enable"),
-        static_configs=config.given,
     )

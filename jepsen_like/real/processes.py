@@ -126,18 +126,15 @@ def spawn(
 
 def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> bool:
     """Signal a process and wait until it is gone. False if it is still there after the time-out."""
-    deadline = time.monotonic() + timeout_seconds
-    if not is_alive(process):
+    if is_alive(process):
+        with suppress(ProcessLookupError):  # it may have ended since
+            os.kill(process.pid, how)
+    is_gone = await_value(
+        lambda: not is_alive(process), timeout_seconds, pause_seconds=_POLL_SECONDS
+    )
+    if is_gone:
         _reap(process.pid)
-        return True
-    with suppress(ProcessLookupError):  # it may have ended since
-        os.kill(process.pid, how)
-    while is_alive(process):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    _reap(process.pid)
-    return True
+    return is_gone
 
 
 def kill(process: ProcessId) -> bool:

@@ -113,7 +113,14 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
             for line in item_page(item, of_item):
                 say(line)
     else:
-        print_rows((_row(item, each) for item, of_item in shown for each in of_item), _COLUMNS)
+        print_rows(
+            (
+                _row(item, each, said_by=summary(each))
+                for item, of_item in shown
+                for each in of_item
+            ),
+            _COLUMNS,
+        )
     is_right = all(each.is_right for _, of_item in shown for each in of_item)
     if not is_right:
         return EXIT_WRONG
@@ -127,13 +134,13 @@ def _complain_of(item: Item, errors: Sequence[str], options: str = "") -> None:
         complain(f"repro: quorumlab chaos museum {item.id}{options}")
 
 
-def _row(item: Item, shown: Comparison) -> dict[str, object]:
+def _row(item: Item, shown: Comparison | ProcessComparison, *, said_by: str) -> dict[str, object]:
     return {
         "item": item.id,
         "title": item.title,
         "design": item.design.partition(",")[0],
         "bug": shown.exhibit.bug,
-        "said_by": summary(shown),
+        "said_by": said_by,
         "red": "; ".join(shown.not_red()) or "red",
         "green": "; ".join(shown.not_green()) or "green",
     }
@@ -180,28 +187,17 @@ def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
         if is_told and form == "table":
             for line in process_page(item, shown):
                 say(line)
-        rows.append(_really_row(item, shown))
+        row = _row(item, shown, said_by=", ".join(shown.rules()))
+        rows.append(row | {"is_right": shown.is_right})
     if form == "json":
         print_json(rows)
     elif not is_told:
-        print_rows(rows, ("item", "title", "bug", "said_by", "red", "green"))
+        print_rows(rows, _COLUMNS)
     if all(row["is_right"] for row in rows):
         shutil.rmtree(directory)
         return EXIT_OK
     complain(f"what the nodes said is in {directory}")
     return EXIT_WRONG
-
-
-def _really_row(item: Item, shown: ProcessComparison) -> dict[str, object]:
-    return {
-        "item": item.id,
-        "title": item.title,
-        "bug": shown.exhibit.bug,
-        "said_by": ", ".join(shown.rules()),
-        "red": "; ".join(shown.not_red()) or "red",
-        "green": "; ".join(shown.not_green()) or "green",
-        "is_right": shown.is_right,
-    }
 
 
 # --- over seeds -----------------------------------------------------------------------------

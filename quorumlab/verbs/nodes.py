@@ -17,7 +17,7 @@ from functools import partial
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
-from jepsen_like.real.processes import is_alive
+from jepsen_like.real.processes import await_value, is_alive
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, answer, say, say_if_heard
 from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
@@ -173,11 +173,8 @@ def _stop_watcher(cluster: LocalCluster, stop_seconds: float) -> None:
     if watcher is None or watcher.pid == os.getpid():
         return
     os.kill(watcher.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _UP_STOPS_SECONDS + stop_seconds
-    while is_alive(watcher):
-        if time.monotonic() > deadline:
-            raise ClusterError(f"process {watcher.pid} runs the cluster and does not stop")
-        time.sleep(0.05)
+    if not await_value(lambda: not is_alive(watcher), _UP_STOPS_SECONDS + stop_seconds):
+        raise ClusterError(f"process {watcher.pid} runs the cluster and does not stop")
 
 
 def stop_all(cluster: LocalCluster, but: Collection[int] = ()) -> list[int]:

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen_like.installation import command
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import DirectoryLock
+from jepsen_like.real.processes import DirectoryLock, await_value
 from quorumlab.cluster_status import describe
 from quorumlab.inspection.entries import Entry, TopicNames, as_text
 from quorumlab.inspection.stream import whole_entries
@@ -256,9 +256,6 @@ def _partitions(cluster: LocalCluster) -> list[dict[str, Any]]:
 
 def _wait(condition: Callable[[], Any], complaint: str) -> float:
     """The moment at which the condition came true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ClusterError(f"{complaint} within {PATIENCE_SECONDS:.0f} s")
-        time.sleep(_POLL_SECONDS)
+    if not await_value(condition, PATIENCE_SECONDS, pause_seconds=_POLL_SECONDS):
+        raise ClusterError(f"{complaint} within {PATIENCE_SECONDS:.0f} s")
     return time.monotonic()

@@ -7,7 +7,6 @@ The proof is what the quorum says of itself: whoever leads had the voter among i
 a leader, the same or another, has not. That somebody answered "it is no voter" proves nothing.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -99,16 +98,14 @@ def _until(
     cluster: LocalCluster, change: Callable[[LocalCluster, NodeLayout], str], node: NodeLayout
 ) -> bool:
     """Ask until it is done; False if that takes too long."""
-    deadline = time.monotonic() + _TRY_SECONDS
-    while True:
+
+    def is_done() -> bool:
         try:
-            if not change(cluster, node):
-                return True
-        except ClusterError:
-            pass  # nobody answered: it may have been done, and is then refused, or asked again
-        if time.monotonic() > deadline:
+            return not change(cluster, node)
+        except ClusterError:  # nobody answered: it may have been done, and is then refused
             return False
-        time.sleep(_PAUSE_SECONDS)
+
+    return await_value(is_done, _TRY_SECONDS, pause_seconds=_PAUSE_SECONDS)
 
 
 def _remove(cluster: LocalCluster, node: NodeLayout) -> str:

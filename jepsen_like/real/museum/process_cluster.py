@@ -18,7 +18,6 @@ from jepsen_like.real.museum.process_partition import (
     ProcessPartition,
 )
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.forms import Misused
 from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
@@ -137,15 +136,6 @@ class ProcessCluster(ProcessPartition):
                     "M-FEN", f"{self.names.of(node)} is fenced, and in sync: {self.isr}"
                 )
 
-    # --- processes ----------------------------------------------------------------------
-
-    def wipe(self, node: int) -> None:
-        self.note(f"{self.names.of(node)} loses its disk")
-        self._rig.wipe_partitions(node)
-
-    def stop(self, node: int) -> None:
-        raise Misused("an orderly stop ends the process that the schedule goes on with")
-
     # --- requests -----------------------------------------------------------------------
 
     def elect(self, node: int) -> None:
@@ -174,9 +164,7 @@ class ProcessCluster(ProcessPartition):
 
     def finish(self) -> None:
         """Everything is let go, everybody started; all are in sync; every replica is read."""
-        self.note("everything is let go, and everybody is started")
-        self.machines.heal_all()
-        self._rig.start_the_dead()
+        self._restore()
         self._rig.cluster.wait_ready()
         replicas = set(self._topic(self.controller)["replicas"])
         is_settled = reaches(lambda: self.isr == replicas, SETTLED_MS)

@@ -1,26 +1,35 @@
-"""What every cluster of processes with a topic has: its account, its brokers, its machines.
+"""What every directed cluster of processes has: its account and its machines; and the partition of
+those that have a topic.
 
-Decides nothing of what a scenario may ask; `ProcessCluster` and `ProcessZooKeeper` do.
+Decides nothing of what a scenario may ask; `ProcessQuorum`, `ProcessCluster` and `ProcessZooKeeper`
+do.
 """
 
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.museum.process_clients import Address, RealClients
 from jepsen_like.real.museum.process_machines import ProcessMachines
 from jepsen_like.real.museum.rig import Rig
 from jepsen_like.scenarios.directed_clients import Produced, number_of
-from jepsen_like.scenarios.forms import Names
+from jepsen_like.scenarios.forms import Misused, Names
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.violation import Stuck
 from wire.batch import headers
 from wire.varint import Malformed
 
-__all__ = ["SETTLED_MS", "TIMEOUT_MS", "TOPIC", "WAIT_MS", "ProcessPartition"]
+__all__ = [
+    "SETTLED_MS",
+    "TIMEOUT_MS",
+    "TOPIC",
+    "WAIT_MS",
+    "DirectedProcesses",
+    "ProcessPartition",
+]
 
 TOPIC = "orders"
 WAIT_MS = 15_000
@@ -28,29 +37,57 @@ SETTLED_MS = 10_000  # after healing: until all are in sync
 TIMEOUT_MS = 10_000
 
 
-class ProcessPartition(ABC):
+class DirectedProcesses(ABC):
     streams = None
-    _clients: RealClients
 
-    def __init__(self, production: Production, rig: Rig) -> None:
+    def __init__(
+        self, production: Production, rig: Rig, nodes: Sequence[int], *, pace: int = 1
+    ) -> None:
+        """`nodes` are those that a scenario names; `pace` as for `ProcessMachines`."""
         self._production = production
         self._rig = rig
         self.story = Story()
-        self.brokers = tuple(node.id for node in rig.cluster.layout.brokers)
-        self.names = Names(lambda: self.brokers)
-        self.sent: dict[str, Produced] = {}
+        self.names = Names(lambda: nodes)
         self.lock = threading.Lock()  # around the production, which clients' threads write to
-        self.machines = ProcessMachines(rig, self.names, note=self.note, looked=self._look)
+        self.machines = ProcessMachines(
+            rig, self.names, note=self.note, looked=self._look, pace=pace
+        )
         began = time.monotonic()
         production.now_us = lambda: int((time.monotonic() - began) * 1e6)
 
     @abstractmethod
     def _look(self) -> None:
-        """Note what has become of the partition, and judge it."""
+        """Note what has become of the cluster, and judge it."""
 
     def note(self, what: str) -> None:
         with self.lock:
             self._production.note(what)
+
+    def stop(self, node: int) -> None:
+        raise Misused("an orderly stop ends the process that the schedule goes on with")
+
+    def _any_broker(self, timeout_ms: int = TIMEOUT_MS) -> Client:
+        up = [node for node in self._rig.cluster.layout.brokers if self._rig.is_up(node.id)]
+        return Client([(node.host, node.port) for node in up], timeout_ms / 1000)
+
+    def _restore(self, what: str = "everything is let go, and everybody is started") -> None:
+        """Let everything go, and start every node that is down; `what` is noted."""
+        self.note(what)
+        self.machines.heal_all()
+        self._rig.start_the_dead()
+
+
+class ProcessPartition(DirectedProcesses):
+    _clients: RealClients
+
+    def __init__(self, production: Production, rig: Rig) -> None:
+        self.brokers = tuple(node.id for node in rig.cluster.layout.brokers)
+        self.sent: dict[str, Produced] = {}
+        super().__init__(production, rig, self.brokers)
+
+    def wipe(self, node: int) -> None:
+        self.note(f"{self.names.of(node)} loses its disk")
+        self._rig.wipe_partitions(node)
 
     def end_offset(self, node: int) -> int:
         """By its file."""
@@ -65,10 +102,6 @@ class ProcessPartition(ABC):
     def _address(self, node: int) -> Address:
         layout = self._rig.cluster.layout.node(node)
         return layout.host, layout.port
-
-    def _any_broker(self) -> Client:
-        up = [node for node in self._rig.cluster.layout.brokers if self._rig.is_up(node.id)]
-        return Client([(node.host, node.port) for node in up], TIMEOUT_MS / 1000)
 
     def until(
         self,

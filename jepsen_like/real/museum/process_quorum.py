@@ -6,19 +6,16 @@ is the time that a schedule lets go by. Observers are brokers; one is there even
 since clients ask brokers.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from jepsen_like.clients.admin_client import creation
 from jepsen_like.histories.history import Kind
-from jepsen_like.real.kafka_client import Client, NotConnected
+from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.museum.process_machines import ProcessMachines
+from jepsen_like.real.museum.process_partition import DirectedProcesses
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.forms import Misused, Names
 from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode
@@ -39,29 +36,15 @@ QUORUM_SETTINGS = {
 }
 
 
-class ProcessQuorum:
-    streams = None
-
+class ProcessQuorum(DirectedProcesses):
     def __init__(self, production: Production, rig: Rig, *, observers: int) -> None:
-        self._production = production
-        self._rig = rig
         self._topics = 0
         self._led: tuple[int | None, int] = (None, -1)
-        began = time.monotonic()
-        production.now_us = lambda: int((time.monotonic() - began) * 1e6)
         layout = rig.cluster.layout
         self._voters = [node.id for node in layout.controllers]
-        self._brokers = [node.id for node in layout.brokers]
-        self.nodes = self._voters + self._brokers[:observers]
-        self.story = Story()
-        self.names = Names(lambda: self.nodes)
-        self.machines = ProcessMachines(
-            rig, self.names, note=self.note, looked=self._look, pace=_PACE
-        )
+        self.nodes = [*self._voters, *(node.id for node in layout.brokers[:observers])]
+        super().__init__(production, rig, self.nodes, pace=_PACE)
         self.note(f"voters {self._voters}, {'in the log' if layout.dynamic else 'static'}")
-
-    def note(self, what: str) -> None:
-        self._production.note(what)
 
     def leads(self, node: int) -> tuple[int | None, int]:
         """Whom the node takes for the leader, and of which epoch."""
@@ -129,7 +112,7 @@ class ProcessQuorum:
         production = self._production
         process = production.invoke("add", name)
         try:
-            with self._any_broker() as client:
+            with self._any_broker(_TIMEOUT_MS + 1000) as client:
                 code = client.ask(body, CreateTopicsResponse).topics[0].error_code
         except ClusterError as error:
             kind = Kind.FAIL if isinstance(error, NotConnected) else Kind.INFO
@@ -143,15 +126,7 @@ class ProcessQuorum:
             self.note(f"a client is told that {name} is created")
         return is_done
 
-    def _any_broker(self) -> Client:
-        layout = self._rig.cluster.layout
-        up = [node for node in layout.brokers if self._rig.is_up(node.id)]
-        return Client([(node.host, node.port) for node in up], _TIMEOUT_MS / 1000 + 1)
-
     # --- faults -------------------------------------------------------------------------
-
-    def stop(self, node: int) -> None:
-        raise Misused("an orderly stop ends the process that the schedule goes on with")
 
     def wipe(self, node: int) -> None:
         """Its disk is lost; it comes back with an empty one."""
@@ -162,9 +137,7 @@ class ProcessQuorum:
 
     def finish(self) -> None:
         """Everything is healed, everybody started; then each node lists the topics that it has."""
-        self.note("everything is healed, and everybody started")
-        self.machines.heal_all()
-        self._rig.start_the_dead()
+        self._restore("everything is healed, and everybody started")
         with suppress(*() if self._production.is_judged else (ClusterError,)):
             self._rig.cluster.wait_ready(_WAIT_MS / 1000)
         reaches(lambda: len({self._offset(node) for node in self.nodes}) == 1, _WAIT_MS)

@@ -26,7 +26,6 @@ from jepsen_like.real.museum.process_partition import (
     ProcessPartition,
 )
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.forms import Misused
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.zk_promises import ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.violation import Stuck
@@ -150,20 +149,11 @@ class ProcessZooKeeper(ProcessPartition):
         with suppress(ClusterError), self._any_broker() as client:
             client.ask(deletion(topic, TIMEOUT_MS), DeleteTopicsResponse)
 
-    def stop(self, node: int) -> None:
-        raise Misused("an orderly stop ends the process that the schedule goes on with")
-
-    def wipe(self, node: int) -> None:
-        self.note(f"{self.names.of(node)} loses its disk")
-        self._rig.wipe_partitions(node)
-
     # --- the end ------------------------------------------------------------------------
 
     def finish(self) -> None:
         """All is healed and everybody started: what was promised must be there, and go on."""
-        self.note("everything is let go, and everybody is started")
-        self.machines.heal_all()
-        self._rig.start_the_dead()
+        self._restore()
         self._rig.cluster.wait_ready()
         with suppress(*() if self._production.is_judged else (Stuck,)):
             must_rest(self)

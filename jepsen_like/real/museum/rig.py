@@ -6,7 +6,6 @@ happens, leaving the rig ends every process.
 
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import await_value
 from jepsen_like.real.proxy import ProxyMesh
 
 __all__ = ["POLL_SECONDS", "Rig", "reaches"]
@@ -25,12 +25,7 @@ _PLANTED = "jepsen_like.museum.planted_node"
 
 def reaches(condition: Callable[[], bool], within_ms: float) -> bool:
     """Does it come to hold in time?"""
-    deadline = time.monotonic() + within_ms / 1000
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_SECONDS)
-    return True
+    return await_value(condition, within_ms / 1000, pause_seconds=POLL_SECONDS)
 
 
 class Rig:
