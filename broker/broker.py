@@ -410,7 +410,10 @@ class Broker:
             self.replicas.reconfigure(delta, now_ms)
             self._see(delta, now_ms)
             self._chores.start(now_ms)
-        changed = self.replicas.take_changed()
+        changed = self.replicas.changed
+        if not changed:
+            return
+        self.replicas.changed = []
         for partition, change in changed:
             if change is not Change.UPDATED:
                 self._replication.stop(partition)

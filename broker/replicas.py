@@ -44,7 +44,7 @@ class Replicas:
         self._assignments = assignments
         self._rules = rules
         self._moves = parts.moves
-        self._changed: list[tuple[Partition, Change]] = []
+        self.changed: list[tuple[Partition, Change]] = []  # whose role has, in order
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
@@ -79,11 +79,6 @@ class Replicas:
 
     def of_log(self, name: str) -> Partition | None:
         return self._hosted_by_log.get(name)
-
-    def take_changed(self) -> list[tuple[Partition, Change]]:
-        """The replicas whose role has changed since the last time, in order."""
-        changed, self._changed = self._changed, []
-        return changed
 
     # --- metadata ---------------------------------------------------------------------------
 
@@ -188,7 +183,7 @@ class Replicas:
                 end_offset=partition.open_log.end_offset,
                 high_watermark=partition.open_log.high_watermark,
             )
-        self._changed.append((partition, change))
+        self.changed.append((partition, change))
 
     def reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
         """Settings of topics or of this broker may have changed."""
