@@ -25,7 +25,7 @@ from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
-from jepsen_like.sim.quorum.simulation import run
+from jepsen_like.sim.assemblies.quorum.simulation import run
 from spark.checks import check
 from spark.columns import log_columns, queue_columns, register_columns
 from spark.judging import Bounds, judged

@@ -4,9 +4,9 @@ import os
 import sys
 
 from benchmarks.figures import print_figure
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.sim.sweep import Run, sweep
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.quorum.simulation import run
+from jepsen_like.sim.runs.sweep import Run, sweep
 
 SEEDS = 40
 

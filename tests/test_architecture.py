@@ -38,9 +38,9 @@ EDGES = {
     "quorum/log/files/threads.py",
     "jepsen_like/installation.py",
     "jepsen_like/python_children.py",
-    "jepsen_like/sim/command.py",
-    "jepsen_like/sim/sweep.py",
-    "jepsen_like/sim/workers.py",
+    "jepsen_like/sim/runs/command.py",
+    "jepsen_like/sim/runs/sweep.py",
+    "jepsen_like/sim/runs/workers.py",
 }
 EDGE_FOLDERS = ("jepsen_like/real/", "spark/", "quorumlab/")
 IMPURE = {

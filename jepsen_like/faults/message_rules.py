@@ -15,7 +15,7 @@ A held message goes on when the fault heals. Clients are left alone: a network c
 client sent only if the client sends it again, and then that client knows.
 
 Pure. What a rule does to the bytes is left to what carries them: the proxy of real processes
-(`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.interception`).
+(`jepsen_like.real.proxy`) and the simulator's network (`jepsen_like.sim.world.interception`).
 
 Source: the triggers that Kafka's developers proposed for fault injection; reliability facts, 4.3.
 """

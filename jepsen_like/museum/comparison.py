@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
-from jepsen_like.sim.ending import ANY_ERROR, described
+from jepsen_like.sim.time.ending import ANY_ERROR, described
 
 __all__ = ["Comparison", "Counted", "compare", "compare_item", "count_seeds"]
 

@@ -14,9 +14,9 @@ from jepsen_like.histories.history import Header, History, Value
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.production import Production, Step
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, Beginning
-from jepsen_like.sim.ending import ANY_ERROR, described, raised_in
+from jepsen_like.sim.time.ending import ANY_ERROR, described, raised_in
+from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent
 
 __all__ = ["End", "Played", "end_of", "play", "played"]
 

@@ -9,7 +9,7 @@ from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.scenarios.topic_forms import TOPIC_FORMS
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.world.network import Message
 from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 
 __all__ = ["FORMS", "PARTITION_FORMS", "DirectedPartition", "broker_of"]

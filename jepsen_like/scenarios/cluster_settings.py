@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from jepsen_like.scenarios.directed_cluster import WAIT_MS
-from jepsen_like.sim.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.network import LinkFaults
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.time.pace import AT_ONCE
+from jepsen_like.sim.world.network import LinkFaults
 
 __all__ = ["ClusterSettings", "ZkSettings"]
 

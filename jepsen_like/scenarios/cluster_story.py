@@ -10,10 +10,10 @@ from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.scenarios.directed_clients import values_in
 from jepsen_like.scenarios.request_story import RequestStory
 from jepsen_like.scenarios.story import Story, appended_after
-from jepsen_like.sim.cluster.cluster import Cluster
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.observer import Observer
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Effect, Event, Stop, Truncate
 
 __all__ = ["ClusterStory"]

@@ -12,8 +12,8 @@ from controller.committed_reads import ReadCommittedRequest, ReadCommittedRespon
 from jepsen_like.clients.admin_client import register_write
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.scenarios.production import Production
-from jepsen_like.sim.cluster.client import TOPIC, Acknowledged, Judge, Key
-from jepsen_like.sim.quorum.asking import AskingCore
+from jepsen_like.sim.assemblies.cluster.client import TOPIC, Acknowledged, Judge, Key
+from jepsen_like.sim.assemblies.quorum.asking import AskingCore
 from jepsen_like.workloads.metadata_workloads import CONFIG
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode

@@ -21,17 +21,17 @@ from jepsen_like.scenarios.machines import SimulatedMachines
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.cluster.client import TOPIC, Key
-from jepsen_like.sim.cluster.cluster import Cluster
-from jepsen_like.sim.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.cluster.converging import Convergence
-from jepsen_like.sim.cluster.end import check_end
-from jepsen_like.sim.cluster.liveness import is_ready
-from jepsen_like.sim.cluster.nodes import ClusterNode
-from jepsen_like.sim.content import Content
-from jepsen_like.sim.disk import Disk
+from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.converging import Convergence
+from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.liveness import is_ready
+from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
+from jepsen_like.sim.disks.disk import Disk
+from jepsen_like.sim.logs.content import Content
+from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,

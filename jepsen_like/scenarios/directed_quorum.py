@@ -16,18 +16,18 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.quorum_story import QuorumStory
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.content import Content
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.network import Message
-from jepsen_like.sim.observer import Observer
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.administrator import ADMINISTRATOR, Administrator
-from jepsen_like.sim.quorum.appending_clients import Clients
-from jepsen_like.sim.quorum.quorum_options import Options
-from jepsen_like.sim.quorum.replicas import SimulatedReplica
-from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.administrator import ADMINISTRATOR, Administrator
+from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.replicas import SimulatedReplica
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.logs.content import Content
+from jepsen_like.sim.time.pace import AT_ONCE
+from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.network import Message
+from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Effect
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey

@@ -22,14 +22,14 @@ from jepsen_like.scenarios.machines import SimulatedMachines
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.story import Story
 from jepsen_like.scenarios.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
-from jepsen_like.sim.cluster.client import TOPIC, Key
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.observer import Observer
-from jepsen_like.sim.pace import AT_ONCE
+from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
+from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions
+from jepsen_like.sim.ensemble.zk_client import EnsembleClient
+from jepsen_like.sim.ensemble.zk_state import ZkPartition
+from jepsen_like.sim.time.pace import AT_ONCE
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster, ZkOptions
-from jepsen_like.sim.zk_state import ZkPartition
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
 from wire.zk import paths

@@ -9,10 +9,10 @@ from dataclasses import replace
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.scenarios.forms import Misused, Names
 from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
-from jepsen_like.sim.interception import Interception
-from jepsen_like.sim.network import LinkCut, LinkFaults, Message
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.world import World
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.world.interception import Interception
+from jepsen_like.sim.world.network import LinkCut, LinkFaults, Message
+from jepsen_like.sim.world.world import World
 from wire.api_table import APIS, CONTROL_RPCS, api_of
 from wire.messages.fetching import FetchRequest, FetchResponse
 

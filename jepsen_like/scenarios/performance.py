@@ -27,9 +27,9 @@ from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
 from jepsen_like.scenarios.starts import STARTS, QuorumSettings
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent
 
 __all__ = ["Played", "play"]
 

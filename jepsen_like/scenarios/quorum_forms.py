@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jepsen_like.scenarios import directed_forms, quorum_pictures
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.world.network import Message
 from quorum.raft.responses import partition_of
 from wire.messages.fetching import FetchResponse
 from wire.messages.quorum_epochs import VoteRequest, VoteResponse

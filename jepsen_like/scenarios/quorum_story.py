@@ -9,11 +9,11 @@ from itertools import groupby
 
 from jepsen_like.scenarios.story import Story, appended_after, offsets
 from jepsen_like.scenarios.vote_story import VoteStory
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.observer import Observer, ReplicaOf
-from jepsen_like.sim.running_replica import RunningReplica
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.logs.running_replica import RunningReplica
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer, ReplicaOf
 from quorum.core.effects import (
     Effect,
     Event,

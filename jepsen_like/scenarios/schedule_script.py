@@ -13,8 +13,8 @@ from jepsen_like.scenarios.performance import Played
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import SIMULATED, carry_out, repeated, started, steps
 from jepsen_like.scenarios.script import SEPARATOR, Block, Command, Script, ScriptError
+from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.virtual_time import EventsSpent
 
 __all__ = ["is_schedule", "parse_schedule", "play_schedule"]
 

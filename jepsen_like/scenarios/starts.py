@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.scenarios.machines import DISKS, LINKS
-from jepsen_like.sim.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.time.pace import AT_ONCE
 from quorum.raft.config import SnapshotSettings
 
 __all__ = ["STARTS", "QuorumSettings"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.logs.logtree import Entry
 
 __all__ = ["Story", "appended_after", "offsets"]
 

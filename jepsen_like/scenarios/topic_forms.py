@@ -6,7 +6,7 @@ A topic is named in the scenario, since another one of the same name in the clus
 from jepsen_like.scenarios.directed_clients import values_in
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.sim.cluster.client import Key
+from jepsen_like.sim.assemblies.cluster.client import Key
 from wire.batch import data_batch
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from wire.messages.producing import PartitionProduceData, ProduceRequest, TopicProduceData

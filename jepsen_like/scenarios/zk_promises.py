@@ -13,9 +13,9 @@ from typing import Protocol
 
 from jepsen_like.scenarios.directed_clients import Produced
 from jepsen_like.scenarios.forms import Names
-from jepsen_like.sim.cluster.client import Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Key
+from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
-from jepsen_like.sim.zk_state import ZkPartition
 from wire.zk.znodes import PartitionState
 
 __all__ = ["ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]

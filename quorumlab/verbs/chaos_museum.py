@@ -26,7 +26,7 @@ from jepsen_like.real.museum.playing_on_processes import (
     compare_on_processes,
     process_page,
 )
-from jepsen_like.sim.ending import ANY_ERROR, described
+from jepsen_like.sim.time.ending import ANY_ERROR, described
 from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 

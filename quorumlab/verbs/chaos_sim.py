@@ -26,8 +26,8 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.command import add_sim_arguments
-from jepsen_like.sim.workers import Died, Lost, apart, died, mapped
+from jepsen_like.sim.runs.command import add_sim_arguments
+from jepsen_like.sim.runs.workers import Died, Lost, apart, died, mapped
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError

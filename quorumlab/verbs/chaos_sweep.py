@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.command import run_sim
-from jepsen_like.sim.coverage import Coverage
-from jepsen_like.sim.sweep import Run, SweepResult, sweep
+from jepsen_like.sim.runs.command import run_sim
+from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep
+from jepsen_like.sim.world.coverage import Coverage
 from quorumlab.arguments import Failed, positive
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say

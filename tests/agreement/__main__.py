@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.sim.runs.sweep import commit_of_code
 from spark.session import Settings, SparkUnavailable, session
 from tests.agreement.agreeing import Tally, compared
 from tests.agreement.models import MODELS

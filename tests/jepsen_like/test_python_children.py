@@ -15,7 +15,7 @@ from tests.hostile_files import write_hostile_files
 
 SPAWNED = """
 import multiprocessing
-from jepsen_like.sim.workers import workers
+from jepsen_like.sim.runs.workers import workers
 if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
     with workers(1) as pool:

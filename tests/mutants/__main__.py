@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.sim.runs.sweep import commit_of_code
 from tests.mutants import results as kept
 from tests.mutants.forks import forked
 from tests.mutants.groups import GROUPS, Group, drawn

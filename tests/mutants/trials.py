@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.quorum import simulation
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.quorum import simulation
 from jepsen_like.sim.violation import Violation
 from tests.agreement.agreeing import compared
 from tests.agreement.models import MODELS

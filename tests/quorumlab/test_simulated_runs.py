@@ -13,7 +13,7 @@ from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.ending import Ending
+from jepsen_like.sim.time.ending import Ending
 from quorumlab.arguments import Failed, Parser, UsageError
 from quorumlab.cli import VERBS, main
 from quorumlab.simulated_runs import kept_plan, replay_line, timeline_of, write_run

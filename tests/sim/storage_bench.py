@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from random import Random
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.shipped_disk import FileOptions, ShippedDisk
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.shipped_disk import FileOptions, ShippedDisk
+from jepsen_like.sim.logs.logtree import LogTree
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from quorum.core.effects import (
     Append,
     Durability,

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from controller.controller import Controller
-from jepsen_like.sim.cluster.nodes import ClusterNode
+from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from quorum.core.effects import Append, Reply, Request
 from quorum.core.turn import Turn
 from quorum.node.member import Member

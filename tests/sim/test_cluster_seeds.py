@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.cluster.cluster_options import (
+from jepsen_like.sim.assemblies.cluster.cluster_options import (
     CLUSTER_NEMESIS_KINDS,
     DIRECTORY_KINDS,
     draw_cluster_options,
 )
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.command import describe_failure
-from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome
+from jepsen_like.sim.runs.command import describe_failure
+from jepsen_like.sim.time.virtual_time import VirtualTime
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (*range(184, 194), 212)  # which have every kind of fault among them
@@ -74,7 +74,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
     seeds = sorted(drawn.values())
     assert len(seeds) == 2
     script = (
-        "from jepsen_like.sim.cluster.cluster_run import run_cluster;"
+        "from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster;"
         f"print([(o.digest, o.event) for o in map(run_cluster, {tuple(seeds)})])"
     )
     elsewhere = subprocess.run(

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 
 import pytest
 
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.command import add_sim_arguments, describe_failure, run_sim
-from jepsen_like.sim.tracing import HEADING, Tracer
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.runs.command import add_sim_arguments, describe_failure, run_sim
+from jepsen_like.sim.world.tracing import HEADING, Tracer
 
 
 def sim(*arguments: str) -> int:

@@ -2,9 +2,9 @@
 
 import pickle
 
-from jepsen_like.sim.coverage import MEETINGS, TRANSITIONS
-from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.sim.sweep import run_all
+from jepsen_like.sim.assemblies.quorum.simulation import run
+from jepsen_like.sim.runs.sweep import run_all
+from jepsen_like.sim.world.coverage import MEETINGS, TRANSITIONS
 
 
 def test_what_was_seen_and_what_never_was_make_up_all_that_can_be() -> None:

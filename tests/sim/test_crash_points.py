@@ -1,9 +1,9 @@
 """One commit of three voters, killed at every moment at which a process can die.
 
-An undisturbed run says how many moments there are (`jepsen_like.sim.crash_points`); then the commit
-is run again for each of them. There a voter dies, or all lose their power. Two voters go on with
-what their disks kept; then the third comes back. Nothing acknowledged may be missing anywhere, and
-no process may have shown what others do not have.
+An undisturbed run says how many moments there are (`assemblies/quorum/crash_points.py`); then the
+commit is run again for each of them. There a voter dies, or all lose their power. Two voters go on
+with what their disks kept; then the third comes back. Nothing acknowledged may be missing anywhere,
+and no process may have shown what others do not have.
 """
 
 from collections import Counter
@@ -14,13 +14,13 @@ from itertools import product
 import pytest
 
 from jepsen_like.planted.quorum_bugs import planted
-from jepsen_like.sim.crash_points import KINDS, CrashPoints, Death
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.quorum.quorum_options import Options
-from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.crash_points import KINDS, CrashPoints, Death
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.time.pace import AT_ONCE
 from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, Trace
 from quorum.core.storage import METADATA_LOG
 from tests.sim.watching import looking

@@ -6,11 +6,11 @@ from random import Random
 import pytest
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.node_disk import DiskFaults
+from jepsen_like.sim.disks.disk import Disk
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.logs.logtree import LogTree
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash, Violation
-from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import (
     Append,
     Durability,

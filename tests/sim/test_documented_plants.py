@@ -10,7 +10,7 @@ import pytest
 
 from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
 from jepsen_like.planted.planting import Plants
-from jepsen_like.sim.command import CLUSTER, QUORUM
+from jepsen_like.sim.runs.command import CLUSTER, QUORUM
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
 _HEADING = "| bug | rule | seeds | found by | seen by clients |\n|---|---|---|---|---|\n"

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from jepsen_like.sim.network import LinkFaults
-from jepsen_like.sim.quorum.quorum_options import Options, draw_options
-from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.network import LinkFaults
 
 SEEDS = 6
 # What is synced, and before what; who forgets it; the invariant that is broken.

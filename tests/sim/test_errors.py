@@ -17,28 +17,28 @@ from jepsen_like.museum import playing
 from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.comparison import count_seeds
 from jepsen_like.museum.playing import End, play
-from jepsen_like.sim import command
+from jepsen_like.sim.assemblies.cluster.client import Client
+from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.quorum import client_run
+from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
+from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants
+from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants
+from jepsen_like.sim.assemblies.quorum.quorum_view import QuorumView
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome
 from jepsen_like.sim.chaos import workload_run as chaos_run
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import rules_of
 from jepsen_like.sim.chaos.workload_core import Workers
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.cluster.client import Client
-from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants
-from jepsen_like.sim.command import add_sim_arguments, run_sim
-from jepsen_like.sim.ending import Ending
-from jepsen_like.sim.logtree import Entry
-from jepsen_like.sim.quorum import client_run
-from jepsen_like.sim.quorum.appending_clients import Clients
-from jepsen_like.sim.quorum.election_invariants import ElectionInvariants
-from jepsen_like.sim.quorum.log_invariants import LogInvariants
-from jepsen_like.sim.quorum.quorum_view import QuorumView
-from jepsen_like.sim.quorum.simulation import Outcome
-from jepsen_like.sim.sweep import SweepResult, error_outcome, sweep
-from jepsen_like.sim.tolerance import Tolerance
+from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.runs import command
+from jepsen_like.sim.runs.command import add_sim_arguments, run_sim
+from jepsen_like.sim.runs.sweep import SweepResult, error_outcome, sweep
+from jepsen_like.sim.time.ending import Ending
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.raft.raft_node import RaftNode
 
 

@@ -14,7 +14,7 @@ from controller.metadata import alter_partition
 from controller.metadata.partitions import RECOVERED, RECOVERING, PartitionState
 from jepsen_like.checkers import judge
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from quorum.raft import electing
 from tests.jepsen_like.play import Play
 from wire.messages.partitions import BrokerState, IsrPartition

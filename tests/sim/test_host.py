@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jepsen_like.sim.codec import Unencoded
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.network import LinkFaults, Message, Network
-from jepsen_like.sim.node_clock import Clock
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.observer import Observer
+from jepsen_like.sim.disks.disk import Disk
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.logs.logtree import LogTree
+from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.world.codec import Unencoded
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.network import LinkFaults, Message, Network
+from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import (
     Effect,
     Event,

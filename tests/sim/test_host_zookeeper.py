@@ -1,8 +1,8 @@
 """A process and its client of ZooKeeper: asked by an effect, heard as events, gone together."""
 
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_ensemble import Ensemble
+from jepsen_like.sim.ensemble.zk_client import EnsembleClient
+from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
+from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Event, Stop, Token
 from quorum.zookeeper.zk_effects import ZkEvent, ZkRequest, ZkResult, ask_by, session_hearer
 from tests.sim.test_host import Bench

@@ -4,9 +4,9 @@ import pytest
 
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, api_key_of
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.interception import Interception
-from jepsen_like.sim.network import LinkFaults, Message, Network
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.interception import Interception
+from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 HEARTBEAT = api_key_of("BrokerHeartbeat")

@@ -16,24 +16,28 @@ from broker.partition.isr import Committed
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.cluster.client import (
+from jepsen_like.sim.assemblies.cluster.client import (
     Acknowledged,
     Client,
     ClientSettings,
     Key,
     ProducedPartition,
 )
-from jepsen_like.sim.cluster.cluster_run import ClusterRun
-from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched, _Seen
-from jepsen_like.sim.content import Content
-from jepsen_like.sim.disk import Disk
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.logtree import Entry, LogTree
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.quorum.quorum_options import Options
-from jepsen_like.sim.quorum.simulation import Simulation
+from jepsen_like.sim.assemblies.cluster.cluster_run import ClusterRun
+from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import (
+    PartitionInvariants,
+    Watched,
+    _Seen,
+)
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.simulation import Simulation
+from jepsen_like.sim.disks.disk import Disk
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.logs.content import Content
+from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, Response, Send, Trace
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey

@@ -1,8 +1,8 @@
 """The faulty network: order by default, and each fault as named."""
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.network import LinkFaults, Message, Network
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.network import LinkFaults, Message, Network
 
 
 class Bench:

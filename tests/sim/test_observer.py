@@ -2,9 +2,9 @@
 
 from typing import Any, cast
 
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.observer import Observer, Observers, tolerated
-from jepsen_like.sim.tolerance import Tolerance
+from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer, Observers, tolerated
 from quorum.core.effects import Effect, Event, Request, Stop, StorageFailed, Token, Trace
 from wire.messages.quorum_epochs import EndQuorumEpochRequest, VoteRequest
 

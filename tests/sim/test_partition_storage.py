@@ -4,13 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.sim.cluster.cluster_options import draw_run
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.partition_ledgers import PartitionLedgers
-from jepsen_like.sim.stored_log import StoredLog
+from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers
+from jepsen_like.sim.logs.logtree import LogTree
+from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Append, Durability, LogState, Opened, Token
 from wire.batch import assign, data_batch
 

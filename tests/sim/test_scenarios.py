@@ -12,8 +12,8 @@ import pytest
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.production import Production
-from jepsen_like.sim.network import LinkFaults, Message
 from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.world.network import LinkFaults, Message
 from quorum.raft.config import SnapshotSettings
 
 each_seed = pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.command import describe_failure
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.quorum_options import FIRING_KINDS, Options, draw_options
-from jepsen_like.sim.quorum.simulation import Outcome, run
-from jepsen_like.sim.tracing import HEADING, Tracer
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS, Options, draw_options
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
+from jepsen_like.sim.runs.command import describe_failure
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.tracing import HEADING, Tracer
 from quorum.core.effects import Event
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_same_seed_has_the_same_digest_whatever_the_hash_seed(outcomes: list[Out
     seeds = SEEDS[2:5]
     assert len({draw_options(VirtualTime(seed).fork("options")).codecs for seed in seeds}) == 2
     script = (
-        "from jepsen_like.sim.quorum.simulation import run;"
+        "from jepsen_like.sim.assemblies.quorum.simulation import run;"
         f"print([(o.digest, o.event) for o in map(run, {tuple(seeds)})])"
     )
     elsewhere = subprocess.run(

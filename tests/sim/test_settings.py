@@ -9,14 +9,14 @@ import pytest
 
 from broker.partition.partition import LeaderOf
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.cluster.cluster_options import draw_run
-from jepsen_like.sim.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.cluster.partition_invariants import PartitionInvariants, Watched
-from jepsen_like.sim.cluster.setting_invariants import SettingInvariants
-from jepsen_like.sim.logtree import LogTree
-from jepsen_like.sim.stored_log import StoredLog
+from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
+from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, Watched
+from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
+from jepsen_like.sim.logs.logtree import LogTree
+from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Append, Durability, Retain, Token
 from tests.controller.clusters import cluster, step
 from wire.batch import Record, assign, build_batch

@@ -6,14 +6,14 @@ import pytest
 
 from jepsen_like.planted.file_bugs import FILE_PLANTS, FILE_SURVIVORS
 from jepsen_like.planted.quorum_bugs import planted
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.promises import found
-from jepsen_like.sim.quorum.quorum_options import Options, draw_options, draw_storage
-from jepsen_like.sim.quorum.simulation import Simulation
-from jepsen_like.sim.shipped_disk import FileOptions
-from jepsen_like.sim.stored_log import StoredLog
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options, draw_storage
+from jepsen_like.sim.assemblies.quorum.simulation import Simulation
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.promises import found
+from jepsen_like.sim.disks.shipped_disk import FileOptions
+from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.virtual_time import VirtualTime
 from quorum.core.effects import Durability, LogState
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState

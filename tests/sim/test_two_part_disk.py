@@ -4,9 +4,9 @@ import pytest
 
 from jepsen_like.planted.file_bugs import FILE_PLANTS
 from jepsen_like.planted.planting import planted_in
-from jepsen_like.sim.cluster.cluster_options import draw_run
-from jepsen_like.sim.cluster.cluster_run import run_cluster
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.time.virtual_time import VirtualTime
 
 # A seed that finds each bug of files in a whole cluster, and what breaks then.
 FOUND_AT = {

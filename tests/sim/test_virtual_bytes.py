@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.sim.virtual_files import VirtualFiles
-from jepsen_like.sim.world_workers import Done
+from jepsen_like.sim.disks.virtual_files import VirtualFiles
+from jepsen_like.sim.disks.world_workers import Done
 from quorum.core.effects import (
     Append,
     DeleteLog,

@@ -7,14 +7,14 @@ import pytest
 from jepsen_like.faults.fault import Fault, Injector
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.nemesis import Roles
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.plan_parts import stage_of
 from jepsen_like.sim.chaos.workload_stages import Stage
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.faults.virtual_processes import start_again
-from jepsen_like.sim.interception import Interception
-from jepsen_like.sim.quorum.quorum_options import Options
-from jepsen_like.sim.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.world.interception import Interception
 
 PLANS = {
     "cluster": Plan(seed=1),

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from jepsen_like.sim.virtual_files import Died, FileFaults, VirtualFiles
-from jepsen_like.sim.virtual_nodes import SECTOR_BYTES
+from jepsen_like.sim.disks.virtual_files import Died, FileFaults, VirtualFiles
+from jepsen_like.sim.disks.virtual_nodes import SECTOR_BYTES
 from quorum.core.storage import StorageError
 from quorum.log.files.disk import Disk
 from quorum.log.files.system import CREATED, READ_AND_WRITE

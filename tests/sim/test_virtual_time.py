@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from jepsen_like.sim.virtual_time import below
+from jepsen_like.sim.time.virtual_time import below
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 100, 1000, 1024, 1025])

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from jepsen_like.sim.workers import Died, apart, workers
+from jepsen_like.sim.runs.workers import Died, apart, workers
 
 
 def test_interrupt_ends_what_is_under_way() -> None:
@@ -35,7 +35,7 @@ def test_workers_leave_ctrl_c_to_their_parent() -> None:
 def test_a_worker_that_ends_within_its_result_is_only_that_ones_loss(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("jepsen_like.sim.workers._tell_each", tell_half)
+    monkeypatch.setattr("jepsen_like.sim.runs.workers._tell_each", tell_half)
     assert list(apart(abs, [1, 2])) == [Died(how="exit code 3")] * 2
 
 

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from jepsen_like.sim.virtual_files import VirtualFiles
-from jepsen_like.sim.virtual_time import VirtualTime
-from jepsen_like.sim.world_workers import WorldWorkers
+from jepsen_like.sim.disks.virtual_files import VirtualFiles
+from jepsen_like.sim.disks.world_workers import WorldWorkers
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from quorum.log.files.jobs import Jobs, Outcome, Pool
 
 SEEDS = range(60)

@@ -7,11 +7,11 @@ import pytest
 from jepsen_like.faults.fault import Role
 from jepsen_like.histories.history import Value
 from jepsen_like.real.runs.outcome import why_admitted
+from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.violation import Violation
-from jepsen_like.sim.zk_invariants import ZkInvariants
 from jepsen_like.workloads.workload import comparable
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk import paths

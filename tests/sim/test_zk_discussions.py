@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.watching import looking

@@ -10,7 +10,7 @@ import pytest
 
 from controller.zk.controller_context import Context
 from controller.zk.zk_metadata import state_path
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from wire.zk import paths

@@ -6,8 +6,8 @@ from broker.partition.isr import PendingShrink
 from broker.partition.partition import LeaderOf
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
-from jepsen_like.sim.network import Message
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import (
     Administrator,
     Producer,

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from quorum.core.milestones import MILESTONE
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design

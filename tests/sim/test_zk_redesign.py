@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from broker.partition.partition import FollowerOf
-from jepsen_like.sim.network import Message
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import (
     Administrator,
     Producer,

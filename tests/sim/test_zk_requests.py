@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.sim.network import Message
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
 from wire.messages.partitions import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
 from wire.errors import ErrorCode
 from wire.zk import paths

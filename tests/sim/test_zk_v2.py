@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from jepsen_like.sim.zk_cluster import PATIENCE, ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster
 from tests.sim.watching import looking
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
 from wire.errors import ErrorCode

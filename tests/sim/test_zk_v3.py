@@ -3,8 +3,8 @@
 import pytest
 
 from broker.partition.partition import FollowerOf, LeaderOf
-from jepsen_like.sim.network import Message
-from jepsen_like.sim.zk_cluster import ZkCluster
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.network import Message
 from quorum.core.effects import Effect
 from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.zookeeper import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jepsen_like.sim.observer import MOMENTS, Observer
+from jepsen_like.sim.world.observer import MOMENTS, Observer
 
 __all__ = ["in_place_of", "looking"]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.virtual_time import VirtualTime
-from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_ensemble import Ensemble, EnsembleSettings
+from jepsen_like.sim.ensemble.zk_client import EnsembleClient
+from jepsen_like.sim.ensemble.zk_ensemble import Ensemble, EnsembleSettings
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from wire.zk.session import (
     Operation,
     Result,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_metadata import state_path, topic_id_of
-from jepsen_like.sim.cluster.client import Acknowledged, Client, ClientSettings, Key
-from jepsen_like.sim.pace import AT_ONCE
-from jepsen_like.sim.zk_client import EnsembleClient
-from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Client, ClientSettings, Key
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.ensemble.zk_client import EnsembleClient
+from jepsen_like.sim.time.pace import AT_ONCE
 from quorum.core.effects import Effect, Event, RequestFailed, Response
 from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint

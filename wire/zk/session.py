@@ -1,7 +1,7 @@
 """ZooKeeper as a core sees it: operations, results, watches and the states of a session, as values.
 
 Decides what may be asked and what comes back; who carries it out is `wire.zk.kazoo_session` for
-real and `jepsen_like.sim.zk_ensemble` on virtual time. Both keep these promises:
+real and `jepsen_like.sim.ensemble.zk_ensemble` on virtual time. Both keep these promises:
 
 Order: operations of a session are carried out, and answered, in the order in which they were
 asked. They are pipelined: nobody waits for one before the next is sent.

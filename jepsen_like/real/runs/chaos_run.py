@@ -25,7 +25,7 @@ from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.real.runs.worker_threads import Recording
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
-from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.sim.runs.sweep import commit_of_code
 from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.workload import NewTopic, WorkloadOptions
 from wire.errors import ErrorCode

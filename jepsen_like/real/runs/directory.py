@@ -21,7 +21,7 @@ from jepsen_like.histories.history import Op, Value
 from jepsen_like.histories.timeline import timeline
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.run_options import RunOptions
-from jepsen_like.sim.sweep import commit_of_code
+from jepsen_like.sim.runs.sweep import commit_of_code
 
 __all__ = ["RunDirectory"]
 

@@ -8,14 +8,14 @@ from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
 from jepsen_like.faults.fault import Injector
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
+from jepsen_like.sim.assemblies.designs.virtual_zookeeper import ZooKeepers
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.ensemble.zk_state import partition_state
 from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.faults.virtual_zookeeper import ZooKeepers
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.world import Digest
-from jepsen_like.sim.zk_cluster import ZkCluster, ZkOptions
-from jepsen_like.sim.zk_invariants import ZkInvariants
-from jepsen_like.sim.zk_state import partition_state
+from jepsen_like.sim.world.world import Digest
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design

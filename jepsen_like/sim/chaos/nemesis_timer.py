@@ -1,7 +1,7 @@
 """Plays faults on virtual time: an event of the world whenever the next one is due."""
 
 from jepsen_like.faults.nemesis import Nemesis
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.time.virtual_time import VirtualTime
 
 __all__ = ["start_nemesis"]
 

@@ -1,7 +1,7 @@
 """The history of a simulated run while it goes on."""
 
 from jepsen_like.histories.history import Op
-from jepsen_like.sim.virtual_time import VirtualTime
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.workloads.workload import Entry
 
 __all__ = ["Recording"]

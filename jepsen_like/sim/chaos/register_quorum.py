@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from jepsen_like.faults.fault import Injector, cannot
+from jepsen_like.sim.assemblies.quorum.replicas import start_raft
 from jepsen_like.sim.chaos.workload_stages import Timing, quorum_options
 from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.quorum.replicas import start_raft
-from jepsen_like.sim.world import Digest, World
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.node.confirmed_leadership import ConfirmingRaftNode
 from quorum.node.member import Member

@@ -4,7 +4,7 @@ Virtual time is cheap, and most bugs of replication need two faults within a few
 other, or all of a quorum to lose its power at once. Nothing is spared here, and no run is void for
 that: what a cluster acknowledged, it must keep.
 
-Source: TigerBeetle's VOPR, and this project's `jepsen_like.sim.quorum.drawn_faults`.
+Source: TigerBeetle's VOPR, and this project's `jepsen_like.sim.assemblies.quorum.drawn_faults`.
 """
 
 from collections.abc import Sequence

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.histories.history import Kind
+from jepsen_like.sim.assemblies.quorum.asking import Asking
 from jepsen_like.sim.chaos.recording import Recording
-from jepsen_like.sim.quorum.asking import Asking
 from jepsen_like.workloads.workload import (
     Done,
     Wish,

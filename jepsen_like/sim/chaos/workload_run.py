@@ -28,11 +28,11 @@ from jepsen_like.sim.chaos.sampled_beliefs import Observers
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome, digest_of
 from jepsen_like.sim.chaos.topic_maker import TopicMaker
 from jepsen_like.sim.chaos.workload_core import Workers
-from jepsen_like.sim.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.faults.virtual_injectors import injectors
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.interception import Interception
+from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.violation import Crash
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.interception import Interception
 from jepsen_like.workloads.workload import deed
 
 __all__ = ["failed", "run_plan"]

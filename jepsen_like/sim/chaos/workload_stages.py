@@ -10,15 +10,19 @@ from typing import Protocol
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.cluster.cluster import Cluster
-from jepsen_like.sim.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.cluster.liveness import brokers_are_up, controller_is_active, in_sync
-from jepsen_like.sim.cluster.stale_brokers import StaleBrokers
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.liveness import (
+    brokers_are_up,
+    controller_is_active,
+    in_sync,
+)
+from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.network import LinkFaults
-from jepsen_like.sim.node_disk import DiskFaults
-from jepsen_like.sim.quorum.quorum_options import Options
-from jepsen_like.sim.world import World
+from jepsen_like.sim.world.network import LinkFaults
+from jepsen_like.sim.world.world import World
 from quorum.raft.config import SnapshotSettings
 
 __all__ = ["LINKS", "ClusterStage", "Stage", "Timing", "quorum_options"]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from jepsen_like.faults.fault import Injector
-from jepsen_like.sim.world import World
+from jepsen_like.sim.world.world import World
 
 __all__ = ["Site"]
 

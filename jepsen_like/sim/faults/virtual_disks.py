@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_processes import start_again
-from jepsen_like.sim.node_disk import DiskFaults
 
 __all__ = ["Disks"]
 

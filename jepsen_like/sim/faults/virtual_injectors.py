@@ -11,7 +11,7 @@ from jepsen_like.sim.faults.virtual_disks import Disks
 from jepsen_like.sim.faults.virtual_links import Links
 from jepsen_like.sim.faults.virtual_messages import Messages
 from jepsen_like.sim.faults.virtual_processes import Processes
-from jepsen_like.sim.interception import Interception
+from jepsen_like.sim.world.interception import Interception
 
 __all__ = ["injectors"]
 

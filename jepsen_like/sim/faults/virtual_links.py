@@ -14,8 +14,8 @@ from jepsen_like.faults.message_rules import Action, Armed
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_messages import Messages
-from jepsen_like.sim.interception import Interception
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.world.interception import Interception
+from jepsen_like.sim.world.network import Message
 
 __all__ = ["Links"]
 

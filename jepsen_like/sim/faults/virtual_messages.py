@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.faults.message_rules import Armed, rules_of
 from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.interception import Interception, Matches
-from jepsen_like.sim.network import Message
+from jepsen_like.sim.world.interception import Interception, Matches
+from jepsen_like.sim.world.network import Message
 
 __all__ = ["Messages"]
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.host import Host
-from jepsen_like.sim.observer import Observer
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Append, Effect, SaveElection, Truncate
 
 __all__ = ["WRITES", "Processes", "start_again"]

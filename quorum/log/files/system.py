@@ -1,7 +1,7 @@
 """The calls by which storage reaches a file system, and nothing else does: those of module `os`.
 
 `Disk` makes all of them. The shipped system is the module itself, so that the seam costs nothing.
-The simulator has another one in memory (`jepsen_like.sim.virtual_files`), on which power fails.
+The simulator has another one in memory (jepsen_like/sim/disks/virtual_files.py), whose power fails.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from jepsen_like.sim.zk_tree import Tree
+from jepsen_like.sim.ensemble.zk_tree import Tree
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.session import Create, Exists, GetChildren, GetData, Operation, Result

@@ -1,7 +1,7 @@
 """What is news in a log that was looked at before."""
 
 from jepsen_like.scenarios.story import appended_after
-from jepsen_like.sim.logtree import Entry
+from jepsen_like.sim.logs.logtree import Entry
 
 
 def entry(parent: Entry | None, epoch: int) -> Entry:

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jepsen_like.sim.assemblies.quorum.simulation import run
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.quorum.simulation import run
-from jepsen_like.sim.sweep import SweepResult, run_all
+from jepsen_like.sim.runs.sweep import SweepResult, run_all
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
 from tests.sim.test_errors import DIES, RAISES, VIOLATES, run_some
 from tests.spark.conftest import SETTINGS

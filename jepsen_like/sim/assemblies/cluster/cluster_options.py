@@ -1,0 +1,280 @@
+"""What a run of a whole cluster is like, drawn from its seed.
+
+The quorum's own options (`assemblies/quorum/quorum_options.py`) hold for all nodes: the voters are
+the controllers, the observers the brokers. What is added here are the brokers' intervals, the
+topic, the clients and the faults that only a cluster knows. All times are multiples of one, so that
+a run with short timeouts is short.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from jepsen_like.sim.assemblies.cluster.topic_operations import (
+    OPERATION_KINDS,
+    Operations,
+    draw_operations,
+)
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage
+from jepsen_like.sim.counts import CHANCES
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.network import LinkFaults
+from quorum.raft.config import SnapshotSettings
+
+__all__ = [
+    "CLUSTER_FIRING_KINDS",
+    "CLUSTER_NEMESIS_KINDS",
+    "DIRECTORY_KINDS",
+    "ClusterOptions",
+    "draw_cluster_options",
+    "draw_directories",
+    "draw_partition_storage",
+    "draw_run",
+]
+
+# Clocks go right here, and disks that cannot be written to are left to the quorum's own runs.
+_NOT_DRAWN = ("skewed", "write_failed")
+_QUORUM_KINDS = (
+    "partition-one-way",
+    "partition",
+    "kill",
+    "pause",
+    "resign",
+    "stop",
+    "power-loss",
+)
+# Where a broker has several directories.
+DIRECTORY_KINDS = ("directory_failed", "started_without_directory", "directory_repaired")
+# Beside those of the quorum.
+CLUSTER_NEMESIS_KINDS = ("cut-controllers", "hold-rpc", "wipe")
+_DIRECTORIES_SHARE = 1 / 5
+_PARTITION_STORAGE = 1 / 12
+_STORAGE = ("shipped_storage", "lost_sectors", "died_at_start", "bit_flipped")
+_KINDS = (
+    *_QUORUM_KINDS,
+    *CLUSTER_NEMESIS_KINDS,
+    *CHANCES,
+    *OPERATION_KINDS,
+    *_STORAGE,
+    *DIRECTORY_KINDS,
+    "superseded",
+)
+CLUSTER_FIRING_KINDS = tuple(kind for kind in sorted(_KINDS) if kind not in _NOT_DRAWN)
+_PACE = {"cut-controllers": (4.0, 8.0), "hold-rpc": (0.5, 1.0, 2.0), "wipe": (4.0, 8.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Everything that a run draws before it begins."""
+
+    quorum: Options = field(default_factory=lambda: Options(voters=1, observers=3))
+    partitions: int = 1
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    elr: bool = False  # feature eligible.leader.replicas.version (KIP-966)
+    unclean: bool = False  # the topic allows elections from outside the ISR
+
+    heartbeat_interval_ms: int = 100
+    session_timeout_ms: int = 600
+    lag_time_max_ms: int = 600
+    fetch_wait_ms: int = 200
+    fetch_backoff_ms: int = 50
+    checkpoint_interval_ms: int = 500
+    controlled_shutdown_timeout_ms: int = 1000
+    idle_interval_ms: int = 0  # between two NoOpRecords; 0: none
+    balance_interval_ms: int = 300_000  # between two looks at which leaders are not preferred
+
+    produce_interval_ms: int = 100  # between two batches to a partition, on average; 0: none
+    client_timeout_ms: int = 800
+    is_idempotent: bool = False
+    calm_start: bool = True  # no faults before everything is up and in sync for the first time
+    admin_interval_ms: int = 0  # between two operations; 0: none
+    operations: Operations = field(default_factory=Operations)
+
+    directories: int = 1  # of each broker, for its partitions
+    directory_failure_ms: int = 0  # between two failures of one, on average; 0: none
+    brokers_lose_power: bool = False  # and with it what Kafka acknowledges without a sync
+    nemesis_ms: dict[str, int] = field(default_factory=dict)  # by cluster kind: as in the quorum's
+
+    @property
+    def controllers(self) -> tuple[int, ...]:
+        return tuple(range(1, self.quorum.voters + 1))
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        first = self.quorum.voters + 1
+        return tuple(range(first, first + self.quorum.observers))
+
+    @property
+    def unfencing_bound_ms(self) -> int:
+        """L-BR, after a controller is known: a killed broker waits for its former session to end,
+        asks again after at most as long, and then needs a few heartbeats."""
+        return 2 * self.session_timeout_ms + 4 * self.heartbeat_interval_ms + self.round_trip_ms
+
+    @property
+    def in_sync_bound_ms(self) -> int:
+        """L-ISR: a fetch (after the longest pause of a fetcher), and one AlterPartition."""
+        return self.fetch_backoff_ms + 2 * self.fetch_wait_ms + self.session_timeout_ms
+
+    @property
+    def round_trip_ms(self) -> int:
+        """The longest that a request to the controller goes unanswered before it is repeated."""
+        return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
+
+
+def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
+    """All that a seed decides before its run begins, and surely what is wanted: `directories`, or
+    `partition storage`."""
+    options = draw_cluster_options(world.fork("options"))
+    unit_ms = options.quorum.election_timeout_ms
+    quorum = draw_storage(options.quorum, world.fork("storage"))
+    options = replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
+    directories, storage = "directories", "partition storage"
+    options = draw_directories(options, world.fork(directories), is_wanted=directories in wants)
+    if directories in wants:
+        return options
+    return draw_partition_storage(options, world.fork(storage), is_wanted=storage in wants)
+
+
+def draw_partition_storage(
+    options: ClusterOptions, random: Random, *, is_wanted: bool = False
+) -> ClusterOptions:
+    """Perhaps let all logs of brokers lie on the shipped storage, and their power fail."""
+    if random.random() >= _PARTITION_STORAGE and not is_wanted:
+        return options
+    quorum = draw_storage(options.quorum, random, is_wanted=True)
+    assert quorum.files is not None
+    unit_ms = quorum.election_timeout_ms
+    files = replace(
+        quorum.files,
+        holds_partitions=True,
+        partition_segment_bytes=random.choice((300, 1_000, 10_000)),
+    )
+    disks = replace(quorum.disks, write_failure=random.choice((0.0, 0.0, 0.0005)))
+    nemesis_ms = {"power-loss": unit_ms * random.choice((4, 8)), **quorum.nemesis_ms}
+    return replace(
+        options,
+        quorum=replace(quorum, files=files, disks=disks, nemesis_ms=nemesis_ms),
+        brokers_lose_power=True,
+        directories=1,
+        directory_failure_ms=0,
+    )
+
+
+def draw_directories(
+    options: ClusterOptions, random: Random, *, is_wanted: bool = False
+) -> ClusterOptions:
+    """Perhaps give each broker several data directories, of which one fails now and then."""
+    if random.random() >= _DIRECTORIES_SHARE and not is_wanted:
+        return options
+    return replace(
+        options,
+        directories=random.choice((2, 3)),
+        directory_failure_ms=options.quorum.election_timeout_ms * random.choice((3, 6)),
+    )
+
+
+def draw_cluster_options(random: Random) -> ClusterOptions:
+    """The options of one seed."""
+    unit_ms = random.choice((50, 100))
+    brokers = random.choice((2, 3, 3, 3, 3, 4))
+    session_timeout_ms = unit_ms * random.choice((4, 6))
+    density = random.choice((0.3, 0.6, 0.9))  # how many kinds of faults meet
+    loses_power = random.random() < 0.3
+    replication_factor = min(brokers, random.choice((2, 3, 3, 3)))
+    return ClusterOptions(
+        quorum=_draw_quorum(random, unit_ms, brokers, density),
+        partitions=random.choice((1, 1, 2)),
+        replication_factor=replication_factor,
+        min_insync_replicas=random.choice((1, 2, 2)),
+        elr=random.random() < 0.3,
+        unclean=random.random() < 0.1,
+        heartbeat_interval_ms=session_timeout_ms // random.choice((3, 4)),
+        session_timeout_ms=session_timeout_ms,
+        lag_time_max_ms=unit_ms * random.choice((1, 2, 4)),
+        fetch_wait_ms=unit_ms * random.choice((1, 2)),
+        fetch_backoff_ms=_scaled(random, unit_ms, (0.2, 0.5, 1.0)),
+        checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
+        controlled_shutdown_timeout_ms=unit_ms * random.choice((4, 10)),
+        idle_interval_ms=unit_ms * random.choice((0, 0, 5)),
+        balance_interval_ms=unit_ms * random.choice((5, 6_000)),
+        produce_interval_ms=_scaled(random, unit_ms, (0.1, 0.3)),
+        client_timeout_ms=unit_ms * random.choice((4, 8)),
+        calm_start=random.random() < 0.8,
+        is_idempotent=random.random() < 0.5,
+        admin_interval_ms=unit_ms * random.choice((0, 1, 2, 4)),
+        brokers_lose_power=loses_power,
+        nemesis_ms={
+            kind: _scaled(random, unit_ms, _PACE[kind])
+            for kind in CLUSTER_NEMESIS_KINDS
+            if random.random() < density and (kind != "wipe" or loses_power)
+        },
+    )
+
+
+def _draw_quorum(random: Random, unit_ms: int, brokers: int, density: float) -> Options:
+    return Options(
+        voters=random.choice((1, 1, 3)),
+        observers=brokers,
+        codecs=random.random() < 0.15,
+        election_timeout_ms=unit_ms,
+        fetch_timeout_ms=2 * unit_ms,
+        fetch_max_wait_ms=unit_ms // 2,
+        election_backoff_max_ms=unit_ms // 2,
+        request_timeout_ms=2 * unit_ms,
+        retry_backoff_ms=unit_ms // 4,
+        shutdown_timeout_ms=unit_ms,
+        observers_sync=False,
+        safety_ms=unit_ms * random.randint(20, 40),
+        links=_draw_links(random, unit_ms),
+        disks=_draw_disks(random, unit_ms),
+        nemesis_ms={
+            kind: _scaled(random, unit_ms, (4.0, 8.0, 16.0))
+            for kind in _QUORUM_KINDS
+            if random.random() < density
+        },
+        down_ms=_scaled(random, unit_ms, (0.1, 1.0, 4.0)),
+        cut_ms=_scaled(random, unit_ms, (1.0, 4.0, 10.0)),
+        pause_ms=_scaled(random, unit_ms, (1.0, 4.0, 8.0)),
+        snapshots=_draw_snapshots(random, unit_ms),
+    )
+
+
+def _draw_snapshots(random: Random, unit_ms: int) -> SnapshotSettings:
+    """None in most runs. Else so often that who was away for a while needs one."""
+    if random.random() < 0.6:
+        return SnapshotSettings()
+    return SnapshotSettings(
+        bytes_between=random.choice((500, 2_000)),
+        interval_ms=10 * unit_ms,
+        retention_bytes=random.choice((-1, 4_000)),
+        retention_ms=5 * unit_ms,
+        fetch_max_bytes=random.choice((1 << 20, 300)),
+    )
+
+
+def _draw_links(random: Random, unit_ms: int) -> LinkFaults:
+    return LinkFaults(
+        delay_us_min=50,
+        delay_us_mean=_scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
+        loss=random.choice((0.0, 0.0, 0.01, 0.05)),
+        duplication=random.choice((0.0, 0.0, 0.05)),
+        reordering=random.choice((0.0, 0.0, 0.05)),
+        slow=random.choice((0.0, 0.0, 0.02)),
+        slow_us=_scaled(random, unit_ms * 1000, (1.0, 4.0)),
+    )
+
+
+def _draw_disks(random: Random, unit_ms: int) -> DiskFaults:
+    return DiskFaults(
+        inline_syncs=True,
+        sync_us_min=50,
+        sync_us_mean=_scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
+        fsync_failure=random.choice((0.0, 0.0, 0.005)),
+        torn_write=random.choice((0.0, 0.5)),
+    )
+
+
+def _scaled(random: Random, unit: int, factors: Sequence[float]) -> int:
+    return max(1, round(unit * random.choice(factors)))

@@ -1,0 +1,166 @@
+"""One run of a simulated cluster: a safety phase full of faults, then healing, then liveness.
+
+    start       mostly without faults, until all is up and in sync
+    safety      faults of every kind that the options enable; invariants after every event
+    healing     links whole, disks honest, the dead restarted
+    liveness    a controller (L-EL), brokers (L-BR), leaders (L-PL), full ISRs (L-ISR), a write
+                acknowledged in every partition (L-WR); then no more writes, and all logs the same
+                (L-HW); then everything that was promised is looked for
+    L-STOP      in some runs most controllers die at the end: nothing is decided any more
+
+A run is a function of its seed: the same seed gives the same digest in any process.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from jepsen_like.planted.cluster_bugs import planted
+from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.cluster_faults import ClusterFaults
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
+from jepsen_like.sim.assemblies.cluster.converging import Convergence
+from jepsen_like.sim.assemblies.cluster.directory_failures import DirectoryFailures
+from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.liveness import is_ready, led
+from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
+from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.faults.virtual_injectors import injectors
+from jepsen_like.sim.time.ending import Ending, ending_of
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.violation import Stuck, Violation
+from jepsen_like.sim.world.interception import Interception
+from jepsen_like.sim.world.network import LinkFaults
+from jepsen_like.sim.world.observer import Observer
+
+__all__ = ["ClusterRun", "run_cluster"]
+
+_EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
+_READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
+_HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
+
+
+class ClusterRun:
+    def __init__(
+        self,
+        seed: int,
+        options: ClusterOptions | None = None,
+        tracer: Observer | None = None,
+        *,
+        wants: frozenset[str] = frozenset(),
+    ) -> None:
+        """`wants`: what it surely has, where that is drawn: see `draw_run`."""
+        if options is None:
+            options = draw_run(VirtualTime(seed), wants=wants)
+        self.options = options
+        self.cluster = cluster = Cluster(seed, options, tracer)
+        self._world = world = cluster.world
+        self._messages = Interception(world.network, world.deliver)
+        known = injectors(cluster, self._messages)
+        self._faults = DrawnFaults(world, self.options.quorum, injectors=known, leads=cluster.leads)
+        self._cluster_faults = ClusterFaults(cluster, known)
+        self._directory_failures = DirectoryFailures(cluster)
+        world.observe(self._faults)
+        world.observe(StaleBrokers(cluster))
+
+    def run(self, events_max: int = _EVENTS_MAX) -> None:
+        """All phases; raises Violation, Stuck, Crash or EventsSpent."""
+        for host in self.cluster.hosts.values():
+            host.start()
+        convergence = Convergence(self.cluster, events_max=events_max)
+        if self.options.calm_start:
+            self._set_faults(_HEALTHY_LINKS, DiskFaults())
+            convergence.reach("L-ISR", is_ready, _READY_MS)
+            self._set_faults(self.options.quorum.links, self.options.quorum.disks)
+        self._faults.begin()
+        self._cluster_faults.begin()
+        self._directory_failures.begin()
+        end_us = self._world.now_us + self.options.quorum.safety_ms * 1000
+        self._world.run_until(end_us, events_max=events_max)
+        self._heal(events_max)
+        if self._directory_failures.heal():
+            convergence.learn_of_failed_directories()
+            self._directory_failures.repair_all()
+        convergence.run()
+        check_end(self.cluster)
+        if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
+            self._stops(events_max)
+
+    def _set_faults(self, links: LinkFaults, disks: DiskFaults) -> None:
+        self.cluster.network.faults = links
+        for host in self.cluster.hosts.values():
+            host.disk.faults = disks
+
+    def _heal(self, events_max: int) -> None:
+        """No more faults; what sick disks have begun ends in its own time."""
+        self._set_faults(_HEALTHY_LINKS, DiskFaults())
+        for operator in self.cluster.operators:
+            operator.works = False
+        self._messages.release_all()
+        self._cluster_faults.heal()
+        self._faults.heal()
+        busy_until_us = max(host.disk.busy_until_us for host in self.cluster.hosts.values())
+        self._world.run_until(max(busy_until_us, self._world.now_us), events_max=events_max)
+
+    def _stops(self, events_max: int) -> None:
+        """L-STOP: most controllers die, and nothing is decided any more; brokers serve on."""
+        cluster, options = self.cluster, self.options
+        dead = options.controllers[: len(options.controllers) // 2 + 1]
+        for node_id in dead:
+            cluster.hosts[node_id].crash(power_loss=False)
+        before = cluster.quorum.committed_offset
+        lasting_ms = 2 * options.session_timeout_ms + options.quorum.election_bound_ms
+        self._world.run_until(self._world.now_us + lasting_ms * 1000, events_max=events_max)
+        if cluster.quorum.committed_offset != before:
+            raise Violation(
+                "L-STOP",
+                f"without {dead} of {options.controllers}, the metadata went on from {before} to"
+                f" {cluster.quorum.committed_offset}",
+            )
+        if why := led(cluster):
+            raise Stuck("L-STOP", f"without controllers the brokers do not serve on: {why}")
+
+    def outcome(self, ending: Ending) -> Outcome:
+        cluster, world = self.cluster, self._world
+        return Outcome(
+            seed=world.seed,
+            kind=ending.kind,
+            rule=ending.rule,
+            detail=ending.detail,
+            event=world.events_done,
+            now_ms=world.now_ms,
+            digest=cluster.digest,
+            faults=Counter(cluster.counts.by_kind),
+            elections=cluster.quorum.elections,
+            committed=cluster.quorum.committed_offset,
+            voters=self.options.quorum.voters,
+            observers=self.options.quorum.observers,
+        )
+
+
+def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
+    """What a run must have, so that these planted bugs can be found in it."""
+    wanted = {
+        "directories": any(name in DIRECTORY_PLANTS for name in plants),
+        "partition storage": any(name in PARTITION_FILE_PLANTS for name in plants),
+    }
+    return frozenset(what for what, is_wanted in wanted.items() if is_wanted)
+
+
+def run_cluster(
+    seed: int,
+    *,
+    options: ClusterOptions | None = None,
+    plant: str | None = None,
+    until_event: int | None = None,
+    tracer: Observer | None = None,
+) -> Outcome:
+    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    with planted(plant):
+        simulation = ClusterRun(seed, options, tracer, wants=_wanted_by((plant or "").split(",")))
+        events_max = _EVENTS_MAX if until_event is None else until_event
+        is_cut = until_event is not None
+        return simulation.outcome(ending_of(lambda: simulation.run(events_max), is_cut=is_cut))

@@ -1,0 +1,200 @@
+"""What must come true in a healed cluster, and within which time (L-*); and what must stay true.
+
+Each function says what is still missing, or nothing. The bounds come from the options; as they are
+meant for an idle machine, a run allows three times as much.
+
+Known exceptions: a partition whose ISR is empty and that has no eligible leader replica has lost
+all of them to power cuts; KIP-966 leaves it without a leader rather than without records.
+"""
+
+from collections.abc import Callable, Iterator
+
+from broker.membership.lifecycle import BrokerState
+from broker.partition.isr import Committed
+from broker.partition.partition import LeaderOf, Partition
+from controller.metadata.partitions import NO_LEADER
+from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.partition_invariants import Watched
+from quorum.core.storage import METADATA_LOG
+
+__all__ = [
+    "Missing",
+    "brokers_are_up",
+    "controller_is_active",
+    "directories_are_known",
+    "everything_is_settled",
+    "failures_are_known",
+    "follows_metadata",
+    "in_sync",
+    "is_ready",
+    "led",
+    "written_since",
+]
+
+Missing = Callable[[Cluster], str]  # what is missing, for people; "" if nothing is
+
+
+def controller_is_active(cluster: Cluster) -> str:
+    """L-EL: every node knows one leader of the metadata log, and it is active."""
+    leaders = {node_id: node.leader for node_id, node in sorted(cluster.nodes.items())}
+    if len(set(leaders.values())) > 1 or cluster.active_controller() is None:
+        return f"no controller that all know: {leaders}"
+    return ""
+
+
+def brokers_are_up(cluster: Cluster) -> str:
+    """L-BR: every broker is unfenced, has applied what is committed, and serves clients."""
+    for node_id in cluster.options.brokers:
+        broker = cluster.broker(node_id)
+        registered = cluster.metadata.image.brokers.get(node_id)
+        if broker is None or registered is None or not registered.is_active:
+            return f"broker {node_id} is not unfenced: {registered}"
+        if broker.lifecycle.state is not BrokerState.RUNNING or not broker.serves_clients:
+            return f"broker {node_id} is {broker.lifecycle.state.name}"
+    return ""
+
+
+def follows_metadata(cluster: Cluster) -> Missing:
+    """L-BR: every node has written and applied all that is committed by now."""
+    committed = cluster.quorum.committed[-1]
+
+    def missing(cluster: Cluster) -> str:
+        for node_id, node in sorted(cluster.nodes.items()):
+            written = cluster.hosts[node_id].disk.log(METADATA_LOG).written
+            if not written.holds(committed):
+                return f"the log of {node_id} ends in {written.last}, without {committed}"
+            if node.applied_offset < committed.next_offset:
+                return f"node {node_id} has applied {node.applied_offset} of {committed}"
+        return ""
+
+    return missing
+
+
+def led(cluster: Cluster) -> str:
+    """L-PL: every partition has a leader, whose broker knows that it leads."""
+    for watched in _electable(cluster):
+        assert watched.state is not None
+        if watched.state.leader == NO_LEADER:
+            return f"{watched.name} has no leader: {watched.state}"
+        if _leading(cluster, watched) is None:
+            return f"{watched.name}: {watched.state.leader} does not know that it leads"
+    return ""
+
+
+def in_sync(cluster: Cluster) -> str:
+    """L-ISR: every replica is in sync, and no change of an ISR is pending."""
+    for watched in _electable(cluster):
+        state, role = watched.state, _leading(cluster, watched)
+        assert state is not None
+        if set(state.isr) != set(state.replicas) or state.adding_replicas:
+            return f"{watched.name}: {state.isr} of {state.replicas} in sync; {role}"
+        if role is None or not isinstance(role.isr, Committed):
+            return f"{watched.name}: an ISR change hangs: {role}"
+    return ""
+
+
+def is_ready(cluster: Cluster) -> str:
+    """A cluster that has just been started serves its topic."""
+    if not cluster.partitions.watched:
+        return "there is no topic"
+    return in_sync(cluster)
+
+
+def failures_are_known(cluster: Cluster) -> str:
+    """L-DIR: the controller has recorded each directory that failed, and nobody leads from it."""
+    for node_id in cluster.options.brokers:
+        failed = cluster.hosts[node_id].disk.directories.unreadable
+        registered = cluster.metadata.image.brokers.get(node_id)
+        if registered is None or failed & set(registered.log_dirs):
+            return f"broker {node_id} is not known to have lost {failed}: {registered}"
+    for watched in cluster.partitions.watched.values():
+        state = watched.state
+        if state is None or state.leader == NO_LEADER:
+            continue
+        directories = cluster.hosts[state.leader].disk.directories
+        if directories.homes.get(watched.name) in directories.unreadable:
+            return f"{watched.name} is led from a directory that has failed: {state}"
+    return ""
+
+
+def directories_are_known(cluster: Cluster) -> str:
+    """L-DIR: the metadata names the directory in which each replica lies (AssignReplicasToDirs)."""
+    for watched in _electable(cluster):
+        assert watched.state is not None
+        for member, directory in zip(
+            watched.state.replicas, watched.state.directories, strict=True
+        ):
+            home = cluster.hosts[member].disk.directories.homes.get(watched.name)
+            if directory != home:
+                return f"{watched.name} of {member} lies in {home}: {watched.state}"
+    return ""
+
+
+def written_since(before: dict[Key, int]) -> Missing:
+    """L-WR: since then, a batch has been acknowledged in every partition of the client's topic."""
+
+    def missing(cluster: Cluster) -> str:
+        for key, watched in cluster.partitions.watched.items():
+            is_asked = _is_electable(watched) and watched.name.startswith(f"{TOPIC}-")
+            if is_asked and watched.acknowledgements == before.get(key, 0):
+                return f"nothing acknowledged in {watched.name}: {watched.state}"
+        return ""
+
+    return missing
+
+
+def everything_is_settled(cluster: Cluster) -> str:
+    """L-HW: nothing is written any more; all logs are the same and all of them is exposed."""
+    watched_by_key = cluster.partitions.watched
+    waits = [watched_by_key[key].name for key in cluster.client.waits if watched_by_key[key].state]
+    if waits or not all(operator.is_quiet for operator in cluster.operators):
+        return f"no answer yet: {waits or 'to an operator'}"
+    for key, watched in watched_by_key.items():
+        if not _is_electable(watched):
+            continue
+        assert watched.state is not None
+        ends = dict(_ends(cluster, key, watched))
+        if len(ends) < len(watched.state.replicas) or len(set(ends.values())) > 1:
+            return f"{watched.name}: (high watermark, end) by replica: {ends}"
+        high_watermark, end_offset = next(iter(ends.values()))
+        if high_watermark != end_offset:
+            return f"{watched.name}: {end_offset - high_watermark} records are not exposed: {ends}"
+        position = cluster.client.positions.get(key)
+        if position is not None and position != end_offset:
+            return f"{watched.name}: read up to {position} of {end_offset}"
+    return ""
+
+
+def _electable(cluster: Cluster) -> list[Watched]:
+    return [watched for watched in cluster.partitions.watched.values() if _is_electable(watched)]
+
+
+def _is_electable(watched: Watched) -> bool:
+    state = watched.state
+    return state is not None and bool(state.isr or state.eligible_leader_replicas)
+
+
+def _leading(cluster: Cluster, watched: Watched) -> LeaderOf | None:
+    """The role of the leader, if it knows the latest leader epoch."""
+    assert watched.state is not None
+    partition = _replica(cluster, watched.state.leader, watched)
+    role = None if partition is None else partition.role
+    if isinstance(role, LeaderOf) and role.leader_epoch == watched.state.leader_epoch:
+        return role
+    return None
+
+
+def _replica(cluster: Cluster, node_id: int, watched: Watched) -> Partition | None:
+    broker = cluster.broker(node_id)
+    if broker is None:
+        return None
+    return next((replica for replica in broker.replicas if replica.name == watched.name), None)
+
+
+def _ends(cluster: Cluster, key: Key, watched: Watched) -> Iterator[tuple[int, tuple[int, int]]]:
+    assert watched.state is not None
+    for node_id in watched.state.replicas:
+        partition = _replica(cluster, node_id, watched)
+        if partition is not None and partition.log is not None and partition.topic_id == key[0]:
+            yield node_id, (partition.log.high_watermark, partition.log.end_offset)

@@ -1,0 +1,155 @@
+"""The processes of a simulated cluster: a controller or a broker on its engine, as shipped.
+
+What `quorumlab.node` composes for a real process is composed here for a simulated one.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from broker.broker import Broker
+from broker.cluster import config as broker_config
+from broker.cluster.config import BrokerConfig
+from broker.cluster.group_config import GroupConfig
+from controller import config as controller_config
+from controller.committed_reads import CommittedReads
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from controller.metadata.metadata_version import METADATA_VERSION
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.logs.running_replica import RunningReplica
+from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.host import Host
+from quorum.core.application import Application
+from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.member import Member
+from quorum.raft.raft_node import RaftNode
+from wire.messages.registration import Feature, RegisteredListener
+from wire.metadata_records import DEFAULT_METADATA_VERSION
+from wire.primitives import random_uuid
+
+__all__ = ["BROKER_LISTENER", "ClusterNode", "start_broker", "start_controller"]
+
+BROKER_LISTENER = "PLAINTEXT"
+_ELR = "eligible.leader.replicas.version"
+_PORT = 9092
+_ELR_OF_CONTROLLERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+_ELR_OF_BROKERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNode(RunningReplica):
+    """A running process of a controller or a broker."""
+
+    raft: RaftNode
+    member: Member
+    controller: Controller | None = None
+    broker: Broker | None = None
+
+    @property
+    def applied_offset(self) -> int:
+        """Everything before it is in what the node shows of the metadata."""
+        if self.broker is not None:
+            return self.broker.metadata.published_offset + 1
+        assert self.controller is not None
+        return self.controller.image.at.offset
+
+    def resign(self, now_ms: int) -> None:
+        """As an engine does by itself: what was decided in this turn is written before, and the
+        applications know of it before anything else comes in.
+        """
+        self.member.settle(now_ms)
+        self.raft.resign(now_ms)
+        self.member.settle(now_ms)
+
+    def shut_down(self, now_ms: int) -> None:
+        """An orderly stop, as SIGTERM asks for."""
+        if self.broker is None:
+            self.member.shut_down(now_ms)
+        else:
+            self.broker.begin_shutdown(now_ms)
+
+
+def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) -> ClusterNode:
+    """With what its clients ask beside Kafka's protocol."""
+    raft = start_raft(host, options.quorum, world, ConfirmingRaftNode)
+    random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
+    listener = RegisteredListener(
+        name="CONTROLLER", host=f"node-{host.node_id}", port=_PORT + 1, security_protocol=0
+    )
+    config = ControllerConfig(
+        node_id=host.node_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=random_uuid(random),
+        listeners=(listener,),
+        features=(*controller_config.SUPPORTED_FEATURES, _ELR_OF_CONTROLLERS),
+        bootstrap_features={
+            METADATA_VERSION: DEFAULT_METADATA_VERSION,
+            **({_ELR: 1} if options.elr else {}),
+        },
+        session_timeout_ms=options.session_timeout_ms,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        max_idle_interval_ms=options.idle_interval_ms,
+        leader_imbalance_check_interval_ms=options.balance_interval_ms,
+        unclean_election_interval_ms=5 * options.session_timeout_ms,
+        registration_timeout_ms=options.quorum.request_timeout_ms,
+        registration_backoff_ms=options.heartbeat_interval_ms,
+        registration_backoff_max_ms=options.session_timeout_ms,
+    )
+    controller = Controller(config, raft, random, host.now_ms)
+    applications: dict[str, Application] = {
+        "controller": controller,
+        "reads": CommittedReads(raft, controller),
+    }
+    return ClusterNode(
+        raft=raft, member=_member(raft, applications, options), controller=controller
+    )
+
+
+def start_broker(
+    host: Host,
+    options: ClusterOptions,
+    world: VirtualTime,
+    *,
+    directory_ids: tuple[UUID, ...],
+    previous_epoch: int,
+) -> ClusterNode:
+    """`previous_epoch` is that of the broker's last life if it stopped in order, else -1."""
+    raft = start_raft(host, options.quorum, world, RaftNode)
+    directories = host.disk.directories
+    directories.ids = directory_ids
+    listener = RegisteredListener(
+        name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
+    )
+    config = BrokerConfig(
+        node_id=host.node_id,
+        cluster_id=CLUSTER_ID,
+        listeners=(listener,),
+        inter_broker_listener_name=BROKER_LISTENER,
+        log_dirs=directories.online,
+        has_offline_log_dirs=bool(directories.unreadable),
+        features=(*broker_config.SUPPORTED_FEATURES, _ELR_OF_BROKERS),
+        previous_broker_epoch=previous_epoch,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        session_timeout_ms=options.session_timeout_ms,
+        controlled_shutdown_timeout_ms=options.controlled_shutdown_timeout_ms,
+        replica_lag_time_max_ms=options.lag_time_max_ms,
+        replica_fetch_wait_max_ms=options.fetch_wait_ms,
+        replica_fetch_backoff_ms=options.fetch_backoff_ms,
+        replica_socket_timeout_ms=2 * options.fetch_wait_ms,
+        high_watermark_checkpoint_interval_ms=options.checkpoint_interval_ms,
+        hold_max_ms=options.session_timeout_ms,
+        forward_timeout_ms=options.client_timeout_ms,
+        auto_create_topics=False,
+        log_retention_check_interval_ms=options.operations.retention_check_ms,
+        groups=GroupConfig(initial_rebalance_delay_ms=0),
+    )
+    random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
+    broker = Broker.of_quorum(config, raft, random, found=host.disk.found)
+    return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
+
+
+def _member(
+    raft: RaftNode, applications: dict[str, Application], options: ClusterOptions
+) -> Member:
+    return Member(raft, applications, snapshots=options.quorum.snapshots)

@@ -1,0 +1,61 @@
+"""What is done to topics while a cluster runs, beside what its administrator does: in some runs.
+
+Each kind is drawn from a random stream of its own, and works by one of its own.
+"""
+
+from dataclasses import dataclass
+
+from jepsen_like.sim.time.virtual_time import VirtualTime
+
+__all__ = ["OPERATION_KINDS", "Operations", "draw_operations"]
+
+# As they are counted: what never took effect in a sweep makes it void.
+OPERATION_KINDS = (
+    "commits_loaded",
+    "decided_in_columns",
+    "offset_committed",
+    "pipelined",
+    "records_deleted",
+    "retained",
+    "sent_to_start",
+    "setting_changed",
+    "wide_created",
+    "wide_deleted",
+)
+_COMMIT_SHARE = 0.4
+_DELETION_SHARE = 0.3
+_SETTING_SHARE = 0.25
+_WIDE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """Milliseconds between two of a kind, on average; 0: none."""
+
+    commit_interval_ms: int = 0  # groups commit offsets
+    deletion_interval_ms: int = 0  # records of the client are deleted
+    setting_interval_ms: int = 0  # settings of the client's topic are changed
+    retention_check_ms: int = 300_000  # log.retention.check.interval.ms
+    in_flight_max: int = 1  # batches of an idempotent client in a partition
+    wide_interval_ms: int = 0  # topics of 100 partitions and more come and go
+
+
+def draw_operations(world: VirtualTime, unit_ms: int) -> Operations:
+    commits = world.fork("operations/commits")
+    deletion = world.fork("operations/deletion")
+    settings = world.fork("operations/settings")
+    changes_settings = settings.random() < _SETTING_SHARE
+    in_flight = world.fork("operations/in flight")
+    wide = world.fork("operations/wide")
+    return Operations(
+        commit_interval_ms=(
+            unit_ms // commits.choice((2, 5)) if commits.random() < _COMMIT_SHARE else 0
+        ),
+        deletion_interval_ms=(
+            unit_ms * deletion.choice((1, 3)) if deletion.random() < _DELETION_SHARE else 0
+        ),
+        setting_interval_ms=unit_ms * settings.choice((1, 3)) if changes_settings else 0,
+        retention_check_ms=unit_ms * settings.choice((1, 4)) if changes_settings else 300_000,
+        in_flight_max=in_flight.choice((1, 5)),
+        wide_interval_ms=unit_ms * wide.choice((1, 2)) if wide.random() < _WIDE_SHARE else 0,
+    )

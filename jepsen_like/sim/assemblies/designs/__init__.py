@@ -1,0 +1,1 @@
+"""Brokers of the older designs, around a ZooKeeper ensemble."""

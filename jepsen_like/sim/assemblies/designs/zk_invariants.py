@@ -1,0 +1,185 @@
+"""What a design of ZooKeeper mode promises, looked at whenever something has happened.
+
+M-1L    one broker at most has led in a leader epoch
+M-PE    the leader epoch of a partition never goes back
+M-LI    who leads is in sync
+Z-CE    /controller_epoch never goes back; whoever elects names the epoch of its day
+D-THW   who is in sync and up holds all that a leader has ever exposed
+
+That a place in a log has one batch (D-ONE) is seen where batches are written. Each design is asked
+for what its document promises, and no more:
+
+zk-v1               no epochs, and two leaders at a time: nothing of this
+zk-v2, zk-v3        no D-THW, since followers cut back to a high watermark that lags (KAFKA-1211)
+zk-v3, zk-redesign  no Z-CE of elections, since a controller that was deposed still writes (B2, B8)
+
+Source: the reliability facts, sections 3.2 and 3.3.
+"""
+
+from dataclasses import dataclass, field
+
+from broker.partition.partition import LeaderOf, Partition
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.ensemble.zk_state import partition_state
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
+from quorum.core.effects import Effect
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Truncation
+from wire.zk.session import Children, Data, GetChildren, GetData
+from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
+
+__all__ = ["ZkInvariants"]
+
+
+# Of a replica: the epoch that it leads (-1 for none), its high watermark and its end.
+_Shown = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A partition, since its topic was created."""
+
+    log: str  # its name
+    state: PartitionState | None = None
+    leaders: dict[int, int] = field(default_factory=dict)  # by epoch: who led
+    exposed: int = 0  # up to where
+    shown: dict[int, _Shown | None] = field(default_factory=dict)  # by node, when looked at last
+
+
+class ZkInvariants(Observer):
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._cluster = cluster
+        self._design = cluster.options.design
+        self._applied = -1  # transactions in the tree that was looked at last
+        self._controller_epoch = 0
+        self._topics: dict[str, int] = {}  # by name: which creation of it
+        self._watched: dict[TopicPartition, _Watched] = {}
+
+    def started(self, host: Host) -> None:
+        for watched in self._watched.values():
+            watched.shown.pop(host.node_id, None)
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        """Nobody but this host has changed, unless something was committed in ZooKeeper."""
+        if not self._design.has_leader_epochs:
+            return
+        node_id = host.node_id
+        node = self._cluster.node(node_id)
+        has_news = self._has_news()
+        for of, watched in self._watched.items():
+            replica = None if node is None else node.broker.replicas.of_log(watched.log)
+            shows = None if replica is None else _shown(replica)
+            if has_news or watched.shown.get(node_id) != shows:
+                watched.shown[node_id] = shows
+                self._look_at_replicas(of, watched)
+
+    def look(self) -> None:
+        """At everything."""
+        if not self._design.has_leader_epochs:
+            return
+        self._has_news()
+        for of, watched in self._watched.items():
+            self._look_at_replicas(of, watched)
+
+    def _has_news(self) -> bool:
+        """Was anything committed since the last look? Then all that is there has been looked at."""
+        applied = self._cluster.ensemble.applied
+        if applied == self._applied:
+            return False
+        self._applied = applied
+        self._look_at_nodes()
+        return True
+
+    # --- what is in ZooKeeper ---------------------------------------------------------------
+
+    def _look_at_nodes(self) -> None:
+        epoch = self._cluster.ensemble.data(paths.CONTROLLER_EPOCH)
+        now = 0 if epoch is None else decode_epoch(epoch)
+        begun, self._controller_epoch = self._controller_epoch, now
+        if now < begun:
+            raise Violation("Z-CE", f"/controller_epoch is {now} after {begun}")
+        self._look_at_topics()
+        for of, watched in self._watched.items():
+            state = partition_state(self._design, of, self._cluster.ensemble.data)
+            if state is not None:
+                self._check_state(of, watched.state, state, begun)
+                watched.state = state
+
+    def _check_state(
+        self, of: TopicPartition, was: PartitionState | None, now: PartitionState, begun: int
+    ) -> None:
+        if now.leader >= 0 and now.leader not in now.isr:
+            raise Violation("M-LI", f"{of}: {now.leader} leads, and in sync are {now.isr}")
+        if was is None or was.leader_epoch == now.leader_epoch:
+            return
+        if now.leader >= 0 and now.leader_epoch < was.leader_epoch:
+            raise Violation("M-PE", f"{of}: epoch {now.leader_epoch} after {was.leader_epoch}")
+        if self._design.guards_writes and now.controller_epoch < begun:
+            raise Violation(
+                "Z-CE",
+                f"{of}: the controller of epoch {now.controller_epoch} elected {now.leader} when "
+                f"epoch {begun} had begun",
+            )
+
+    def _look_at_topics(self) -> None:
+        tree = self._cluster.ensemble.tree
+        listed = tree.read(GetChildren(path=paths.TOPICS))
+        names = listed.names if isinstance(listed, Children) else ()
+        found = {name: tree.read(GetData(path=paths.topic(name))) for name in names}
+        topics = {name: each.stat.czxid for name, each in found.items() if isinstance(each, Data)}
+        for of in list(self._watched):
+            if topics.get(of.topic) != self._topics.get(of.topic):
+                del self._watched[of]
+        self._topics = topics
+        for name, each in found.items():
+            assert isinstance(each, Data), name
+            for partition in TopicAssignment.decode(each.data).partitions:
+                of = TopicPartition(name, partition)
+                if of not in self._watched:
+                    self._watched[of] = _Watched(log=f"{name}-{partition}")
+
+    # --- what is on brokers -----------------------------------------------------------------
+
+    def _look_at_replicas(self, of: TopicPartition, watched: _Watched) -> None:
+        replicas = {
+            node.broker.config.node_id: node.broker.replicas.of_log(watched.log)
+            for node in self._cluster.up
+        }
+        for node_id, replica in replicas.items():
+            if replica is None or not isinstance(replica.role, LeaderOf):
+                continue
+            led = watched.leaders.setdefault(replica.role.leader_epoch, node_id)
+            if led != node_id:
+                told = f"{led} and {node_id} lead in epoch {replica.role.leader_epoch}"
+                raise Violation("M-1L", f"{of}: {told}")
+            if replica.log is not None:
+                watched.exposed = max(watched.exposed, replica.log.high_watermark)
+        if self._design.truncation is Truncation.LEADER_EPOCH and watched.state is not None:
+            self._check_exposed(of, watched, watched.state, replicas)
+
+    def _check_exposed(
+        self,
+        of: TopicPartition,
+        watched: _Watched,
+        state: PartitionState,
+        replicas: dict[int, Partition | None],
+    ) -> None:
+        for node_id in state.isr:
+            replica = replicas.get(node_id)
+            if replica is None or replica.log is None:
+                continue  # down, or not begun yet
+            if replica.log.end_offset < watched.exposed:
+                raise Violation(
+                    "D-THW",
+                    f"{of}: {node_id} is in sync and ends at {replica.log.end_offset}, "
+                    f"{watched.exposed} was exposed",
+                )
+
+
+def _shown(replica: Partition) -> _Shown:
+    log, role = replica.log, replica.role
+    epoch = role.leader_epoch if isinstance(role, LeaderOf) else -1
+    return (epoch, -1, -1) if log is None else (epoch, log.high_watermark, log.end_offset)

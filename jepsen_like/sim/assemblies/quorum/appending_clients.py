@@ -1,0 +1,180 @@
+"""What clients of a simulated quorum see: the history of one log that everybody appends to.
+
+    send    each record that a node proposes, by a client of its own; acknowledged once the process
+            that proposed it has applied what is committed up to there, and leads the same epoch
+    poll    what each process applies, by a reader that goes on from where it was; what a process
+            loads from a snapshot is read anew, from the beginning
+    poll    where all ends, as a leader answers who has made sure that it leads (`reader`)
+
+So a quorum has the history of a log, and the checkers of logs can judge it: what is committed and
+lost, two records at one offset, an answer from the past.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.sim.assemblies.quorum.committed_history import EMPTY, digest_after
+from jepsen_like.sim.assemblies.quorum.reader import Answer
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.open_history import OpenHistory
+from jepsen_like.sim.world.host import Host
+from wire.batch import headers, records_of
+
+__all__ = ["Clients"]
+
+_KEY = "metadata-0"
+_SERIAL_BYTES = 8  # a value begins with its serial number, which no other value has
+
+_Pairs = list[list[int]]  # [offset, serial] of records
+
+
+class _Sent(NamedTuple):
+    process: int
+    epoch: int  # that its leader led
+    offset: int
+    serial: int
+
+
+class _Known(NamedTuple):
+    """A state that some application has been in: the one before it, and what came since."""
+
+    before: bytes
+    pairs: _Pairs
+
+
+@dataclass(slots=True)
+class _Life:
+    """One process of a node, as its clients know it."""
+
+    reading: int  # the process that reads what it applies
+    state: bytes = EMPTY  # the digest of all that it has applied
+    sent: deque[_Sent] = field(default_factory=deque)  # and not answered
+
+
+class Clients:
+    """Looks on at all that the quorum does, and enters it in the history."""
+
+    def __init__(self, history: OpenHistory, quorum: SimulatedQuorum) -> None:
+        self._history = history
+        self._quorum = quorum
+        self._lives: dict[tuple[int, int], _Life] = {}  # by node, and which start of it
+        self._states: dict[bytes, _Known] = {}  # by digest
+        history.now_us = lambda: quorum.world.now_us
+        quorum.proposed = self._has_proposed
+        quorum.applied = self._has_applied
+        quorum.loaded = self._has_loaded
+        quorum.asks = self._asks
+
+    def _life_of(self, host: Host) -> _Life:
+        life = host.node_id, host.incarnation
+        if life not in self._lives:
+            self._lives[life] = _Life(self._new_reader())
+        return self._lives[life]
+
+    def _new_reader(self) -> int:
+        """A process that will read from the beginning."""
+        process = self._history.invoke("assign", [_KEY], seek="beginning")
+        self._history.complete(process, Kind.OK)
+        return process
+
+    # --- sends --------------------------------------------------------------------------
+
+    def _has_proposed(self, host: Host, values: list[bytes], last_offset: int) -> None:
+        """What was sent in an epoch before, and has no answer, gets none any more."""
+        epoch, sent = self._quorum.replicas[host.node_id].leader.epoch, self._life_of(host).sent
+        if sent and sent[-1].epoch != epoch:
+            sent.clear()
+        for offset, value in enumerate(values, last_offset - len(values) + 1):
+            serial = _serial(value)
+            process = self._history.invoke("send", [["send", _KEY, serial]])
+            sent.append(_Sent(process, epoch, offset, serial))
+
+    def _acknowledge(self, host: Host, sent: deque[_Sent]) -> None:
+        """As a node does it: by offset, whatever has been applied there."""
+        application = self._quorum.replicas[host.node_id].application
+        while sent and sent[0].offset < application.end_offset:
+            process, epoch, offset, serial = sent.popleft()
+            if epoch == application.leads_epoch:
+                self._history.complete(process, Kind.OK, [["send", _KEY, [offset, serial]]])
+
+    # --- polls --------------------------------------------------------------------------
+
+    def _has_applied(self, host: Host, batches: bytes) -> None:
+        life = self._life_of(host)
+        pairs: _Pairs = []
+        for position, header in headers(batches):
+            batch = batches[position : position + header.size_bytes]
+            known = _Known(life.state, [] if header.is_control else _pairs_in(batch))
+            life.state = digest_after(life.state, batch)
+            self._states[life.state] = known
+            pairs += known.pairs
+        self._poll(life.reading, pairs)
+        self._acknowledge(host, life.sent)
+
+    def _has_loaded(self, host: Host, state: bytes) -> None:
+        """Of a state that no process was ever in, a reader can make out nothing."""
+        life = self._life_of(host)
+        life.state = state
+        life.reading = self._new_reader()
+        self._poll(life.reading, self._all_of(state))
+
+    def _all_of(self, state: bytes) -> _Pairs:
+        """What has been applied on the way to this state, from the beginning."""
+        steps: list[_Known] = []
+        while state in self._states:
+            steps.append(self._states[state])
+            state = steps[-1].before
+        return [pair for step in reversed(steps) for pair in step.pairs]
+
+    def _poll(self, process: int, pairs: _Pairs) -> None:
+        self._history.go_on(process, "poll", [["poll"]])
+        self._history.complete(process, Kind.OK, _polled(pairs))
+
+    # --- reads that are sure ------------------------------------------------------------
+
+    def _asks(self, _host: Host) -> Answer:
+        """It is asked where all ends, and for no records."""
+        process = self._history.invoke("poll", [["poll"]])
+
+        def answered(end_offset: int) -> None:
+            extra = {"ends": {_KEY: end_offset}}
+            self._history.complete(process, Kind.OK, _polled([]), extra=extra)
+
+        return answered
+
+    def _asks_for_all(self, host: Host) -> Answer:
+        """It is asked for all records, too."""
+        process = self._new_reader()
+        self._history.go_on(process, "poll", [["poll"]])
+
+        def answered(end_offset: int) -> None:
+            polled = _polled(self._all_of(self._life_of(host).state))
+            extra = {"ends": {_KEY: end_offset}, "caught_up": True}
+            self._history.complete(process, Kind.OK, polled, extra=extra)
+
+        return answered
+
+    # --- in the end ---------------------------------------------------------------------
+
+    def ask_leaders(self) -> None:
+        """Whoever takes itself for the leader is asked for all, once it is sure."""
+        self._quorum.asks = self._asks_for_all
+        for host in self._quorum.up():
+            application = self._quorum.replicas[host.node_id].application
+            if application.leads_epoch is not None:
+                host.command(application.reader.ask)
+        self._quorum.asks = self._asks
+
+
+def _polled(pairs: _Pairs) -> Value:
+    return [["poll", {_KEY: pairs} if pairs else {}]]
+
+
+def _pairs_in(batch: bytes) -> _Pairs:
+    return [[record.offset, _serial(record.value or b"")] for record in records_of(batch)]
+
+
+def _serial(value: bytes) -> int:
+    return int.from_bytes(value[:_SERIAL_BYTES], "big")

@@ -1,0 +1,240 @@
+"""Several nodes of one quorum in one world, with invariants that look on.
+
+Nothing happens here by itself: simulation.py injects faults drawn from a seed, and scenario tests
+do what they say.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from jepsen_like.faults.fault import Injector
+from jepsen_like.sim.assemblies.quorum.invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.quorum_view import written
+from jepsen_like.sim.assemblies.quorum.reader import Answer
+from jepsen_like.sim.assemblies.quorum.replicas import (
+    SimulatedReplica,
+    format_disk,
+    start_replica,
+    voters_at_start,
+)
+from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.virtual_time import Streams
+from jepsen_like.sim.world.codec import Codec
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.world import Digest, World
+from quorum.core.effects import Core
+from quorum.core.storage import METADATA_LOG
+from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
+
+__all__ = ["SimulatedQuorum"]
+
+_FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
+
+
+class SimulatedQuorum:
+    """A `Site`: its observers are its brokers."""
+
+    def __init__(
+        self,
+        seed: int,
+        options: Options,
+        tracer: Observer | None = None,
+        *,
+        is_judged: bool = True,
+        streams: Streams | None = None,
+    ) -> None:
+        """Not judged: invariants are looked at, and may break."""
+        self.options = options
+        self.world = world = World(
+            seed,
+            links=options.links,
+            disks=options.disks,
+            files=options.files,
+            turns_us=options.turns_us,
+            is_judged=is_judged,
+            streams=streams,
+        )
+        if options.codecs:
+            world.speak(
+                Codec(world.fork("codec"), options.kraft_version),
+                nodes=range(1, options.voters + options.observers + 1),
+                kraft_version=options.kraft_version,
+            )
+        self.network, self.counts = world.network, world.counts
+        first_observer = options.voters + 1
+        self.controllers: Sequence[int] = range(1, first_observer)
+        self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
+        self.keeps_power: Collection[int] = ()
+        self.injectors: Mapping[str, Injector] = {}
+        self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
+        self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
+        self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
+        self.asks: Callable[[Host], Answer] = lambda _host: lambda _applied_offset: None
+        self.proposes = True
+        self.replicas: dict[int, SimulatedReplica] = {}
+        self.invariants = Invariants(
+            world=world,
+            voters=voters_at_start(options).keys,
+            check_quorum_us=_unheard_us(options),
+            replica_of=self._replica_of,
+        )
+        self._digest = Digest(world, lambda host: self._replica_of(host).state)
+        world.observe(self._digest)
+        if tracer is not None:
+            tracer.attach(world, self._replica_of)
+            world.observe(tracer)
+        world.judge(self.invariants)
+        for node_id in (*self.controllers, *self.brokers):
+            world.add(node_id, self._start_core, clock=self._clock(node_id))
+        self.hosts = [*world.nodes.values()]
+        for host in self.hosts:
+            host.must_not_stop = is_judged
+
+    def _replica_of(self, host: Host) -> SimulatedReplica:
+        return self.replicas[host.node_id]
+
+    def _clock(self, node_id: int) -> Clock:
+        random = self.world.fork(f"clock/{node_id}")
+        drift_ppm = random.randint(-self.options.drift_ppm_max, self.options.drift_ppm_max)
+        if drift_ppm:
+            self.counts.fired("skewed")
+        return Clock(offset_ms=random.randrange(600_000), drift_ppm=drift_ppm)
+
+    def _start_core(self, host: Host) -> Core:
+        replica = start_replica(
+            host=host,
+            options=self.options,
+            world=self.world,
+            applies=self._applies,
+            loads=self._loads,
+            asks=self._asks,
+            proposes=lambda host, values, last: self.proposed(host, values, last),
+        )
+        replica.application.proposes = self.proposes
+        self.replicas[host.node_id] = replica
+        return replica.member
+
+    def _applies(self, host: Host, batches: bytes, next_offset: int) -> None:
+        self.applied(host, batches)
+        with self.world.judging:
+            self.invariants.applies(host, batches, next_offset)
+
+    def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
+        self.counts.fired("snapshot_loaded")
+        self.loaded(host, digest)
+        with self.world.judging:
+            self.invariants.loads(host, end, digest)
+
+    def _asks(self, host: Host) -> Answer:
+        asked_offset = self.invariants.committed_offset
+        answer = self.asks(host)
+
+        def answered(applied_offset: int) -> None:
+            answer(applied_offset)
+            with self.world.judging:
+                self.invariants.answers_read(host, asked_offset, applied_offset)
+
+        return answered
+
+    # --- doing --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Format the disks and run a process on each."""
+        for host in self.hosts:
+            format_disk(host, self.options)
+            host.start()
+
+    def stop_proposing(self) -> None:
+        self._let_propose(False)
+
+    def resume_proposing(self) -> None:
+        self._let_propose(True)
+
+    def _let_propose(self, proposes: bool) -> None:
+        self.proposes = proposes
+        for replica in self.replicas.values():
+            replica.application.proposes = proposes
+
+    def propose(self) -> None:
+        """One batch, by the leader that everybody knows."""
+        leader = self.leader()
+        assert leader is not None, self.summary()
+        assert leader.leader_id is not None, leader
+        self.hosts[leader.leader_id - 1].command(self.replicas[leader.leader_id].propose)
+
+    def leads(self, node: int) -> bool:
+        return self.replicas[node].leads
+
+    def shut_down(self, node: int) -> None:
+        self.world.nodes[node].command(self.replicas[node].shut_down)
+
+    def resign(self, node: int) -> None:
+        self.world.nodes[node].command(self.replicas[node].resign)
+
+    def wipe(self, node: int) -> None:
+        self.world.nodes[node].disk.wipe()
+
+    @property
+    def digest(self) -> str:
+        """Of all that has happened."""
+        return str(self._digest)
+
+    # --- looking ------------------------------------------------------------------------
+
+    def leader(self) -> LeaderAndEpoch | None:
+        """The leader whom every node knows, and who is ready to append; None if there is none."""
+        up = self.up()
+        first = self.replicas[up[0].node_id].leader
+        if first.leader_id is None or not self.hosts[first.leader_id - 1].is_up:
+            return None
+        if any(self.replicas[host.node_id].leader != first for host in up):
+            return None
+        application = self.replicas[first.leader_id].application
+        return first if application.leads_epoch == first.epoch else None
+
+    def up(self) -> list[Host]:
+        """All but those whose damaged disk nobody could replace."""
+        return [host for host in self.hosts if host.is_up]
+
+    def has_converged(self, *, above: int) -> bool:
+        """Is the same committed everywhere, and more than `above`, an offset?"""
+        last = self.invariants.committed[-1]
+        return last.next_offset > above and all(self._has_all(host, last) for host in self.up())
+
+    def _has_all(self, host: Host, last: Entry) -> bool:
+        log, replica = host.disk.log(METADATA_LOG), self.replicas[host.node_id]
+        content = log.durable if self.invariants.view.is_voter(host) else log.written
+        return (
+            content.last is last
+            and replica.high_watermark == last.next_offset
+            and replica.application.end_offset == last.next_offset
+        )
+
+    def catch_up_ms(self) -> int:
+        """For who is furthest behind: small fetches take one round trip a batch."""
+        ends = [written(host).last for host in self.up()]
+        counts = [-1 if last is None else last.index for last in ends]
+        return (max(counts) - min(counts) + _snapshot_pieces(self.options)) * _FETCH_MS
+
+    def summary(self) -> str:
+        return "; ".join(
+            f"{node} {replica.role_name} {replica.leader} hw={replica.high_watermark}"
+            f" end={replica.end_offset}"
+            for node, replica in sorted(self.replicas.items())
+        )
+
+
+def _snapshot_pieces(options: Options) -> int:
+    """In how many pieces who is too far behind gets a snapshot, which has a few hundred bytes."""
+    return 2_000 // options.snapshots.fetch_max_bytes
+
+
+def _unheard_us(options: Options) -> int:
+    """R-CQ: twice the timer, since its window may begin just after a majority was heard.
+
+    A slow clock stretches it; busy processes are late with timers.
+    """
+    timeout_us = options.fetch_timeout_ms * 1500
+    return 2 * timeout_us * 1_000_000 // (1_000_000 - options.drift_ppm_max) + 10_000

@@ -1,0 +1,1 @@
+"""Disks of simulated nodes: a model, and the shipped storage on virtual files."""

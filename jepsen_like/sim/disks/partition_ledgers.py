@@ -1,0 +1,233 @@
+"""What the shipped storage may leave of a partition's log, and whether a restart finds that.
+
+Kafka acknowledges records of partitions without a sync, so hardly anything of them is promised. The
+`StoredLog` of a partition on the shipped storage is a ledger all the same: `written` is what the
+process has asked for, `durable` what is known to be on the medium, `waiting` what was asked for
+since the log was opened. What the next process finds is held against it (S-DU):
+
+- a history that was: it ends with a batch that was the last one once, and has all before it;
+- everything that is known to be on the medium, but for what a truncation was about to remove;
+- after a death without a power failure, everything that was appended, unless a truncation or a
+  reset was under way;
+- a high watermark that was saved of this log, or a lower one, and none of a deleted one.
+
+Opening a log makes what was found of it durable.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from jepsen_like.sim.disks.world_workers import QueuedWorkers
+from jepsen_like.sim.logs.content import Content
+from jepsen_like.sim.logs.logtree import Entry, LogTree
+from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.violation import Violation
+from quorum.core.effects import (
+    Append,
+    LogState,
+    Opened,
+    OpenLog,
+    Read,
+    ReadDone,
+    ResetLog,
+    Token,
+    Trimmed,
+    Truncate,
+)
+from quorum.core.storage import METADATA_LOG, StorageEvent
+from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.file_storage import FileStorage
+from wire.batch import headers
+
+__all__ = ["PartitionLedgers", "read_all"]
+
+_LOOKING = Token("observer", 0)
+_BYTES_MAX = 1 << 30
+
+
+class PartitionLedgers:
+    """Of one disk. Raises `Violation`."""
+
+    def __init__(self, logs: dict[str, StoredLog], tree_of: Callable[[str, UUID], LogTree]) -> None:
+        """`logs` are those of a disk, the metadata log among them."""
+        self._logs = logs
+        self._tree_of = tree_of
+        self._high_watermarks: dict[
+            tuple[str, str], int
+        ] = {}  # by log and topic: the highest saved
+
+    def saves(self, entries: tuple[tuple[str, int, int], ...]) -> None:
+        """The broker has these high watermarks saved."""
+        for topic, partition, offset in entries:
+            stored = self._logs.get(f"{topic}-{partition}")
+            if stored is not None:
+                key = f"{topic}-{partition}", str(stored.topic_id)
+                self._high_watermarks[key] = max(offset, self._high_watermarks.get(key, 0))
+
+    # --- after the end of a process ---------------------------------------------------------
+
+    def look(self, storage: FileStorage, workers: QueuedWorkers, *, lost: bool) -> None:
+        """At all that `storage` finds. `lost`: the power may have failed meanwhile."""
+        found = {each.log: each for each in storage.found}
+        for name in [name for name in self._logs if name not in found and name != METADATA_LOG]:
+            self._is_missing(name, lost=lost)
+        for name, each in found.items():
+            known = self._logs.get(name)
+            topic_id = each.topic_id
+            if not topic_id.int and known is not None:  # the file that says it is lost
+                topic_id = known.topic_id
+            state = _opened(storage, workers, OpenLog(log=name, token=_LOOKING, topic_id=topic_id))
+            records = read_all(storage, state)
+            if known is None or known.topic_id != topic_id:  # a deleted one has come back
+                known = self._new(name, topic_id)
+                known.written = _content_of(known, state, records)
+                self._found(state, known, records, lost=True)
+            else:
+                self._found(state, known, records, lost=lost)
+
+    def _new(self, name: str, topic_id: UUID) -> StoredLog:
+        tree = self._tree_of(name, topic_id)
+        stored = self._logs[name] = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=False)
+        return stored
+
+    def _is_missing(self, name: str, *, lost: bool) -> None:
+        stored = self._logs.pop(name)
+        if stored.durable.entries:
+            raise Violation("S-DU", f"{name} is gone, and {stored.durable.end} was synced")
+        if stored.written.entries and not lost and not stored.failed:
+            raise Violation("S-DU", f"{name} is gone with {stored.written.end}")
+
+    def _found(self, state: LogState, stored: StoredLog, records: bytes, *, lost: bool) -> None:
+        content = _content_of(stored, state, records)
+        self._is_promised(state, stored, content)
+        if content.entries and content.entries[-1] not in _known(stored):
+            last = content.entries[-1]
+            raise Violation("S-DU", f"{state.log}: {last} has come back, or never was there")
+        keeps_all = not lost and not stored.failed and _is_appended_to(stored)
+        if keeps_all and content.last is not stored.written.last:
+            written = stored.written.last
+            raise Violation("S-DU", f"{state.log}: of {written} {content.last} is left")
+        for waiting in stored.waiting:
+            for entry in waiting.entries:
+                if not content.holds(entry):
+                    stored.tree.forget(entry)
+        stored.waiting.clear()
+        stored.wanted = None
+        stored.failed = False
+        before, stored.written = stored.durable, content
+        stored.durable = content.copy()
+        stored.durable.truncate(before.end_offset)
+
+    def _is_promised(self, state: LogState, stored: StoredLog, content: Content) -> None:
+        promised = stored.durable.copy()
+        begins_anew = False
+        for waiting in stored.waiting:
+            match waiting.effect:
+                case Truncate(end_offset=end_offset):
+                    promised.truncate(end_offset)
+                case ResetLog():
+                    begins_anew = True
+                case _:
+                    pass
+        last = promised.entries[-1] if promised.entries else None
+        if last is not None and not begins_anew and not content.holds(last):
+            raise Violation("S-DU", f"{state.log}: {last} was synced, and {content.end} is the end")
+
+    # --- of a process -------------------------------------------------------------------------
+
+    def note(self, event: StorageEvent) -> None:
+        """The process is about to be told this."""
+        match event:
+            case Opened(state=state):
+                self._is_opened(state)
+            case Trimmed(log=name, start_offset=start_offset) if name in self._logs:
+                self._logs[name].trim(start_offset)
+            case ReadDone(log=name, records=records) if name in self._logs and name != METADATA_LOG:
+                _is_read(self._logs[name], records)
+            case _:
+                pass
+
+    def _is_opened(self, state: LogState) -> None:
+        stored = self._logs.get(state.log)
+        if stored is None or (stored.topic_id != state.topic_id and not stored.written.entries):
+            stored = self._new(state.log, state.topic_id)
+        written = stored.written
+        if (state.topic_id, state.end_offset) != (stored.topic_id, written.end_offset):
+            raise Violation(
+                "S-DU", f"{state} is opened, {written.end} of {stored.topic_id} is there"
+            )
+        saved = self._high_watermarks.get((state.log, str(state.topic_id)), 0)
+        if state.high_watermark > saved:
+            raise Violation(
+                "S-HW", f"{state.log} is opened with {state.high_watermark}, not {saved}"
+            )
+        stored.durable = written.copy()
+
+
+def read_all(storage: FileStorage, state: LogState) -> bytes:
+    """The records of an open log. Raises Violation if it cannot be read."""
+    pieces: list[bytes] = []
+    offset = state.start_offset
+    while offset < state.end_offset:
+        storage.perform(
+            Read(
+                log=state.log,
+                token=_LOOKING,
+                start_offset=offset,
+                end_offset=state.end_offset,
+                bytes_max=_BYTES_MAX,
+            )
+        )
+        (done,) = storage.take_answers()
+        if not isinstance(done, ReadDone) or not done.records:
+            raise Violation("S-DU", f"offset {offset} of {state} cannot be read: {done}")
+        pieces.append(done.records)
+        *_, (_, last) = headers(done.records)
+        offset = last.next_offset
+    return b"".join(pieces)
+
+
+def _opened(storage: FileStorage, workers: QueuedWorkers, effect: OpenLog) -> LogState:
+    storage.perform(effect)
+    events: list[StorageEvent] = []
+    while not events:
+        workers.wait()
+        events = storage.take_events()
+    event = events[0]  # of a log that fails, the others of its directory fail with it
+    if not isinstance(event, Opened):
+        raise Violation("S-UP", f"{effect.log} cannot be opened: {event}")
+    return event.state
+
+
+def _is_read(stored: StoredLog, records: bytes) -> None:
+    for position, header in headers(records):
+        entry = stored.tree.at(header.leader_epoch, header.base_offset)
+        if entry is None or entry.records != records[position : position + header.size_bytes]:
+            raise Violation("S-DU", f"{header} was read, and {entry} written")
+
+
+def _is_appended_to(stored: StoredLog) -> bool:
+    return all(isinstance(waiting.effect, Append) for waiting in stored.waiting)
+
+
+def _known(stored: StoredLog) -> set[Entry]:
+    """What may be the last in the log: it stands for all that comes before it."""
+    known = {*stored.durable.entries, *stored.written.entries}
+    for waiting in stored.waiting:
+        known.update(waiting.entries)
+    return known
+
+
+def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
+    """Raises D-DIV or D-ONE if no log may look like that. A log may start within a batch."""
+    if not records:
+        start = OffsetAndEpoch(state.start_offset, -1)
+        return Content([], stored.tree.before(state.start_offset), start)
+    entries = stored.tree.extend(None, records)
+    content = Content(entries, entries[0].parent, OffsetAndEpoch(entries[0].base_offset, -1))
+    starts_there = entries[0].base_offset <= state.start_offset < entries[0].next_offset
+    if not starts_there or content.end_offset != state.end_offset:
+        raise Violation("S-DU", f"{state} is said of a log with {entries[0]} to {entries[-1]}")
+    for entry in entries:
+        entry.is_public = True
+    return content

@@ -1,0 +1,1 @@
+"""What logs hold, over all replicas and all time."""

@@ -1,0 +1,1 @@
+"""Running many seeds, and the command that does."""

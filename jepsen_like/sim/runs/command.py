@@ -1,0 +1,285 @@
+"""`quorumlab chaos sim`: one seed with its trace, or a sweep over many.
+
+    quorumlab chaos sim --seed 7 --trace short
+    quorumlab chaos sim --sweep 20000
+    quorumlab chaos sim --sweep 500 --plant votes_twice
+    quorumlab chaos sim --catches
+    quorumlab chaos sim --clients --sweep 500
+    quorumlab chaos sim --cluster --sweep 1000
+
+Without `--cluster` the metadata quorum alone is simulated; with `--clients` nothing is judged but
+what its clients see. Prints the line that replays a failure.
+Exit codes: 0 nothing violated, 1 an exception in the simulator, 2 usage, 4 an invariant or a bound
+violated, 5 a sweep that proves nothing because some kind of fault never fired in it, 130 a sweep
+that Ctrl-C has ended: what it came to until then is printed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.planted.planting import Plants
+from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
+from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.quorum.client_run import run_with_clients
+from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
+from jepsen_like.sim.runs.sweep import Sweeper, SweepResult, commit_of_code, run_seed, sweep
+from jepsen_like.sim.time.ending import ERROR
+from jepsen_like.sim.world.tracing import Tracer
+
+__all__ = ["add_sim_arguments", "describe_failure", "run_sim"]
+
+EXIT_OK = 0
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_VIOLATED = 4
+EXIT_UNKNOWN = 5
+EXIT_INTERRUPTED = 130
+_SEEDS_TO_JUDGE_FAULTS = 200  # fewer seeds need not have drawn every kind of fault
+_FAILURES_SHOWN = 10
+_KINDS = {"safety": "SAFETY", "liveness": "LIVENESS", "crash": "CRASH", ERROR: "ERROR"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What is simulated: how to run a seed of it, its bugs to plant, its kinds of faults."""
+
+    flag: str
+    run: Callable[..., Outcome]
+    plants: Plants
+    others: Plants  # that are not found at random
+    kinds: tuple[str, ...]
+
+    @property
+    def all_plants(self) -> Plants:
+        return {**self.plants, **self.others}
+
+
+QUORUM = Simulated(flag="", run=run, plants=PLANTS, others=SURVIVORS, kinds=FIRING_KINDS)
+CLIENTS = Simulated(
+    flag=" --clients",
+    run=run_with_clients,
+    plants={},
+    others={**PLANTS, **SURVIVORS},
+    kinds=FIRING_KINDS,
+)
+CLUSTER = Simulated(
+    flag=" --cluster",
+    run=run_cluster,
+    plants=CLUSTER_PLANTS,
+    others={**CLUSTER_SCHEDULED, **CLUSTER_SURVIVORS},
+    kinds=CLUSTER_FIRING_KINDS,
+)
+
+
+def add_sim_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run the shipped cores on virtual time, with faults drawn from a seed, and check every"
+        " invariant after every event. One seed has one run: what fails can be seen again. Without"
+        " --cluster it is the metadata quorum alone. Exit codes: 0 nothing violated, 1 an exception"
+        " in the simulator, 2 usage, 4 violated, 5 a sweep that proves nothing."
+    )
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument(
+        "--cluster", action="store_true", help="whole clusters: controllers, brokers, clients"
+    )
+    whose.add_argument(
+        "--clients", action="store_true", help="judge the quorum only by what its clients see"
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--seed", type=int, help="run this one seed (default: 0)")
+    what.add_argument("--sweep", type=int, metavar="COUNT", help="run COUNT seeds from --first on")
+    what.add_argument("--plants", action="store_true", help="list the bugs that can be planted")
+    what.add_argument(
+        "--catches",
+        action="store_true",
+        help="plant every bug, or those of --plant: each must be found within its bound",
+    )
+    parser.add_argument("--first", type=int, default=0, help="of a sweep (default: 0)")
+    parser.add_argument("--processes", type=int, default=2, help="of a sweep (default: 2)")
+    parser.add_argument("--plant", metavar="NAME", help="run on rules with this bug")
+    parser.add_argument("--until-event", type=int, metavar="E", help="stop after event E")
+    parser.add_argument(
+        "--trace", choices=("short", "full"), help="print events: those that changed a node, or all"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+
+
+def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
+    """Do what was parsed; returns the exit code."""
+    simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
+    known = simulated.all_plants
+    if args.plants:
+        for name, plant in sorted(known.items()):
+            print(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
+        return EXIT_OK
+    planted = [name for name in (args.plant or "").split(",") if name]
+    unknown = [name for name in planted if name not in known]
+    if unknown:
+        return _refuse(f"--plant {','.join(unknown)}: there is no such bug; --plants lists them")
+    if args.catches and not simulated.plants:
+        return _refuse(
+            f"{simulated.flag.strip()} --catches: no bug has a bound by what clients see"
+        )
+    if args.catches:
+        unbounded = [name for name in planted if name not in simulated.plants]
+        if unbounded:
+            return _refuse(
+                f"--plant {','.join(unbounded)}: has no bound, it is not found at random"
+            )
+        return _run_catches(simulated, args, planted or sorted(simulated.plants))
+    if args.sweep is not None and args.sweep < 1:
+        return _refuse(f"--sweep {args.sweep}: at least one seed")
+    if args.sweep is None:
+        return _run_one(simulated, args)
+    return _run_sweep(simulated, args, sweep_seeds)
+
+
+def _refuse(why: str) -> int:
+    print(f"quorumlab: {why}", file=sys.stderr)
+    return EXIT_USAGE
+
+
+def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
+    seed = 0 if args.seed is None else args.seed
+    tracer = None if args.trace is None else Tracer(print, full=args.trace == "full")
+    outcome = run_seed(
+        simulated.run, seed, plant=args.plant, until_event=args.until_event, tracer=tracer
+    )
+    if args.format == "json":
+        print(json.dumps(asdict(outcome)))
+    elif outcome.kind in _KINDS:
+        print(describe_failure(outcome, args.plant, simulated.flag))
+    else:
+        print(_describe_run(outcome))
+    return _exit_code([outcome] if outcome.kind in _KINDS else [])
+
+
+def _exit_code(failures: Sequence[Outcome]) -> int:
+    """A broken rule outweighs everything. An exception breaks none: its run proves nothing."""
+    if any(outcome.kind != ERROR for outcome in failures):
+        return EXIT_VIOLATED
+    return EXIT_ERROR if failures else EXIT_OK
+
+
+def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweeper) -> int:
+    seeds = range(args.first, args.first + args.sweep)
+    progress = _progress if sys.stderr.isatty() else None
+    result = sweep_seeds(
+        seeds,
+        plant=args.plant,
+        processes=args.processes,
+        progress=progress,
+        run=simulated.run,
+    )
+    if progress is not None:
+        print(file=sys.stderr)
+    print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
+    for outcome in result.failures[:_FAILURES_SHOWN]:
+        print(describe_failure(outcome, args.plant, simulated.flag))
+    if result.was_interrupted:
+        left = f"--sweep {args.sweep - result.seeds} --first {args.first + result.seeds}"
+        print(f"quorumlab: interrupted: {left} goes on with the other seeds", file=sys.stderr)
+    if result.failures:
+        return _exit_code(result.failures)
+    if result.was_interrupted:
+        return EXIT_INTERRUPTED
+    never_fired = result.never_fired(simulated.kinds)
+    if never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
+        print(f"proves nothing: never fired: {', '.join(never_fired)}")
+        return EXIT_UNKNOWN
+    return EXIT_OK
+
+
+def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequence[str]) -> int:
+    """Each planted bug on its own seeds, from `--first` on, until it is found."""
+    missed = 0
+    errors: list[Outcome] = []
+    print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
+    for name in planted:
+        plant = simulated.plants[name]
+        seeds = range(args.first, args.first + plant.seeds_max)
+        result = sweep(
+            seeds, plant=name, processes=args.processes, failures_max=1, run=simulated.run
+        )
+        if result.was_interrupted:
+            return EXIT_INTERRUPTED
+        found = result.convicted[0] if result.convicted else None
+        missed += found is None
+        place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)
+        print(f"{name:34} {plant.seeds_max:5} {place:>5}  {by}", flush=True)
+        for outcome in result.failures:
+            if outcome.kind == ERROR:
+                errors.append(outcome)
+                print(describe_failure(outcome, name, simulated.flag))
+    return EXIT_VIOLATED if missed else _exit_code(errors)
+
+
+def describe_failure(outcome: Outcome, plant: str | None = None, flag: str = "") -> str:
+    """What was violated, where, and the command that shows it again."""
+    planted = "" if plant is None else f" --plant {plant}"
+    until = f" --until-event {outcome.event}" if outcome.event else ""
+    return (
+        f"{_KINDS[outcome.kind]} {outcome.rule}: {outcome.detail}\n"
+        f"seed={outcome.seed} commit={commit_of_code()} event={outcome.event}"
+        f" t={outcome.now_ms}ms mode={flag.removeprefix(' --') or 'quorum'} voters={outcome.voters}"
+        f" observers={outcome.observers}\n"
+        f"repro:   quorumlab chaos sim{flag} --seed {outcome.seed}{planted}{until} --trace full"
+    )
+
+
+def _describe_run(outcome: Outcome) -> str:
+    fired = " ".join(f"{kind}={count}" for kind, count in sorted(outcome.faults.items()) if count)
+    return (
+        f"{outcome.kind} seed={outcome.seed} events={outcome.event} t={outcome.now_ms}ms"
+        f" voters={outcome.voters} observers={outcome.observers} elections={outcome.elections}"
+        f" committed={outcome.committed} digest={outcome.digest}\nfaults: {fired or 'none'}"
+    )
+
+
+def _describe_sweep(result: SweepResult) -> str:
+    fired = "\n".join(f"  {kind:18} {count:>12,}" for kind, count in sorted(result.faults.items()))
+    return (
+        f"{result.seeds:,} seeds in {result.seconds:.1f} s ({result.seeds_per_second:.1f} a"
+        f" second): {len(result.failures)} failed\n"
+        f"{3600 * result.seeds_per_second:,.0f} seeds an hour,"
+        f" {result.virtual_seconds_per_second:.1f} virtual seconds a second\n"
+        f"{result.events:,} events ({result.events_per_second:,.0f} a second),"
+        f" {result.virtual_ms / 3_600_000:.2f} virtual hours,"
+        f" {result.elections:,} elections, {result.committed:,} records committed\n"
+        f"faults that fired:\n{fired}"
+    )
+
+
+def _as_json(result: SweepResult) -> dict[str, object]:
+    return {
+        "seeds": result.seeds,
+        "seconds": round(result.seconds, 3),
+        "seeds_per_hour": round(3600 * result.seeds_per_second),
+        "events_per_second": round(result.events_per_second),
+        "virtual_seconds_per_second": round(result.virtual_seconds_per_second, 1),
+        "events": result.events,
+        "virtual_ms": result.virtual_ms,
+        "elections": result.elections,
+        "committed": result.committed,
+        "faults": dict(sorted(result.faults.items())),
+        "transitions": dict(sorted(result.coverage.transitions.items())),
+        "meetings": dict(sorted(result.coverage.meetings.items())),
+        "traces": dict(sorted(result.coverage.traces.items())),
+        "failures": [asdict(outcome) for outcome in result.failures],
+    }
+
+
+def _progress(result: SweepResult) -> None:
+    print(
+        f"\r{result.seeds} seeds, {result.seeds_per_second:.1f} a second,"
+        f" {len(result.failures)} failed ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )

@@ -1,0 +1,1 @@
+"""The world: nodes, their network, and who observes them."""
