@@ -12,7 +12,7 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import LINT_SHOWN, shows_nothing
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, Kind, MalformedHistory, Op
+from jepsen_like.histories.history import NEMESIS, Header, Kind, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.rows import rows
@@ -202,3 +202,13 @@ def test_access_of_unknown_end_says_no_more_than_a_value(
     play.info(0)
     (told,) = rows("cas-register", play.ops)
     assert told.what == what
+
+
+def test_line_that_is_no_operation_is_one_row_whatever_follows() -> None:
+    play = Play()
+    play.line(Kind.INFO, NEMESIS, "kill", "node-1")
+    play.send(0, KEY, 1, 0)
+    play.line(Kind.OK, "node-1", "observe", {KEY: [1, 1, 1, [1]]})
+    play.send(0, KEY, 2, 1)
+    play.send(0, KEY, 3, 2)
+    assert [row.what for row in rows("log", play.ops)] == ["line", "send", "line", "send", "send"]
