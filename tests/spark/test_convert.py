@@ -17,7 +17,7 @@ from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.rows import rows
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION
-from spark.verdicts import summed
+from spark.verdicts import named, summed
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import same
 from tests.spark.histories import random_history
@@ -212,3 +212,14 @@ def test_line_that_is_no_operation_is_one_row_whatever_follows() -> None:
     play.send(0, KEY, 2, 1)
     play.send(0, KEY, 3, 2)
     assert [row.what for row in rows("log", play.ops)] == ["line", "send", "line", "send", "send"]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
+def test_objects_that_need_too_much_memory_are_doubted_one_by_one(
+    names: list[str], tmp_path: Path
+) -> None:
+    play = Play(workload="register")
+    for name in names:
+        play.did(0, "write", [name, 1], None)
+    verdict = judged(converted(play, tmp_path / "table"), Bounds(until=1e12, mb=0))
+    assert verdict.objects == {named("run", name): Outcome.UNDECIDED for name in names}
