@@ -223,3 +223,11 @@ def test_objects_that_need_too_much_memory_are_doubted_one_by_one(
         play.did(0, "write", [name, 1], None)
     verdict = judged(converted(play, tmp_path / "table"), Bounds(until=1e12, mb=0))
     assert verdict.objects == {named("run", name): Outcome.UNDECIDED for name in names}
+
+
+def test_registers_that_are_surely_right_are_judged_by_zones_alone(tmp_path: Path) -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["x", 1], None)
+    play.did(0, "read", ["x", None], ["x", 1])
+    verdict = judged(converted(play, tmp_path / "table"), ANY)
+    assert verdict.counts == {"registers": 1, "by zones": 1}
