@@ -123,7 +123,9 @@ def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:
     titles = {group.name: group.title for group in GROUPS.values()}
     told = "\n".join(kept.page(titles, mine, equivalent)) + "\n"
     print(told)
-    stale = sorted(set(equivalent) - {each.name for each in mine if not each.killed_by})
+    there = {mutant.name for group in GROUPS.values() for mutant in group.mutants}
+    killed = {each.name for each in mine if each.killed_by}
+    stale = sorted(set(equivalent) - there | set(equivalent) & killed)
     if stale:
         print(f"reasons for what is no survivor: {', '.join(stale)}")
     if args.page is not None:

@@ -56,7 +56,8 @@ def covered(group: Group, items: Sequence[pytest.Item], run: Run) -> CoverageMap
     found = CoverageMap()
     for path in dict.fromkeys(item.path for item in items):
         mine = [item for item in items if item.path == path]
-        key = hashlib.sha256(sources + path.read_bytes()).hexdigest()
+        ids = "\n".join(item.nodeid for item in mine).encode()
+        key = hashlib.sha256(sources + path.read_bytes() + ids).hexdigest()
         name = path.relative_to(ROOT).as_posix().replace("/", "-")
         kept = folder / f"{name}.json"
         told = json.loads(kept.read_text()) if kept.exists() else {}

@@ -12,12 +12,12 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import LINT_SHOWN, shows_nothing
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, Kind, MalformedHistory, Op
+from jepsen_like.histories.history import NEMESIS, Header, Kind, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
 from spark.judging import Bounds, judged
 from spark.rows import rows
 from spark.schema import COLUMNS_OF, SCHEMA, VERSION
-from spark.verdicts import summed
+from spark.verdicts import named, summed
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import same
 from tests.spark.histories import random_history
@@ -202,3 +202,32 @@ def test_access_of_unknown_end_says_no_more_than_a_value(
     play.info(0)
     (told,) = rows("cas-register", play.ops)
     assert told.what == what
+
+
+def test_line_that_is_no_operation_is_one_row_whatever_follows() -> None:
+    play = Play()
+    play.line(Kind.INFO, NEMESIS, "kill", "node-1")
+    play.send(0, KEY, 1, 0)
+    play.line(Kind.OK, "node-1", "observe", {KEY: [1, 1, 1, [1]]})
+    play.send(0, KEY, 2, 1)
+    play.send(0, KEY, 3, 2)
+    assert [row.what for row in rows("log", play.ops)] == ["line", "send", "line", "send", "send"]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"], ["a", "b", "c"]])
+def test_objects_that_need_too_much_memory_are_doubted_one_by_one(
+    names: list[str], tmp_path: Path
+) -> None:
+    play = Play(workload="register")
+    for name in names:
+        play.did(0, "write", [name, 1], None)
+    verdict = judged(converted(play, tmp_path / "table"), Bounds(until=1e12, mb=0))
+    assert verdict.objects == {named("run", name): Outcome.UNDECIDED for name in names}
+
+
+def test_registers_that_are_surely_right_are_judged_by_zones_alone(tmp_path: Path) -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["x", 1], None)
+    play.did(0, "read", ["x", None], ["x", 1])
+    verdict = judged(converted(play, tmp_path / "table"), ANY)
+    assert verdict.counts == {"registers": 1, "by zones": 1}

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import msgpack
+import pyarrow as pa
 import pytest
 
 from jepsen_like.checkers import judge
@@ -10,7 +12,7 @@ from jepsen_like.checkers.queue_columns import QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
-from spark.columns import plain, queue_columns, register_columns
+from spark.columns import Values, plain, queue_columns, register_columns
 from spark.judging import Bounds, judged
 from spark.verdicts import named
 from tests.agreement.agreeing import history_of
@@ -74,3 +76,10 @@ def test_registers_begin_with_what_the_run_says(name: str, initial: list[object]
         is_shown = "no operation that is judged" not in expected.reason
         assert not is_shown or verdict.outcome is expected.outcome, number
         assert [each.ops for each in verdict.findings] == [each.ops for each in expected.findings]
+
+
+def test_values_are_a_sequence_of_ints_and_then_of_others() -> None:
+    packed = [msgpack.packb(value) for value in ("a", 1.5)]
+    values = Values(pa.array([7, 9]), pa.array(packed, pa.binary()))
+    assert list(values) == values[:] == [7, 9, "a", 1.5]
+    assert values[1:3] == [9, "a"]

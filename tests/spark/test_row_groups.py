@@ -66,3 +66,17 @@ def test_batches_are_cut_between_objects_only(table: Path, rows: int) -> None:
     names = [set(each.column("object").to_pylist()) for each in tables]
     assert sum(map(len, tables)) == 38
     assert sum(map(len, names)) == 3
+
+
+def test_each_table_but_the_last_has_as_many_rows_as_are_wanted() -> None:
+    """Objects of two rows each, three rows wanted."""
+    batches = [pa.RecordBatch.from_pylist([{"run": "run", "object": name}] * 2) for name in "abcde"]
+    assert [len(each) for each in whole_objects(batches, 3)] == [4, 4, 2]
+
+
+def test_table_ends_at_the_first_border_behind_enough_rows() -> None:
+    batches = [
+        pa.RecordBatch.from_pylist([{"run": "run", "object": name} for name in names])
+        for names in ("aa", "ab", "b")
+    ]
+    assert [len(each) for each in whole_objects(batches, 3)] == [3, 2]
