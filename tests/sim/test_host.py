@@ -9,9 +9,10 @@ from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world.codec import Unencoded
+from jepsen_like.sim.world.codec import Speech, Unencoded
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer
@@ -28,6 +29,7 @@ from quorum.core.effects import (
     Token,
 )
 from quorum.core.types import Endpoint
+from wire.writing import CannotExpress
 
 
 @dataclass
@@ -64,7 +66,19 @@ class Echo:
 class Bench:
     """Two hosts with an `Echo` each."""
 
-    def __init__(self, clock: Clock | None = None, **faults: float) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        watch: Observer | None = None,
+        speech: Speech | None = None,
+        turns_us: tuple[int, ...] = TURNS_US,
+        **faults: float,
+    ) -> None:
+        self.watch, self.speech, self.turns_us = (
+            watch or Observer(),
+            speech or Unencoded(),
+            turns_us,
+        )
         self.world = VirtualTime(1)
         self.counts = Counts()
         self.network = Network(
@@ -93,10 +107,11 @@ class Bench:
             network=self.network,
             disk=disk,
             clock=clock,
-            speech=Unencoded(),
+            speech=self.speech,
             counts=self.counts,
-            watch=Observer(),
+            watch=self.watch,
             start_core=lambda _host: self.cores[node],
+            turns_us=self.turns_us,
         )
 
     def deliver(self, message: Message) -> None:
@@ -212,6 +227,27 @@ def test_answering_twice_is_a_broken_contract() -> None:
         bench.hosts[2].command(
             lambda _now_ms: bench.cores[2].effects.append(Reply(token=asked.token, body="again"))
         )
+
+
+def test_send_that_no_version_can_express_fails_after_the_turn_that_asks() -> None:
+    """Else a core has a turn in the midst of carrying out the one before (seed 160004711)."""
+    order: list[str] = []
+
+    class Speechless(Unencoded):
+        def request(self, body: object, ends: tuple[int, int]) -> object:
+            raise CannotExpress(str(body))
+
+    class Looking(Observer):
+        def settled(self, host: Host, effects: list[Effect]) -> None:
+            order.append("carried out")
+
+        def received(self, host: Host, event: Event) -> None:
+            order.append(type(event).__name__)
+
+    bench = Bench(watch=Looking(), speech=Speechless(), turns_us=(0,))
+    order.clear()
+    bench.ask(1)
+    assert order == ["carried out", "RequestFailed", "carried out"]
 
 
 @pytest.mark.parametrize(("exit_code", "raises"), [(0, False), (1, True)])

@@ -270,8 +270,10 @@ class Host:
         target = _node_at(effect.to)
         try:
             body = self._speech.request(effect.body, (self.node_id, target))
-        except CannotExpress:
-            self.hear(RequestFailed(token=effect.token, failure=Failure.UNSUPPORTED_VERSION))
+        except (
+            CannotExpress
+        ):  # the turn that asks goes on first, and what follows is its next round
+            self._turn.add(RequestFailed(token=effect.token, failure=Failure.UNSUPPORTED_VERSION))
             return
         self._sent[correlation] = effect.token
         self._network.send(
