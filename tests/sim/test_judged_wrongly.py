@@ -263,6 +263,16 @@ def test_logs_may_differ_in_what_their_leader_has_let_go_of() -> None:
     assert not Content([first, lost, last]).holds(kept)
 
 
+def test_replicas_may_let_go_of_different_records_at_one_offset() -> None:
+    """Cluster seed 170000192: what the follower had there hid what its leader had let go of."""
+    tree = LogTree("D-ONE", "D-DIV")
+    (lost,) = tree.extend(None, of_epoch(0, 0, b"x"))
+    kept, last = tree.extend(None, of_epoch(1, 0, b"x") + of_epoch(1, 1, b"y"))
+    tree.let_go(kept)
+    tree.let_go(lost)
+    assert tree.extend(lost, of_epoch(1, 1, b"y")) == [last]
+
+
 def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
     """Who lets it pass, since clients shall judge, goes on with what has been decided."""
     invariants = MetadataInvariants(lambda: 0)

@@ -70,7 +70,7 @@ class Entry:
 class LogTree:
     """The tree of one log name, over all nodes and all time."""
 
-    __slots__ = ("_by_end", "_by_place", "_children", "_one_batch", "_one_prefix", "_starts")
+    __slots__ = ("_by_end", "_by_place", "_children", "_let_go", "_one_batch", "_one_prefix")
 
     def __init__(self, one_batch: str = "R-UE", one_prefix: str = "R-LM") -> None:
         """The ids under which the two rules are reported."""
@@ -79,15 +79,18 @@ class LogTree:
         self._children: dict[tuple[Entry | None, bytes], Entry] = {}
         self._by_place: dict[tuple[int, int], Entry] = {}
         self._by_end: dict[OffsetAndEpoch, Entry] = {}
-        self._starts: dict[int, Entry] = {}
+        self._let_go: dict[int, list[Entry]] = {}  # by the offset behind them
 
     def let_go(self, last: Entry) -> None:
         """A log starts behind `last`: whoever goes on there need not have what was before."""
-        self._starts[last.next_offset] = last
+        known = self._let_go.setdefault(last.next_offset, [])
+        if last in known:
+            known.remove(last)
+        known.append(last)
 
     def before(self, start_offset: int) -> Entry | None:
         """The last that was let go of by the logs that start there."""
-        return self._starts.get(start_offset)
+        return self._let_go[start_offset][-1] if start_offset in self._let_go else None
 
     def ending_at(self, end: OffsetAndEpoch) -> Entry | None:
         """The entry whose last record is the one before `end.offset`, of `end.epoch`."""
@@ -133,8 +136,7 @@ class LogTree:
             return None
         if parent is None and base_offset > 0:
             return entry
-        start = self.before(base_offset)
-        return entry if start is not None and start is entry.parent else None
+        return entry if entry.parent in self._let_go.get(base_offset, ()) else None
 
     def forget(self, entry: Entry) -> None:
         """A crash took `entry` from the only disk that it was on, before anybody saw it.
