@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.mutants.operators import Mutant, mutants_of
@@ -31,7 +32,12 @@ class Group:
     @property
     def mutants(self) -> Iterator[Mutant]:
         for file in self.files:
-            yield from mutants_of(ROOT, file)
+            yield from _of_file(file)
+
+
+@cache
+def _of_file(file: str) -> list[Mutant]:
+    return mutants_of(ROOT, file)
 
 
 def drawn(group: Group, seed: int, count: int) -> list[Mutant]:
