@@ -18,6 +18,7 @@ from typing import Any
 from jepsen_like.faults.kinds import clash
 
 __all__ = [
+    "ADMIN_LOSES_BY",
     "Planned",
     "is_report",
     "plan_campaign",
@@ -29,6 +30,8 @@ __all__ = [
 
 KINDS_A_RUN = 4
 _TRIES = 200  # sets of kinds that are drawn for a run, to take the one with most new pairs
+# One replica may be enough there for an acknowledgement, and then one disk is enough to lose.
+ADMIN_LOSES_BY = ("power-loss", "fsync-error", "torn-write", "bit-flip")
 _UNFIT: Mapping[str, tuple[str, ...]] = {
     # Requests that only brokers send, disks that only they fill: not for a quorum alone.
     "cas-register": (
@@ -39,8 +42,7 @@ _UNFIT: Mapping[str, tuple[str, ...]] = {
         "full-disk",
         "rolling-restart",
     ),
-    # One replica may be enough there for an acknowledgement, and then one disk is enough to lose.
-    "admin": ("power-loss", "fsync-error", "torn-write", "bit-flip"),
+    "admin": ADMIN_LOSES_BY,
     # It writes a few records a second: a full disk has room for those, up to the end of a block.
     "partition-epoch": ("full-disk",),
 }

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from jepsen_like.campaign import ADMIN_LOSES_BY
 from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
 from jepsen_like.installation import command
 from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
@@ -147,11 +148,13 @@ def _options(args: argparse.Namespace) -> RunOptions:
     wanted = args.faults
     if wanted is None and args.design != "quorum":
         wanted = f"{_FAULTS},kill-zookeeper"
+    faults = _faults(wanted, is_theirs=bool(servers))
+    _refuse_losses(args.workload, faults)
     seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
     return RunOptions(
         directory=args.out or Path(f"chaos-{args.workload}-{seed}"),
         workload=args.workload,
-        faults=_faults(wanted, is_theirs=bool(servers)),
+        faults=faults,
         seconds=args.seconds,
         seed=seed,
         design=args.design,
@@ -189,6 +192,15 @@ def _refuse_design(args: argparse.Namespace) -> None:
     why = why_no_workload(DESIGNS[args.design], args.workload)
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
+
+
+def _refuse_losses(workload: str, faults: Sequence[str]) -> None:
+    lossy = [kind for kind in faults if kind.partition(":")[0] in ADMIN_LOSES_BY]
+    if workload == "admin" and lossy:
+        raise UsageError(
+            "--workload admin: one of its two replicas may be enough for an acknowledgement, and "
+            f"what that one loses is lost: leave out {', '.join(lossy)}"
+        )
 
 
 def _refuse_engine(args: argparse.Namespace) -> None:

@@ -192,6 +192,7 @@ def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
         (("--bootstrap-server", "b:1", "--workload", "register"), "only quorumlab's own"),
         (("--bootstrap-server", "b:1", "--brokers", "3"), "--brokers: it is of a cluster that is"),
         (("--bootstrap-server", "b:1", "--keep"), "--keep: it is of a cluster that is started"),
+        (("--workload", "admin", "--faults", "kill,power-loss"), "is lost: leave out power-loss"),
         (("--zookeepers", "3"), "--zookeepers: the quorum design has no ZooKeeper"),
         (("--design", "zk-v3", "--controllers", "3"), "--controllers: in zk-v3 no node is set"),
         (("--workload", "cas-register", "--brokers", "1"), "runs on controllers alone"),

@@ -92,12 +92,24 @@ class ConfluentClient:
         except BufferError:
             return Done(kind=Kind.FAIL, error="the queue is full")
         except KafkaException as error:
+            self._part_if_fatal(error.args[0])
             return Done(kind=Kind.FAIL, error=error.args[0].name())  # it was never queued
         # The library gives up first; the rest is for its report to come.
         deadline = time.monotonic() + self._timeout_seconds + 1.0
         while not ended and time.monotonic() < deadline:
-            producer.poll(0.1)
+            try:
+                producer.poll(0.1)
+            except KafkaException as error:
+                self._part_if_fatal(error.args[0])
+                return ended[0] if ended else Done(kind=Kind.INFO, error=error.args[0].name())
         return ended[0] if ended else Done(kind=Kind.INFO, error="no delivery report")
+
+    def _part_if_fatal(self, error: KafkaError) -> None:
+        """A producer whose sequence numbers the broker has lost sends nothing any more: the next
+        record is sent by another."""
+        if error.fatal() and self._producer is not None:
+            self._producer.purge()
+            self._producer = None
 
     @staticmethod
     def _kind_of(error: KafkaError) -> Kind:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from jepsen_like.histories.history import Kind, key_of, place_of
 from jepsen_like.real.clients.agent import Agent
@@ -239,3 +239,38 @@ def test_a_client_whose_fetch_is_cancelled_while_it_stops_is_closed() -> None:
     client._consumer = CancelsItsOwnFetch()
     client.close()
     assert client._consumer is None
+
+
+@pytest.mark.parametrize("fails_in", ["produce", "poll"])
+def test_producer_with_a_fatal_error_is_replaced(
+    fails_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that lost its power may have lost the sequence numbers of a producer."""
+    opened: list[str] = []
+
+    class Broken:
+        def __init__(self, _settings: object) -> None:
+            opened.append(fails_in)
+
+        def produce(self, *_: object, **__: object) -> None:
+            self.fail("produce")
+
+        def poll(self, _seconds: float) -> None:
+            self.fail("poll")
+
+        def fail(self, where: str) -> None:
+            if where == fails_in:
+                code = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+                raise KafkaException(KafkaError(code, "desynchronized", True))
+
+        def purge(self) -> None:
+            pass
+
+    monkeypatch.setattr("jepsen_like.real.clients.confluent.Producer", Broken)
+    client = ConfluentClient("127.0.0.1:1", idempotent=True, timeout_seconds=0.1)
+    for _ in range(2):
+        done = client.invoke(Wish(f="send", value=[["send", "orders-0", 1]]))
+        assert done.kind is (Kind.FAIL if fails_in == "produce" else Kind.INFO)
+        assert done.error == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert len(opened) == 2
+    client.close()
