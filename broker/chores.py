@@ -14,6 +14,7 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLo
 """
 
 from collections import deque
+from uuid import UUID
 
 from broker.cluster.cluster import Cluster
 from broker.replicas import Replicas
@@ -21,9 +22,6 @@ from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
 
 __all__ = ["Chores"]
-
-Entries = tuple[tuple[str, int, int], ...]
-
 
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
@@ -37,7 +35,7 @@ class Checkpointing:
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
         self._has_moved = True  # some partition, since the file was written
-        self._saved: Entries = ()
+        self._saved: dict[tuple[str, int, UUID], int] = {}
 
     def moved(self) -> None:
         self._has_moved = True
@@ -58,16 +56,15 @@ class Checkpointing:
         if not self._has_moved or not self._replicas.are_open:
             return
         self._has_moved = False
-        entries = tuple(
-            sorted(
-                (partition.topic, partition.index, partition.log.high_watermark)
-                for partition in self._replicas
-                if partition.log is not None
-            )
-        )
-        if entries != self._saved:
-            self._saved = entries
-            self._outbox.emit(SaveHighWatermarks(entries=entries))
+        high_watermarks = {
+            (partition.topic, partition.index, partition.topic_id): partition.log.high_watermark
+            for partition in self._replicas
+            if partition.log is not None
+        }
+        if high_watermarks != self._saved:
+            self._saved = high_watermarks
+            entries = ((topic, index, at) for (topic, index, _), at in high_watermarks.items())
+            self._outbox.emit(SaveHighWatermarks(entries=tuple(sorted(entries))))
 
 
 class Retention:

@@ -823,6 +823,18 @@ def test_an_orderly_shutdown_asks_the_controller_and_leaves_a_checkpoint() -> No
     assert brokers.disks[1].checkpoint == {("t", 0): 1}
 
 
+def test_the_checkpoint_of_a_deleted_topic_does_not_stand_in_for_that_of_the_next() -> None:
+    """The high watermarks are the same, but the deletion has taken the old one out of the file."""
+    brokers = three()
+    for number in (1, 2):
+        brokers.create_topic("t", (1, 2, 3), number=number)
+        brokers.produce(1, "t", 0, batch_of(b"a"))
+        brokers.run(6000)
+        assert brokers.disks[1].checkpoint == {("t", 0): 1}
+        brokers.delete_topic("t")
+        assert brokers.disks[1].checkpoint == {}
+
+
 def test_an_orderly_shutdown_ends_even_without_a_controller() -> None:
     brokers = three(controlled_shutdown_timeout_ms=700)
     brokers.holds_controller = True

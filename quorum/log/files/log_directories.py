@@ -148,8 +148,11 @@ class LogDirectories:
             was_closed=home.was_closed,
             say=self._say,
         )
+        home.opened.add(log)
         if recovered.is_new:
             home.forget(log)
+        else:  # other records may come in the place of what a power failure took
+            home.lower_to(log, recovered.log.end_offset)
         home.recovery_points.raise_to(log, recovered.log.end_offset)
         return recovered.log, self._state(
             log,
@@ -364,7 +367,7 @@ class LogDirectories:
             if home is not None and home.path in by_home:
                 by_home[home.path][topic, partition] = offset
         for each in online:
-            each.high_watermarks.replace(by_home[each.path])
+            each.high_watermarks.set(by_home[each.path])
         return [each.high_watermarks for each in online]
 
     def close(self, log: str, segments: SegmentedLog) -> None:

@@ -7,7 +7,8 @@
 
 The mark of an orderly stop says that the logs are as the process with its broker epoch left them.
 It is removed before the first log is opened, not when a process starts: a process that ends before
-it has registered has changed no log, however it ends, and the mark is as true as before.
+it has registered has changed no log, however it ends, and the mark is as true as before. Where
+there was none, it comes back only when every log has been opened, and so synced.
 
 Two copies of a partition's log may lie in two directories: one failed, the partition was created
 again in the other, and the first came back.
@@ -61,6 +62,7 @@ class LogDirectory:
         mark = disk.read_whole(self._mark)
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
         self.was_closed = mark is not None  # in order, by the last process that opened a log here
+        self.opened: set[str] = set()  # the logs that this process has recovered
         self._marking = Lock()
 
     # --- the mark of an orderly stop ----------------------------------------------------------
@@ -74,7 +76,9 @@ class LogDirectory:
                 self._marked_epoch = None
 
     def leave_mark(self, broker_epoch: int) -> None:
-        """At an orderly stop."""
+        """At an orderly stop. Not if a log is as a process has left it that was not closed."""
+        if not self.was_closed and not self.opened.issuperset(self.names()):
+            return
         epoch = clean_shutdown_epoch(self._marked_epoch, broker_epoch)
         if epoch != self._marked_epoch:
             self._disk.replace(self._mark, format_clean_shutdown(epoch))

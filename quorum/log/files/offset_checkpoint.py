@@ -52,11 +52,13 @@ class OffsetCheckpoint:
                 self._offsets[key] = offset
                 self._version += 1
 
-    def replace(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Those of all logs. Written with the next `save`."""
+    def set(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Those of other logs stay. Written with the next `save`."""
         with self._lock:
-            self._offsets = dict(offsets)
-            self._version += 1
+            after = {**self._offsets, **offsets}
+            if after != self._offsets:
+                self._offsets = after
+                self._version += 1
 
     def lower_to(self, log: str, offset: int) -> None:
         """Durably."""

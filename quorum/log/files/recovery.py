@@ -285,6 +285,8 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
         if damage is not None:
             raise CorruptLog(f"{damage}. {WAY_OUT}")
         segment.finish()
+        for path in segment.unsynced_paths():
+            disk.sync(path)
 
 
 def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Damage | None:
@@ -418,7 +420,12 @@ def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
 
 
 def _sync(disk: Disk, directory: str, segments: Sequence[Segment], synced_offset: int) -> None:
-    """What may not be on the medium: nothing, after an orderly stop."""
+    """What may not be on the medium: nothing, after an orderly stop.
+
+    The index files of the last segment are not read again before they are written anew.
+    """
+    if synced_offset < 0:
+        segments[-1].distrust_index_files()
     changed = [segment for segment in segments[:-1] if segment.finish()]
     changed += [segment for segment in segments if segment.end_offset > synced_offset]
     for path in dict.fromkeys(path for segment in changed for path in segment.unsynced_paths()):

@@ -77,6 +77,7 @@ class Segment:
     __slots__ = (
         "_allocated_bytes",
         "_appended",
+        "_are_index_files_synced",
         "_cached",
         "_directory",
         "_disk",
@@ -101,6 +102,7 @@ class Segment:
         self._first_timestamp_ms: int | None = None  # the largest of the first batch
         self._indexes: Indexes | None = None  # None: in the files, read when needed
         self._cached: Indexes | None = None  # what was read of them; see `drop_cache`
+        self._are_index_files_synced = True  # those that are there
         self._appended: dict[int, int] = {}  # offset of a batch: its position
         self._readers: dict[int, int] = {}  # the same, of places where reads ended
         self._youngest_ms: int | None = None  # of a finished segment, once it was asked for
@@ -150,6 +152,10 @@ class Segment:
         """Cut off what lies behind the last batch observed."""
         self._disk.truncate(self.path, self.size_bytes)
         self._allocated_bytes = self.size_bytes
+
+    def distrust_index_files(self) -> None:
+        """An earlier process may have written them, and ended before it synced them."""
+        self._are_index_files_synced = False
 
     def configure(self, settings: LogSettings) -> None:
         self._settings = settings
@@ -231,11 +237,12 @@ class Segment:
         indexes.finish()
         contents = bytes(indexes.offsets), bytes(indexes.times)
         for path, content in zip(self.paths[1:], contents, strict=True):
-            if self._disk.read_whole(path) != content:
+            if not self._are_index_files_synced or self._disk.read_whole(path) != content:
                 has_changed = True
                 self._disk.create(path)
                 self._disk.write(path, content, position=0)
                 self._disk.forget(path)
+        self._are_index_files_synced = True  # by our caller, if we have written them
         return has_changed
 
     def remove(self) -> None:

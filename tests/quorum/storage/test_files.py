@@ -397,14 +397,14 @@ def test_forgotten_offset_leaves_the_file_though_it_has_left_the_memory_before(
 ) -> None:
     path = str(tmp_path / HIGH_WATERMARKS)
     checkpoint = OffsetCheckpoint(Disk(), path)
-    checkpoint.replace({("t", 0): 5, ("t", 1): 6})
+    checkpoint.set({("t", 0): 5, ("t", 1): 6})
     checkpoint.save()
-    checkpoint.replace({("t", 1): 2})
+    checkpoint.set({("t", 1): 2})
     checkpoint.forget("t-0")
     assert OffsetCheckpoint(Disk(), path).of("t-0") == 0
-    checkpoint.replace({("t", 1): 7})
+    checkpoint.set({("t", 1): 7})
     checkpoint.save()
-    checkpoint.replace({("t", 1): 1})
+    checkpoint.set({("t", 1): 1})
     checkpoint.lower_to("t-1", 3)
     assert OffsetCheckpoint(Disk(), path).of("t-1") == 1
 

@@ -1,0 +1,146 @@
+"""What is noted beside a partition's log, and what of it is on the medium, after a process or the
+power has failed, and another process has gone on."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.core.effects import SaveHighWatermarks, Trim
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
+from tests.quorum.storages import Storage
+from wire.batch import headers
+
+LOG = "t-0"
+
+
+class Dying:
+    """The system's calls. Knows which files hold what was not synced; no sync once it is dying."""
+
+    def __init__(self) -> None:
+        self.unsynced: set[str] = set()
+        self.is_dying = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        self.unsynced.add(os.readlink(f"/proc/self/fd/{fd}"))
+        return os.pwrite(fd, data, offset)
+
+    def fdatasync(self, fd: int) -> None:
+        if self.is_dying:
+            raise OSError("the process dies")
+        self.unsynced.discard(os.readlink(f"/proc/self/fd/{fd}"))
+
+    fsync = fdatasync
+
+    @property
+    def unsynced_indexes(self) -> list[str]:
+        return sorted(path for path in self.unsynced if path.endswith("index"))
+
+
+def fill(storage: Storage, first: int, end: int, **more: Any) -> None:
+    storage.do(*(storage.append(n, LOG, synced=False, **more) for n in range(first, end)))
+
+
+def lose_all_but(count: int, directory: Path) -> None:
+    """What a power failure leaves of the only segment: so many batches."""
+    (segment,) = directory.glob("*.log")
+    content = segment.read_bytes()
+    at, header = list(headers(content))[count - 1]
+    segment.write_bytes(content[: at + header.size_bytes])
+
+
+def test_high_watermark_is_not_that_of_records_that_the_power_has_taken(tmp_path: Path) -> None:
+    """Others have come in their place, and nobody knows yet whether they are committed."""
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    storage.do(SaveHighWatermarks(entries=(("t", 0, 8),)))
+    lose_all_but(3, tmp_path / LOG)
+    second = Storage(tmp_path)
+    assert second.open(LOG).state.high_watermark == 3
+    fill(second, 3, 8, epoch=2)
+    third = Storage(tmp_path)
+    state = third.open(LOG).state
+    assert (state.high_watermark, state.end_offset) == (3, 8)
+
+
+def test_start_is_not_that_of_records_that_the_power_has_taken(tmp_path: Path) -> None:
+    """Nobody has deleted what has come in their place."""
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    storage.do(Trim(log=LOG, token=storage.token(), start_offset=6))
+    lose_all_but(3, tmp_path / LOG)
+    second = Storage(tmp_path)
+    assert second.open(LOG).state.start_offset == 3
+    fill(second, 3, 8, epoch=2)
+    third = Storage(tmp_path)
+    state = third.open(LOG).state
+    assert (state.start_offset, state.end_offset) == (3, 8)
+
+
+def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:
+    """In ZooKeeper mode a broker is told of its partitions one after the other."""
+    storage = Storage(tmp_path)
+    for log in ("t-0", "t-1"):
+        storage.open(log)
+        storage.do(*(storage.append(n, log, synced=False) for n in range(8)))
+    storage.do(SaveHighWatermarks(entries=(("t", 0, 8), ("t", 1, 8))))
+    storage.close()
+    again = Storage(tmp_path)
+    again.open("t-0")
+    again.do(SaveHighWatermarks(entries=(("t", 0, 7),)))
+    assert again.open("t-1").state.high_watermark == 8
+    again.close()
+    assert Storage(tmp_path).open("t-0").state.high_watermark == 7
+
+
+@pytest.mark.parametrize("broker_epoch", [-1, 8], ids=["unregistered", "registered"])
+def test_process_that_opens_nothing_leaves_no_mark_where_the_one_before_was_killed(
+    tmp_path: Path, broker_epoch: int
+) -> None:
+    """With the mark, the next would not sync what the killed one had not synced."""
+    Storage(tmp_path).open(LOG)
+    Storage(tmp_path).files.close(broker_epoch=broker_epoch)
+    assert not (tmp_path / CLEAN_SHUTDOWN).exists()
+    again = Storage(tmp_path)
+    again.open(LOG)
+    assert again.files.fsyncs == 2, "the segment and its directory"
+    again.files.close(broker_epoch=broker_epoch)
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
+
+
+def test_index_files_of_a_process_that_died_as_it_closed_the_log_are_synced(
+    tmp_path: Path,
+) -> None:
+    system = Dying()
+    storage = Storage(tmp_path, system=system)
+    storage.open(LOG)
+    fill(storage, 0, 4, size=100)
+    system.is_dying = True
+    storage.close()
+    system.is_dying = False
+    assert system.unsynced_indexes
+    again = Storage(tmp_path, system=system)
+    again.open(LOG)
+    fill(again, 4, 8, size=900)  # a segment each
+    assert not system.unsynced_indexes
+    again.close()
+
+
+def test_indexes_that_are_rebuilt_are_synced(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 4, size=900)
+    storage.close()
+    (tmp_path / LOG / f"{0:020d}.timeindex").unlink()
+    system = Dying()
+    again = Storage(tmp_path, system=system)
+    again.open(LOG)
+    assert any("rebuilding" in line for line in again.said)
+    assert not system.unsynced_indexes
+    again.close()
