@@ -1,1 +1,1 @@
-"""Partitions: logs, leaders and followers, in-sync replicas, and what clients are told."""
+"""A broker: it keeps replicas of partitions, serves clients and belongs to a cluster."""

@@ -13,7 +13,6 @@ from typing import Self
 from broker.chores import Chores
 from broker.cluster.config import BrokerConfig
 from broker.cluster.controller_channel import Whereabouts
-from broker.cluster.log_dirs import describe_log_dirs
 from broker.cluster.parts import BrokerParts
 from broker.groups.coordinators import Coordinators
 from broker.membership.lifecycle import BrokerState
@@ -32,6 +31,7 @@ from broker.requests.early_requests import EarlyRequests
 from broker.requests.fetching import Fetching
 from broker.requests.forwarding import FORWARDED, Forwarding
 from broker.requests.list_offsets import Offsets
+from broker.requests.log_dir_contents import describe_log_dirs
 from broker.requests.producer_ids import ProducerIds
 from broker.requests.producing import Producing
 from broker.requests.sessions import FetchSessions

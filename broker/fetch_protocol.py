@@ -1,4 +1,4 @@
-"""What both sides of a fetch, the leader and the follower, have to call by the same name.
+"""The vocabulary of Fetch that leader and follower share: session epochs, and keys of partitions.
 
 Source: KIP-227 (sessions), KIP-516 (topic ids); Kafka's FetchMetadata and ListOffsetsRequest.
 """
@@ -22,7 +22,7 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0  # start a session
 FINAL_EPOCH = -1  # end it, or have none
 
-# Timestamps that ask for an end of a log.
+# The timestamps by which ListOffsets asks where a log ends or begins.
 LATEST = -1
 EARLIEST = -2
 

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import numpy as np
 
-from broker.cluster.assignments import Assignments
 from broker.cluster.log_dirs import directory_of, strays
 from broker.cluster.parts import BrokerParts
+from broker.membership.assignments import Assignments
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Change, IsrRules, Offline, Opening, Partition, Progress
 from controller.metadata.delta import MetadataDelta

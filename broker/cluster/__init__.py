@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""What all parts of a broker share: its configuration, the cluster as it sees it, its disks."""

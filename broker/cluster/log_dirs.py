@@ -7,34 +7,21 @@ A replica that the metadata puts into a directory that is not online may have it
 while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
 replica would be a loss.
 
-DescribeLogDirs tells which replicas lie where, and how large they are. Sizes are those of the
-batches; of a log that was cut back behind its latest batches, they are told too large until old
-records go the next time.
-
-Source: KIP-112, KIP-113, KIP-827, KIP-858; Kafka's LogManager.getOrCreateLog,
-ReplicaManager.describeLogDirs and, in Partition, createLogInAssignedDirectoryId.
+Source: KIP-112, KIP-858; Kafka's LogManager.getOrCreateLog and, in Partition,
+createLogInAssignedDirectoryId.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from broker.cluster.config import BrokerConfig
-from broker.partition.partition import Partition
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import FoundLog
-from wire.errors import ErrorCode
-from wire.messages.log_dirs import (
-    DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-    DescribeLogDirsTopic,
-)
 from wire.primitives import DIRECTORY_UNASSIGNED, ZERO_UUID
 
-__all__ = ["LogDirs", "describe_log_dirs", "directory_of", "strays"]
+__all__ = ["LogDirs", "directory_of", "strays"]
 
 
 class LogDirs:
@@ -124,52 +111,3 @@ def strays(found: Sequence[FoundLog], image: MetadataImage, node_id: int) -> lis
         if topic is not None:
             assigned.add(f"{topic.name}-{index}")
     return [each for each in found if each.log not in assigned]
-
-
-def describe_log_dirs(
-    request: DescribeLogDirsRequest,
-    *,
-    replicas: Iterable[Partition],
-    log_dirs: LogDirs,
-    config: BrokerConfig,
-) -> DescribeLogDirsResponse:
-    """Every directory, and what is asked for of its contents."""
-    contents = _by_directory(request, replicas)
-
-    def path(directory_id: UUID) -> str:
-        return config.log_dir_paths.get(directory_id, str(directory_id))
-
-    online = (
-        DescribeLogDirsResult(log_dir=path(each), topics=tuple(_topics(contents.get(each, ()))))
-        for each in log_dirs.online
-    )
-    failed = (
-        DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path(each))
-        for each in log_dirs.failed
-    )
-    return DescribeLogDirsResponse(results=(*online, *failed))
-
-
-def _by_directory(
-    request: DescribeLogDirsRequest, replicas: Iterable[Partition]
-) -> dict[UUID, list[Partition]]:
-    asked = None
-    if request.topics is not None:
-        asked = {(item.topic, index) for item in request.topics for index in item.partitions}
-    found: dict[UUID, list[Partition]] = {}
-    for partition in replicas:
-        is_asked = asked is None or (partition.topic, partition.index) in asked
-        if partition.log is not None and is_asked:
-            found.setdefault(partition.directory_id, []).append(partition)
-    return found
-
-
-def _topics(partitions: Iterable[Partition]) -> Iterator[DescribeLogDirsTopic]:
-    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in partitions:
-        described = DescribeLogDirsPartition(
-            partition_index=partition.index, partition_size=partition.open_log.size_bytes
-        )
-        by_topic.setdefault(partition.topic, []).append(described)
-    for name, found in by_topic.items():
-        yield DescribeLogDirsTopic(name=name, partitions=tuple(found))

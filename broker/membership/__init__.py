@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""How a broker belongs to a cluster: registration, heartbeats, the metadata log, AlterPartition."""

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Mapping
 from random import Random
 
-from broker.cluster.assignments import Assignments
 from broker.cluster.controller_channel import ControllerChannel
 from broker.cluster.parts import BrokerParts, Incarnation
 from broker.membership.alterations import Alterations
+from broker.membership.assignments import Assignments
 from broker.membership.lifecycle import Lifecycle
 from broker.membership.membership import Handler
 from broker.membership.metadata import MetadataFollower

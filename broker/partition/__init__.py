@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""One replica of a partition: its log, its role, its ISR, its high watermark, and their rules."""

@@ -2,7 +2,7 @@
 high watermark, and neither from a log that their own has diverged from.
 
 Pure rules about positions. Requests, sessions and waiting are in fetching.py, other questions
-about offsets in offsets.py.
+about offsets in list_offsets.py.
 
 Source: KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafka's
 Partition.fetchRecords.

@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""The follower side of replication: fetching from the leaders of the partitions held here."""

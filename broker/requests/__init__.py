@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""The requests that a broker serves: each is parsed, may wait, and gets one answer."""

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from broker.cluster.assignments import Assignments
 from broker.cluster.log_dirs import LogDirs
+from broker.membership.assignments import Assignments
 from broker.partition.partition import Offline
 from broker.replicas import Replicas
 from controller.decisions import failover

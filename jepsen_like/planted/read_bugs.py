@@ -5,9 +5,8 @@ Found at random but seldom: tests/sim/test_reads.py has the schedule.
 
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.effects import Event, Request
-from quorum.core.types import ReplicaKey
 from quorum.node import confirmed_leadership
-from quorum.node.confirmed_leadership import Questions
+from quorum.node.confirmed_leadership import ConfirmingRaftNode, Questions
 from quorum.raft.messages import fetch_partition
 from quorum.raft.replica import Replica
 from wire.messages.fetching import FetchRequest
@@ -17,7 +16,7 @@ __all__ = ["READ_SCHEDULED"]
 READ_SCHEDULED: Plants = {}
 
 # What a plant calls of the rule that it replaces.
-_who_confirms = confirmed_leadership.who_confirms
+_receive = ConfirmingRaftNode.receive
 
 
 @plant_in(
@@ -33,22 +32,23 @@ def reads_without_a_round(replica: Replica, questions: Questions) -> bool:
 @plant_in(
     READ_SCHEDULED,
     "a fetch says nothing of the time after it left",
-    holder=confirmed_leadership,
-    name="who_confirms",
+    holder=ConfirmingRaftNode,
+    name="receive",
 )
-def takes_fetches_for_answers(
-    replica: Replica, questions: Questions, event: Event
-) -> ReplicaKey | None:
+def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: int) -> None:
     match event:
         case Request(body=FetchRequest() as asked):
+            questions = self._open_questions()
             partition = fetch_partition(asked.topics)
-            voter = replica.voters.get(asked.replica_state.replica_id)
-            is_follower = partition is not None and (
-                partition.current_leader_epoch == questions.epoch
-            )
-            return voter.key if voter is not None and is_follower else None
-        case _:
-            return _who_confirms(replica, questions, event)
+            voter = self.replica.voters.get(asked.replica_state.replica_id)
+            if (
+                questions is not None
+                and voter is not None
+                and partition is not None
+                and partition.current_leader_epoch == questions.epoch
+            ):
+                questions.heard.add(voter.key)
+    _receive(self, event, now_ms)
 
 
 @plant_in(

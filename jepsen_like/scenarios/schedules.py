@@ -46,7 +46,6 @@ __all__ = [
     "QUORUM_SCHEDULES",
     "SCHEDULES",
     "SIMULATED",
-    "ZK_SCHEDULES",
     "Beginning",
     "Schedule",
     "Schedules",
@@ -239,5 +238,4 @@ HARM: Schedules = {
     **_schedules("harm"),
     "leads_again_without_knowing": SCHEDULES["leads_again_without_knowing"],
 }
-ZK_SCHEDULES = _schedules("zookeeper")
-ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES, **ZK_SCHEDULES}
+ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES, **_schedules("zookeeper")}

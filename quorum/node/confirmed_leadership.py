@@ -71,7 +71,7 @@ class ConfirmingRaftNode(RaftNode):
     def receive(self, event: Event, now_ms: int) -> None:
         questions = self._open_questions()
         if questions is not None:
-            voter = who_confirms(self.replica, questions, event)
+            voter = who_confirms(questions, event)
             if voter is not None:
                 questions.heard.add(voter)
         super().receive(event, now_ms)
@@ -104,7 +104,7 @@ class ConfirmingRaftNode(RaftNode):
         return questions if questions.epoch == self.role.epoch else None
 
 
-def who_confirms(replica: Replica, questions: Questions, event: Event) -> ReplicaKey | None:
+def who_confirms(questions: Questions, event: Event) -> ReplicaKey | None:
     """The voter that confirms with `event`. One that was asked and does not is asked again."""
     match event:
         case Response(body=BeginQuorumEpochResponse() as told):

@@ -83,9 +83,6 @@ class VoterSet:
         voter = self._by_id.get(key.id)
         return voter is not None and voter.key.matches(key)
 
-    def is_only(self, key: ReplicaKey) -> bool:
-        return len(self.voters) == 1 and self.contains(key)
-
     def with_voter(self, voter: Voter) -> "VoterSet":
         """With `voter` in the place of who had its id, if anybody had."""
         return VoterSet.of((*self.others(voter.key.id), voter))

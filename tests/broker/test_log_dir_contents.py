@@ -4,9 +4,10 @@ from typing import Any
 from uuid import UUID
 
 from broker.cluster.config import OWNER, BrokerConfig
-from broker.cluster.log_dirs import LogDirs, describe_log_dirs
+from broker.cluster.log_dirs import LogDirs
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
+from broker.requests.log_dir_contents import describe_log_dirs
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import Retain, Trim, Trimmed
 from quorum.core.log_state import LogState

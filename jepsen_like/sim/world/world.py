@@ -1,9 +1,9 @@
 """A simulated world: virtual time, a network, disks and their logs, nodes, and who looks on.
 
-What a node runs is a function that makes a core; a client is a node that nobody looks at. The
-assemblies put nodes into a world: a quorum alone (`sim.quorum`), registers
-(`sim.chaos.register_quorum`), whole clusters (`sim.cluster`), the designs on ZooKeeper
-(`sim.zk_cluster`). Faults are others' business.
+A node is given a function that makes its core; a client is a node that no observer looks at. The
+assemblies put nodes into a world: a quorum alone, whole clusters and the designs on ZooKeeper
+(`jepsen_like.sim.assemblies`), and registers (`jepsen_like.sim.chaos.register_quorum`). The
+injectors of `jepsen_like.sim.faults` break it.
 """
 
 from collections.abc import Callable, Sequence

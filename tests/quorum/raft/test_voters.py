@@ -77,12 +77,6 @@ def test_another_disk_under_the_same_id_is_no_voter() -> None:
     assert not voters.contains(ReplicaKey(2, METADATA_TOPIC_ID))
 
 
-def test_sole_voter_is_the_only_one() -> None:
-    assert voter_set([1]).is_only(ReplicaKey(1))
-    assert not voter_set([1]).is_only(ReplicaKey(2))
-    assert not voter_set([1, 2]).is_only(ReplicaKey(1))
-
-
 def test_describe_draws_a_bar_for_every_voter_and_the_majority() -> None:
     text = voter_set([1, 2, 3]).describe({1: 12, 2: 6, 3: 0})
     assert text.splitlines() == [

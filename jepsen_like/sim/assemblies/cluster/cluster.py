@@ -1,8 +1,8 @@
 """A simulated cluster: controllers, brokers and clients, all of them shipped cores but the clients.
 
 The quorum's own invariants are checked here too, and on top of them those of the metadata and of
-the partitions. What happens to a cluster is decided by `sim.cluster.run` (at random) or by a
-schedule (`scenarios.directed_cluster`).
+the partitions. What happens to a cluster is decided by `cluster_run` (at random) or by a
+schedule (`jepsen_like.scenarios.directed_cluster`).
 """
 
 from collections.abc import Mapping, Sequence

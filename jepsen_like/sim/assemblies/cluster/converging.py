@@ -1,4 +1,4 @@
-"""A healed cluster comes to rest: each bound of `cluster_liveness` in turn, one after the other."""
+"""A healed cluster comes to rest: the bounds of liveness.py, one after the other."""
 
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.liveness import (

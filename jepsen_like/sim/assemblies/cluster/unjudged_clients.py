@@ -1,4 +1,7 @@
-"""What clients are told is kept, and judged later, from their history: see `sim.tolerance`."""
+"""A judge of clients that says nothing: their history is judged later, when the run is over.
+
+See `jepsen_like.sim.logs.tolerance`.
+"""
 
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Judge, Key
 from jepsen_like.sim.logs.tolerance import Tolerance

@@ -1,9 +1,9 @@
 """What must hold after every event of a simulated quorum, whatever was injected.
 
 The ids are those of docs/simulation.md. Here it is told which event is looked at by which rule;
-the rules are in `election_invariants`, `log_invariants`, `history` and `logtree`. Every check looks
-only at the node that the event touched and at what changed, so that its cost does not grow with
-the run.
+the rules are in `election_invariants`, `log_invariants`, `committed_history` and `logtree`. Every
+check looks only at the node that the event touched and at what changed, so that its cost does not
+grow with the run.
 """
 
 from dataclasses import dataclass, field
