@@ -1,5 +1,6 @@
 """Simulated runs on disk: kept, read back, done again."""
 
+import json
 import os
 import shlex
 import signal
@@ -117,6 +118,15 @@ def test_what_is_no_simulated_run_is_refused(tmp_path: Path) -> None:
 def test_usage(words: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         act(*words.split())
+
+
+@pytest.mark.parametrize("flags", ["", "--cluster"])
+def test_run_is_told_as_json(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert act("sim", *flags.split(), "--seed", "2", "--format", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["seed"]) == ("ok", 2)
+    assert told["faults"]
+    assert all(isinstance(times, int) for times in told["faults"].values())
 
 
 def test_only_the_bugs_that_are_named_are_looked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
 from jepsen_like.planted.planting import Plants
@@ -152,7 +152,7 @@ def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
         simulated.run, seed, plant=args.plant, until_event=args.until_event, tracer=tracer
     )
     if args.format == "json":
-        print(json.dumps(asdict(outcome)))
+        print(json.dumps(_outcome_as_json(outcome)))
     elif outcome.kind in _KINDS:
         print(describe_failure(outcome, args.plant, simulated.flag))
     else:
@@ -271,8 +271,13 @@ def _as_json(result: SweepResult) -> dict[str, object]:
         "transitions": dict(sorted(result.coverage.transitions.items())),
         "meetings": dict(sorted(result.coverage.meetings.items())),
         "traces": dict(sorted(result.coverage.traces.items())),
-        "failures": [asdict(outcome) for outcome in result.failures],
+        "failures": [_outcome_as_json(outcome) for outcome in result.failures],
     }
+
+
+def _outcome_as_json(outcome: Outcome) -> dict[str, object]:
+    """`asdict` would make a counter of pairs out of the counter of faults."""
+    return asdict(replace(outcome, faults={})) | {"faults": dict(sorted(outcome.faults.items()))}
 
 
 def _progress(result: SweepResult) -> None:
