@@ -138,6 +138,8 @@ class LogDirectories:
             return self._open_metadata(topic_id)
         home, path = self._homes[log], self.path(log)
         home.take_mark_away()
+        if home not in self._copies.get(log, ()):
+            home.forget(log)  # before its directory is there: it would be taken for the old one
         self._set_copies_aside(log)
         recovered = open_log(
             self._disk,

@@ -189,6 +189,7 @@ def open_log(
             write_again(disk, segments, recovery_point)
         synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
         _sync(disk, directory, segments[first:], synced_offset)
+        segments[-1].distrusts_index_files = synced_offset < 0 and not reads_all
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
     if not seen.epochs.entries:
@@ -420,12 +421,7 @@ def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
 
 
 def _sync(disk: Disk, directory: str, segments: Sequence[Segment], synced_offset: int) -> None:
-    """What may not be on the medium: nothing, after an orderly stop.
-
-    The index files of the last segment are not read again before they are written anew.
-    """
-    if synced_offset < 0:
-        segments[-1].distrust_index_files()
+    """What may not be on the medium: nothing, after an orderly stop."""
     changed = [segment for segment in segments[:-1] if segment.finish()]
     changed += [segment for segment in segments if segment.end_offset > synced_offset]
     for path in dict.fromkeys(path for segment in changed for path in segment.unsynced_paths()):

@@ -77,7 +77,6 @@ class Segment:
     __slots__ = (
         "_allocated_bytes",
         "_appended",
-        "_are_index_files_synced",
         "_cached",
         "_directory",
         "_disk",
@@ -87,6 +86,7 @@ class Segment:
         "_settings",
         "_youngest_ms",
         "base_offset",
+        "distrusts_index_files",
         "end_offset",
         "path",
         "size_bytes",
@@ -102,11 +102,11 @@ class Segment:
         self._first_timestamp_ms: int | None = None  # the largest of the first batch
         self._indexes: Indexes | None = None  # None: in the files, read when needed
         self._cached: Indexes | None = None  # what was read of them; see `drop_cache`
-        self._are_index_files_synced = True  # those that are there
         self._appended: dict[int, int] = {}  # offset of a batch: its position
         self._readers: dict[int, int] = {}  # the same, of places where reads ended
         self._youngest_ms: int | None = None  # of a finished segment, once it was asked for
         self.base_offset = base_offset
+        self.distrusts_index_files = False  # a process may have died before it synced them
         self.end_offset = base_offset
         self.path = segment_path(directory, base_offset)
         self.size_bytes = 0
@@ -152,10 +152,6 @@ class Segment:
         """Cut off what lies behind the last batch observed."""
         self._disk.truncate(self.path, self.size_bytes)
         self._allocated_bytes = self.size_bytes
-
-    def distrust_index_files(self) -> None:
-        """An earlier process may have written them, and ended before it synced them."""
-        self._are_index_files_synced = False
 
     def configure(self, settings: LogSettings) -> None:
         self._settings = settings
@@ -237,12 +233,12 @@ class Segment:
         indexes.finish()
         contents = bytes(indexes.offsets), bytes(indexes.times)
         for path, content in zip(self.paths[1:], contents, strict=True):
-            if not self._are_index_files_synced or self._disk.read_whole(path) != content:
+            if self.distrusts_index_files or self._disk.read_whole(path) != content:
                 has_changed = True
                 self._disk.create(path)
                 self._disk.write(path, content, position=0)
                 self._disk.forget(path)
-        self._are_index_files_synced = True  # by our caller, if we have written them
+        self.distrusts_index_files = False
         return has_changed
 
     def remove(self) -> None:

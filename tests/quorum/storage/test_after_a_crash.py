@@ -3,13 +3,15 @@ power has failed, and another process has gone on."""
 
 import os
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
 
-from quorum.core.effects import SaveHighWatermarks, Trim
+from quorum.core.effects import OpenLog, SaveHighWatermarks, Trim
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
-from tests.quorum.storages import Storage
+from tests.quorum.log_files import FailingSystem
+from tests.quorum.storages import TOPIC, Storage
 from wire.batch import headers
 
 LOG = "t-0"
@@ -81,6 +83,30 @@ def test_start_is_not_that_of_records_that_the_power_has_taken(tmp_path: Path) -
     third = Storage(tmp_path)
     state = third.open(LOG).state
     assert (state.start_offset, state.end_offset) == (3, 8)
+
+
+def test_log_may_begin_anew_though_two_processes_die_before_they_forget_the_old_one(
+    tmp_path: Path,
+) -> None:
+    """One that has deleted it, and one that has made its directory again."""
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    storage.do(SaveHighWatermarks(entries=(("t", 0, 8),)))
+    storage.close()
+    rmtree(tmp_path / LOG)
+    system = FailingSystem()
+    second = Storage(tmp_path, system=system)
+
+    def dies(name: str, arguments: tuple[Any, ...]) -> OSError | None:
+        return OSError("the process dies") if (tmp_path / LOG).exists() else None
+
+    system.fails = dies
+    second.do(OpenLog(log=LOG, token=second.token(), topic_id=TOPIC))
+    third = Storage(tmp_path)
+    assert third.open(LOG).state.end_offset == 0
+    fill(third, 0, 8, epoch=2)
+    assert Storage(tmp_path).open(LOG).state.high_watermark == 0
 
 
 def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:
