@@ -1,4 +1,4 @@
-"""What clients ask about consumer groups: whose coordinator must answer, and is it here?
+"""Requests about consumer groups: find the coordinator of each group, and have it answer.
 
 Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
 answers of requests about several groups together.
