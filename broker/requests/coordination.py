@@ -57,7 +57,7 @@ from wire.messages.groups import (
 )
 from wire.primitives import random_uuid
 
-__all__ = ["NO_TRANSACTIONS", "Coordination"]
+__all__ = ["Coordination"]
 
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types

@@ -53,7 +53,6 @@ __all__ = [
     "SessionRefused",
     "Sessionless",
     "Started",
-    "worth_sending",
 ]
 
 
