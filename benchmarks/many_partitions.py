@@ -28,7 +28,7 @@ from benchmarks.peers.kafka_cluster import KafkaCluster
 from benchmarks.peers.local import processor_seconds, scratch_directory
 from jepsen_like.real.local_cluster import LocalCluster
 
-A_TOPIC = 1000  # partitions
+TOPIC_PARTITIONS_MAX = 1000
 FACTOR = 3
 IDLE_SECONDS = 20.0
 QUIET: dict[str, Any] = {"log_level": 0}
@@ -92,14 +92,14 @@ class Partitions:
         self._subject = subject
         self._count = count
         self._patience_seconds = patience_seconds
-        self._topics = [f"t{number}" for number in range(-(-count // A_TOPIC))]
+        self._topics = [f"t{number}" for number in range(-(-count // TOPIC_PARTITIONS_MAX))]
         self._admin = AdminClient({"bootstrap.servers": subject.servers, **QUIET})
 
     def create(self) -> None:
         left = self._count
         for topic in self._topics:
-            new = NewTopic(topic, min(left, A_TOPIC), FACTOR)
-            left -= A_TOPIC
+            new = NewTopic(topic, min(left, TOPIC_PARTITIONS_MAX), FACTOR)
+            left -= TOPIC_PARTITIONS_MAX
             self._admin.create_topics([new], request_timeout=300)[topic].result(300)
 
     def write(self) -> None:
@@ -107,7 +107,9 @@ class Partitions:
         unwritten = {
             (topic, index)
             for number, topic in enumerate(self._topics)
-            for index in range(min(A_TOPIC, self._count - number * A_TOPIC))
+            for index in range(
+                min(TOPIC_PARTITIONS_MAX, self._count - number * TOPIC_PARTITIONS_MAX)
+            )
         }
         deadline = time.monotonic() + self._patience_seconds
         producer = Producer({"bootstrap.servers": self._subject.servers, "linger.ms": 50, **QUIET})

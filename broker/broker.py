@@ -1,7 +1,11 @@
-"""Broker: the replicas, requests and life of one broker, as an application on the metadata log.
+"""One broker, as an application on the metadata log: it builds its parts and routes between them.
 
-Joins the parts and routes between them; each part decides for itself (see its module).
-metadata.py publishes images of the cluster, and replicas.py applies them to the replicas here.
+    request          _serve          to the part that handles its type; early ones are held
+    new image        _publish        replicas.py applies it; the changes of roles come back
+    change of role   _apply_changes  replication, leaders, coordinators and waiters are told
+    moved offsets    _settle         whoever waits for the partition is answered
+
+Each part decides for itself; nothing is decided here but the order.
 
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
@@ -78,11 +82,11 @@ class Broker:
         self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
         self.replicas = membership.replicas
         self._controller_id: int | None = None
-        self._has_left = False
+        self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
         self._deadlines = Deadlines(self.config.parked_requests_max)
         self.lag_watch = LagWatch()
-        self._to_invite: set[int] = set()  # brokers that follow what we lead anew
+        self._followers_to_invite: set[int] = set()  # brokers that follow what we lead anew
         self._build_data_plane(random)
         self._build_control_plane(random)
         self._build_groups(random)
@@ -247,23 +251,25 @@ class Broker:
                 self.outbox.deliver(event.token, event, now_ms)
             case _:
                 self.membership.receive(event, now_ms)
-        self._route(now_ms)
+        self._apply_changes(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
     def tick(self, now_ms: int) -> None:
         self._notice_controller(now_ms)
         self.lifecycle.tick(now_ms)
-        self._leave_if_over(now_ms)
+        self._stop_if_shut_down(now_ms)
         for part in self._timed:
             part.tick(now_ms)
         self._settle(now_ms)
 
     def _settle(self, now_ms: int) -> None:
-        """Take over what was decided of roles and ISRs, and tell those who wait of all that has
-        moved. What they do may move something in turn."""
-        self._route(now_ms)
-        self._leave_if_over(now_ms)
+        """Apply the decided roles and ISRs, then tell the waiters of each partition that has moved.
+
+        What they do may move a partition in turn.
+        """
+        self._apply_changes(now_ms)
+        self._stop_if_shut_down(now_ms)
         self.leaders.take_decided(now_ms)
         while names := self._moves.take():
             for name in names:
@@ -279,8 +285,8 @@ class Broker:
                 elif isinstance(partition.role, FollowerOf):
                     self._replication.moved(partition)
             self._fetching.moved(names, now_ms)
-        if self._to_invite:
-            invited, self._to_invite = self._to_invite, set()
+        if self._followers_to_invite:
+            invited, self._followers_to_invite = self._followers_to_invite, set()
             self._fetching.invite(sorted(invited), now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -311,13 +317,13 @@ class Broker:
         return self.metadata
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
-        if self._makes_sense(self._follower.committed(batches, now_ms)):
+        if self._can_go_on(self._follower.committed(batches, now_ms)):
             self._publish(next_offset, now_ms)
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
-        self._makes_sense(self._follower.load(batches, is_first=is_first))
+        self._can_go_on(self._follower.load(batches, is_first=is_first))
 
-    def _makes_sense(self, problem: str | None) -> bool:
+    def _can_go_on(self, problem: str | None) -> bool:
         if problem is not None:
             self.outbox.emit(Stop(reason=problem, exit_code=1))
         return problem is None
@@ -333,32 +339,32 @@ class Broker:
         was_published = self.cluster.is_published
         delta = self._follower.publish(next_offset)
         if delta is not None:
-            self._obey(delta, now_ms, is_first=not was_published)
+            self._apply_delta(delta, now_ms, is_first=not was_published)
         self._notice_controller(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
-    def _obey(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
-        """The published image is a new one."""
+    def _apply_delta(self, delta: MetadataDelta, now_ms: int, *, is_first: bool) -> None:
+        """Have the replicas and all other parts follow the newly published image."""
         if is_first or delta.features_changed:
             self._amend_registration(now_ms)
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
-            self._route_each(self.replicas.apply_all(now_ms), now_ms)
+            self._apply_each(self.replicas.apply_all(now_ms), now_ms)
             self._chores.start(now_ms)
             return
         self._views.forget(delta)
-        self._route_each(self.replicas.apply(delta, now_ms), now_ms)
-        self._see(delta, now_ms)
+        self._apply_each(self.replicas.apply(delta, now_ms), now_ms)
+        self._tell_of_delta(delta, now_ms)
 
-    def _see(self, delta: MetadataDelta, now_ms: int) -> None:
+    def _tell_of_delta(self, delta: MetadataDelta, now_ms: int) -> None:
         self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
             self._fetching.peers_changed()
 
     def _amend_registration(self, now_ms: int) -> None:
-        """A metadata.version that could not record directories has been raised to one that can."""
+        """Register the directories once the metadata.version has room for them (KIP-858)."""
         own = self.cluster.own_registration
         if own is not None and not own.log_dirs and self.cluster.image.has_directories:
             self.lifecycle.register_again(now_ms)
@@ -367,7 +373,7 @@ class Broker:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
         self.lifecycle.begin_shutdown(now_ms)
-        self._leave_if_over(now_ms)
+        self._stop_if_shut_down(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -382,7 +388,7 @@ class Broker:
         self._settle(now_ms)
 
     def _become_ready(self, now_ms: int) -> None:
-        """Unfence when all is open, and serve when the metadata says that we are unfenced."""
+        """Ask to be unfenced when every log is open; serve clients once the metadata says so."""
         if self.cluster.is_published and self.replicas.are_open:
             self.lifecycle.ready_to_unfence(now_ms)
         if self.serves_clients or self.lifecycle.state is not BrokerState.RUNNING:
@@ -394,21 +400,22 @@ class Broker:
 
     # --- replicas -----------------------------------------------------------------------------
 
-    def _route_each(self, steps: Iterator[None], now_ms: int) -> None:
+    def _apply_each(self, steps: Iterator[None], now_ms: int) -> None:
         for _ in steps:
-            self._route(now_ms)
+            self._apply_changes(now_ms)
 
-    def _route(self, now_ms: int) -> None:
-        """Replicas lead, follow, or are there no longer: begin and end what comes with that.
+    def _apply_changes(self, now_ms: int) -> None:
+        """Begin and end what comes with each change of a replica's role.
 
-        Nothing may be asked of a leader before it is known whom each of them follows, from where.
+        First all fetching stops from former leaders: no leader may be asked before it is known
+        which replicas follow it, and from which offset.
         """
         news = self.membership.news
         while news:
             delta = news.popleft()
             self._views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
-            self._see(delta, now_ms)
+            self._tell_of_delta(delta, now_ms)
             self._chores.start(now_ms)
         changed = self.replicas.changed
         if not changed:
@@ -418,33 +425,33 @@ class Broker:
             if change is not Change.UPDATED:
                 self._replication.stop(partition)
         for partition, change in changed:
-            self._begin(partition, change, now_ms)
+            self._role_changed(partition, change, now_ms)
 
-    def _begin(self, partition: Partition, change: Change, now_ms: int) -> None:
+    def _role_changed(self, partition: Partition, change: Change, now_ms: int) -> None:
         match partition.role:
             case Offline(error=error) if change is Change.GONE:
-                self._lose(partition, error, now_ms)
+                self._stop_leading(partition, error, now_ms)
             case LeaderOf(followers=followers) if change is Change.ELECTED:
-                self._to_invite.update(followers)
+                self._followers_to_invite.update(followers)
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
             case FollowerOf() as role:
-                self._lose(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+                self._stop_leading(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
                 if change is Change.FOLLOWS:
                     self._replication.follow(partition, now_ms)
-                if self._is_leaving() and not (role.is_in_sync and role.leader_id >= 0):
+                if self._is_shutting_down() and not (role.is_in_sync and role.leader_id >= 0):
                     self._replication.stop(partition)
             case _:
                 pass  # still leads; or it has changed again, and that change comes next
 
-    def _lose(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
+    def _stop_leading(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
         self._producing.lost(partition, error)
         self._deletions.lost(partition, error)
         self.coordinators.lost(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
-        """The data directory is lost, with all replicas in it; the broker goes on with the rest."""
+        """A data directory has failed: take its replicas offline, and go on with the others."""
         self.outbox.deliver(event.token, event, now_ms)
         failed = self.log_dirs.fail(event.directory_id)
         if not failed:
@@ -452,7 +459,7 @@ class Broker:
         for directory_id in failed:
             self.outbox.trace("directory-offline", id=directory_id, reason=event.reason)
             self.replicas.fail_directory(directory_id, now_ms)
-            self._route(now_ms)
+            self._apply_changes(now_ms)
         if self.log_dirs.are_all_offline:
             reason = f"no data directory is left; the last: log {event.log}: {event.reason}"
             self.outbox.emit(Stop(reason=reason, exit_code=1))
@@ -461,7 +468,7 @@ class Broker:
 
     # --- life ---------------------------------------------------------------------------------
 
-    def _is_leaving(self) -> bool:
+    def _is_shutting_down(self) -> bool:
         return self.lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
     def _notice_controller(self, now_ms: int) -> None:
@@ -472,11 +479,11 @@ class Broker:
             if is_another:
                 self.lifecycle.controller_changed(now_ms)
 
-    def _leave_if_over(self, now_ms: int) -> None:
-        """The life of the broker may be over: nothing is left but to end the process."""
-        if self._has_left or self.lifecycle.state is not BrokerState.SHUTTING_DOWN:
+    def _stop_if_shut_down(self, now_ms: int) -> None:
+        """End the process once the broker has shut down, in order or by a failure."""
+        if self._has_stopped or self.lifecycle.state is not BrokerState.SHUTTING_DOWN:
             return
-        self._has_left = True
+        self._has_stopped = True
         self._settle(now_ms)
         self._chores.save_checkpoint()
         failure = self.lifecycle.failure

@@ -1,11 +1,11 @@
-"""What a broker does with its logs now and then: high watermarks are saved, old records removed.
+"""Periodic work on a broker's logs: save high watermarks, remove old records, expire producers.
 
-A replica that restarts begins with its checkpointed high watermark, so that it need not take back
-what it has told consumers more than necessary. The checkpoint is also written at an orderly stop.
+A replica that restarts begins with its checkpointed high watermark, so that it hides as few records
+as possible that consumers have already read. The checkpoint is also written at an orderly stop.
 
-Every replica looks for itself for records that are too old or too many, and only below its high
-watermark; a follower also starts where its leader does (following.py). What goes is decided segment
-by segment, which only the storage sees (`Retain`).
+Each replica removes records that are too old or too many by itself, and only below its high
+watermark; a follower also starts where its leader does (following.py). Whole segments are removed,
+and only the storage knows them (`Retain`).
 
 Idle partitions cost nothing here: a checkpoint is written if something has moved, and only logs
 that may hold committed records are looked at for old ones.

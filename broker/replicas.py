@@ -8,13 +8,13 @@ Source: Kafka's ReplicaManager.applyDelta.
 """
 
 from collections.abc import Collection, Iterator
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 
 from broker.cluster.log_dirs import directory_of, strays
 from broker.cluster.parts import BrokerParts
-from broker.membership.assignments import Assignments
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Change, IsrRules, Offline, Opening, Partition, Progress
 from controller.metadata.delta import MetadataDelta
@@ -25,9 +25,21 @@ from quorum.core.milestones import Step, milestone
 from wire.errors import ErrorCode
 from wire.primitives import ZERO_UUID
 
-__all__ = ["Replicas"]
+__all__ = ["DirectoryReports", "Replicas"]
 
 _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
+
+
+class DirectoryReports(Protocol):
+    """Reports to the controller in which directory each replica lies."""
+
+    def want(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
+        """The replica lies there, and the controller does not know: report it."""
+        ...
+
+    def forget(self, topic_id: UUID, index: int) -> None:
+        """The replica is gone: do not report it any more."""
+        ...
 
 
 class Replicas:
@@ -35,13 +47,13 @@ class Replicas:
         self,
         parts: BrokerParts,
         rules: IsrRules,
-        assignments: Assignments | None = None,
+        reports: DirectoryReports | None = None,
     ) -> None:
-        """`assignments`: how the controller hears of directories, if it wants to know."""
+        """`reports` is None where the controller does not know of directories."""
         self._cluster = parts.cluster
         self._outbox = parts.outbox
         self._log_dirs = parts.log_dirs
-        self._assignments = assignments
+        self._reports = reports
         self._rules = rules
         self._moves = parts.moves
         self.changed: list[tuple[Partition, Change]] = []  # whose role has, in order
@@ -83,8 +95,10 @@ class Replicas:
     # --- metadata ---------------------------------------------------------------------------
 
     def apply_all(self, now_ms: int) -> Iterator[None]:
-        """The first image: every replica that it assigns to us, and no other. Goes on when the
-        broker has taken what has changed so far."""
+        """Host every replica that the first image assigns to us, and no other.
+
+        Yields after each replica: the broker then takes the changes of roles.
+        """
         if self._cluster.config.is_dataless:
             return
         image, node_id = self._cluster.image, self._cluster.config.node_id
@@ -96,7 +110,7 @@ class Replicas:
             yield
 
     def keep_only(self, assigned: Collection[tuple[str, int]], now_ms: int) -> None:
-        """Every other log goes, whether it is open or was only found here."""
+        """Delete every other log, whether it is open or was only found here."""
         for name, index in [key for key in self._hosted if key not in assigned]:
             self.remove(name, index, now_ms)
         logs = {f"{name}-{index}" for name, index in assigned}
@@ -106,8 +120,10 @@ class Replicas:
                 self._delete(log)
 
     def apply(self, delta: MetadataDelta, now_ms: int) -> Iterator[None]:
-        """A later image. Deletions come first: a name may be used again in the same step. Then
-        configs: what may be committed by a smaller ISR depends on them. Goes on as `apply_all`.
+        """Follow a later image; yields as `apply_all` does.
+
+        Deletions come first, since a name may be used again in the same step. Configs come next,
+        since min.insync.replicas decides what a smaller ISR may commit.
         """
         image = self._cluster.image
         for topic in delta.topics_deleted:
@@ -155,7 +171,7 @@ class Replicas:
     def obey(
         self, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
     ) -> None:
-        """One replica is to be what `state` makes of it, or not to be."""
+        """Make the replica here what `state` asks for, or remove it if it is not ours."""
         if self._cluster.config.is_dataless:
             return
         if self._cluster.config.node_id not in state.replicas:
@@ -265,11 +281,11 @@ class Replicas:
 
     def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:
         """The controller must know where the replica lies, once it is known here."""
-        if self._assignments is None:
+        if self._reports is None:
             return
         assigned = directory_of(state, self._cluster.config.node_id)
         if assigned != partition.directory_id and self._cluster.image.has_directories:
-            self._assignments.want(partition.topic_id, partition.index, partition.directory_id)
+            self._reports.want(partition.topic_id, partition.index, partition.directory_id)
 
     def _replace_stray(self, partition: Partition, found: UUID) -> None:
         """The directory belongs to a deleted topic of the same name, which was recreated while we
@@ -279,7 +295,7 @@ class Replicas:
         self._recover(partition)
 
     def remove(self, name: str, index: int, now_ms: int) -> None:
-        """It is not ours any more, and its log goes."""
+        """Drop a replica that is not ours any more, and delete its log."""
         partition = self._hosted.pop((name, index), None)
         if partition is None:
             return
@@ -287,12 +303,12 @@ class Replicas:
         del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
         self._report(partition, partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        if self._assignments is not None:
-            self._assignments.forget(partition.topic_id, index)
+        if self._reports is not None:
+            self._reports.forget(partition.topic_id, index)
         self._delete(partition.name)
 
     def delete(self, name: str, index: int, now_ms: int) -> None:
-        """Its log goes, also one that this life of the broker has only found."""
+        """Delete its log, even if it was only found here and never opened."""
         self.remove(name, index, now_ms)
         log = f"{name}-{index}"
         if log in self._log_dirs.logs:
@@ -305,7 +321,7 @@ class Replicas:
     # --- failures ---------------------------------------------------------------------------
 
     def fail_directory(self, directory_id: UUID, now_ms: int) -> None:
-        """Everything that lies there is offline until the process starts again."""
+        """Take every replica in that directory offline, until the process starts again."""
         for partition in tuple(self._hosted.values()):
             is_there = partition.directory_id == directory_id
             if is_there and not isinstance(partition.role, Offline):

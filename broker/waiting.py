@@ -1,4 +1,4 @@
-"""Requests that wait: who waits for which partition to reach what, and until when.
+"""Requests that wait until a partition has reached an offset, or until their time is up.
 
     - `Deadlines`: no request waits for ever; when its time is up it is answered with what there is;
     - `Waiting`: waiters by partition and by the offset that they wait for. Producers and group
@@ -6,8 +6,8 @@
       replica's log; whoever owns the waiters says what has been reached;
     - `Answers`: the answers of a request about several partitions, complete once each has one.
 
-A Fetch waits for bytes of many partitions at once, and is found by its session (fetching.py). What
-a request is answered, its owner knows.
+A Fetch waits for bytes of many partitions at once, and is found by its session (fetching.py). The
+owner of a request decides what it is answered.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,8 +39,8 @@ Result = TypeVar("Result")
 
 
 def is_worth_compacting(count: int) -> bool:
-    """Should those that are done be dropped from so many? Each time they have doubled: whoever
-    adds one pays for little, even where none is done."""
+    """Should the entries that are done be dropped now? Yes each time that the count has doubled:
+    an addition then stays cheap on average, even if nothing can be dropped."""
     return count >= _COMPACT_FROM and count & (count - 1) == 0
 
 

@@ -10,17 +10,14 @@ Source: Raft thesis 6.4.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from controller.metadata.image import ResourceType
+from controller.metadata.image import MetadataImage, ResourceType
 from quorum.core.application import State
 from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from controller.controller import Controller
 
 __all__ = ["CommittedReads", "ReadCommittedRequest", "ReadCommittedResponse"]
 
@@ -47,13 +44,26 @@ class ReadCommittedResponse:
     leader_id: int | None = None
 
 
+class AppliedMetadata(Protocol):
+    """The controller, for those who read what it has applied."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def applied_offset(self) -> int: ...
+
+    @property
+    def image(self) -> MetadataImage: ...
+
+
 class CommittedReads:
     """An application (`quorum.core.application.Application`), told of all after `controller`.
 
     A member has it only where somebody asks: a controller alone pays nothing for it.
     """
 
-    def __init__(self, log: ConfirmingLog, controller: "Controller") -> None:
+    def __init__(self, log: ConfirmingLog, controller: AppliedMetadata) -> None:
         self._log = log
         self._controller = controller
         self._reads = ConfirmedReads(log)

@@ -1,4 +1,4 @@
-"""What the parts of a broker stand on. It is made first, and passed in."""
+"""What the parts of a broker share: it is made first, and passed to each of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

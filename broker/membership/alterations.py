@@ -1,4 +1,4 @@
-"""AlterPartition: the leader's ISR changes on their way to the controller.
+"""AlterPartition: ask the controller for the ISR changes that leaders want.
 
 One request is in flight at a time; what is wanted meanwhile goes into the next one, for all
 partitions together. An answer counts only if what was asked is still what the partition wants

@@ -1,7 +1,7 @@
-"""AssignReplicasToDirs: the controller hears where this broker keeps which replicas.
+"""AssignReplicasToDirs: report to the controller in which directory each replica lies.
 
-It must know, for the day on which a directory fails: only then can it tell which replicas are gone
-(KIP-858). One request is in flight at a time; what is wanted meanwhile goes into the next.
+When a directory fails, the controller can tell only by that which replicas are lost (KIP-858). One
+request is in flight at a time; the assignments that come meanwhile go into the next.
 
 Source: KIP-858; Kafka's AssignmentsManager.
 """

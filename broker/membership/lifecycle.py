@@ -1,6 +1,6 @@
 """The life of a broker as the controller sees it: registration, heartbeats, orderly shutdown.
 
-Decides when to speak to the controller and what to claim, and in which state that leaves the
+Decides when to send to the controller and what to claim, and in which state that leaves the
 broker. It never decides that the broker is fenced or leads: the metadata log does.
 
 A STALE_BROKER_EPOCH is an ordinary failure. A broker does not register again by itself: that
@@ -56,7 +56,7 @@ _FIRST_SHUTDOWN_HEARTBEAT_MS = 50
 _BACKOFF_FIRST_MS = 100
 _NO_CONTROLLER_BACKOFF_MS = 50  # nobody was asked: nobody is spared by waiting longer
 # Asking again cannot help: the operator must.
-_HOPELESS = (
+_PERMANENT = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.INVALID_REGISTRATION,
@@ -105,16 +105,16 @@ class Lifecycle:
         self.refusal: ErrorCode | None = None  # of the last registration
         self.failure: str | None = None  # why the broker cannot go on, for people
         self._is_registered = False
-        self._is_to_amend = False  # the registration, which holds less than it may by now
+        self._must_amend = False  # the registration, which holds less than it may by now
         self._may_unfence = False
         self._in_flight = False
-        self._conversation = 0  # answers of earlier ones are not listened to
+        self._request_number = 0  # of the last request: an answer to an earlier one is ignored
         self._next_send_ms = 0
         self._failures = 0
         self._register_by_ms = 0
         self._stop_by_ms: int | None = None
-        self._told_by_ms: int | None = None  # the controller must have heard of a failed directory
-        self._heard_in_shutdown = False
+        self._report_by_ms: int | None = None  # a failed directory, to the controller
+        self._had_answer_in_shutdown = False
 
     @property
     def broker_epoch(self) -> int:
@@ -137,14 +137,14 @@ class Lifecycle:
         if not self._may_unfence:
             self._may_unfence = True
             if self._is_registered:
-                self._speak_now(now_ms)
+                self._send_now(now_ms)
 
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order: let the controller move leaderships away first. Bounded in time."""
         if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
             self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
-            self._speak_now(now_ms)
+            self._send_now(now_ms)
         elif self.state not in (
             BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             BrokerState.SHUTTING_DOWN,
@@ -152,11 +152,11 @@ class Lifecycle:
             self._become(BrokerState.SHUTTING_DOWN)
 
     def directory_failed(self, now_ms: int) -> None:
-        """The controller must hear of it: until then it may have us lead what we have lost."""
-        if self._told_by_ms is None:
-            self._told_by_ms = now_ms + self._config.log_dir_failure_timeout_ms
+        """Report it: until the controller knows, it may have us lead what we have lost."""
+        if self._report_by_ms is None:
+            self._report_by_ms = now_ms + self._config.log_dir_failure_timeout_ms
         if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
-            self._speak_now(now_ms)
+            self._send_now(now_ms)
 
     def register_again(self, now_ms: int) -> None:
         """Our registration lacks what the metadata.version has no room for until now.
@@ -165,23 +165,23 @@ class Lifecycle:
         they wait for too long, the controller fences us, as it would without any.
         """
         if self._is_registered and self.state is not BrokerState.SHUTTING_DOWN:
-            self._is_to_amend = True
-            self._speak_now(now_ms)
+            self._must_amend = True
+            self._send_now(now_ms)
 
     def controller_changed(self, now_ms: int) -> None:
-        """Another controller is active: what the old one was asked may never be answered.
+        """Another controller is active, and the old one may never answer: ask the new one at once.
 
-        Nor is its silence a reason to let this one wait, by whose clock our session runs already:
-        a backoff that has grown while nobody answered could outlast it.
+        Our session already runs by the clock of the new controller. A backoff that has grown while
+        the old one was silent could outlast that session.
         """
         is_owed = self._in_flight or self._failures > 0
         if is_owed and self.state is not BrokerState.SHUTTING_DOWN:
             self._failures = 0
-            self._speak_now(now_ms)
+            self._send_now(now_ms)
 
-    def _speak_now(self, now_ms: int) -> None:
+    def _send_now(self, now_ms: int) -> None:
         self._in_flight = False
-        self._conversation += 1
+        self._request_number += 1
         self._next_send_ms = now_ms
         self.tick(now_ms)
 
@@ -196,12 +196,12 @@ class Lifecycle:
         if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
             self._outbox.trace("controlled-shutdown-timed-out")
             self._become(BrokerState.SHUTTING_DOWN)
-        elif self._told_by_ms is not None and now_ms >= self._told_by_ms:
+        elif self._report_by_ms is not None and now_ms >= self._report_by_ms:
             self._give_up("the controller has not heard in time of a failed data directory", now_ms)
         elif not self._is_registered and now_ms >= self._register_by_ms:
             self._give_up("could not register with the controllers in time", now_ms)
         elif not self._in_flight and now_ms >= self._next_send_ms:
-            self._speak(now_ms)
+            self._send(now_ms)
 
     def deadline_ms(self) -> int | None:
         if self.state is BrokerState.SHUTTING_DOWN:
@@ -211,7 +211,7 @@ class Lifecycle:
             None if self._in_flight else self._next_send_ms,
             self._register_by_ms if awaits_epoch else None,
             self._stop_by_ms,
-            self._told_by_ms,
+            self._report_by_ms,
         )
 
     def _become(self, state: BrokerState) -> None:
@@ -221,26 +221,26 @@ class Lifecycle:
 
     # --- requests ---------------------------------------------------------------------------
 
-    def _speak(self, now_ms: int) -> None:
-        if self._is_registered and not self._is_to_amend:
+    def _send(self, now_ms: int) -> None:
+        if self._is_registered and not self._must_amend:
             self._ask(self._heartbeat(), self._heartbeat_answered, now_ms)
         else:
             self._ask(self._registration(), self._registration_answered, now_ms)
 
     def _ask(self, body: object, answered: Answered, now_ms: int) -> None:
-        self._conversation += 1
+        self._request_number += 1
         sent = self._controller.ask(
             body,
             channel="heartbeat",
             timeout_ms=max(self._config.session_timeout_ms // 2, 1),
-            answered=partial(self._hear, self._conversation, answered),
+            answered=partial(self._deliver, self._request_number, answered),
         )
         self._in_flight = sent
         if not sent:
             self._next_send_ms = now_ms + _NO_CONTROLLER_BACKOFF_MS
 
-    def _hear(self, conversation: int, answered: Answered, event: Event, now_ms: int) -> None:
-        if conversation != self._conversation or self.state is BrokerState.SHUTTING_DOWN:
+    def _deliver(self, request_number: int, answered: Answered, event: Event, now_ms: int) -> None:
+        if request_number != self._request_number or self.state is BrokerState.SHUTTING_DOWN:
             return
         self._in_flight = False
         answered(event, now_ms)
@@ -274,17 +274,17 @@ class Lifecycle:
         body = event.body if isinstance(event, Response) else None
         if not isinstance(body, BrokerRegistrationResponse):
             self._failed(now_ms, "registration")
-        elif body.error_code in _HOPELESS and not self._is_registered:
+        elif body.error_code in _PERMANENT and not self._is_registered:
             self._give_up(f"the controller refuses this broker: {body.error_code.name}", now_ms)
-        elif body.error_code in _HOPELESS:
-            self._is_to_amend = False  # it serves as well as before
+        elif body.error_code in _PERMANENT:
+            self._must_amend = False  # it serves as well as before
             self._failed(now_ms, "registration", error=body.error_code.name)
         elif body.error_code is not ErrorCode.NONE:
             self.refusal = body.error_code
             self._failed(now_ms, "registration", error=body.error_code.name)
         else:
             self._is_registered = True
-            self._is_to_amend = False
+            self._must_amend = False
             self.refusal = None
             self._incarnation.registered_epoch = body.broker_epoch
             self._outbox.trace("registered", broker_epoch=body.broker_epoch)
@@ -298,7 +298,7 @@ class Lifecycle:
         if body.error_code is not ErrorCode.NONE:
             self._failed(now_ms, "heartbeat", error=body.error_code.name)
             return
-        self._told_by_ms = None
+        self._report_by_ms = None
         state = next_state(self.state, body)
         if state is not self.state:
             self._become(state)
@@ -310,8 +310,8 @@ class Lifecycle:
                 return _STARTING_HEARTBEAT_MS
             case BrokerState.RECOVERY if self._may_unfence:
                 return _STARTING_HEARTBEAT_MS
-            case BrokerState.PENDING_CONTROLLED_SHUTDOWN if not self._heard_in_shutdown:
-                self._heard_in_shutdown = True
+            case BrokerState.PENDING_CONTROLLED_SHUTDOWN if not self._had_answer_in_shutdown:
+                self._had_answer_in_shutdown = True
                 return min(_FIRST_SHUTDOWN_HEARTBEAT_MS, self._config.heartbeat_interval_ms)
             case _:
                 return self._config.heartbeat_interval_ms

@@ -1,7 +1,7 @@
-"""How a broker belongs to its cluster: all in which quorum and ZooKeeper mode differ.
+"""How a broker belongs to its cluster: everything in which quorum and ZooKeeper mode differ.
 
-A broker is told by its membership what the cluster looks like and what its replicas have to be, and
-has it make its ISR changes true. quorum_membership.py follows the metadata log and asks its
+The membership tells a broker what the cluster looks like and what its replicas have to be, and has
+the broker's ISR changes committed. quorum_membership.py follows the metadata log and asks its
 controller; `broker.zk` has a session with ZooKeeper and is commanded. Everything else, the logs,
 the fetch path, the clients, is the broker's and the same.
 """

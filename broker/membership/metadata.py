@@ -19,7 +19,7 @@ from quorum.core.application import MetadataLog, State
 from quorum.core.types import OffsetAndEpoch
 from wire.varint import Malformed
 
-__all__ = ["MetadataFollower", "may_publish_first"]
+__all__ = ["MetadataFollower"]
 
 
 def may_publish_first(

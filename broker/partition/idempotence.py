@@ -27,7 +27,6 @@ __all__ = [
     "ProducerStates",
     "SequenceVerdict",
     "base_offset",
-    "check_sequence",
     "find_duplicate",
     "last_sequence",
     "next_sequence",

@@ -1,5 +1,5 @@
-"""In-sync replicas on the leader's side: who is caught up, who may join or must leave, and how
-far the high watermark may go.
+"""The leader's arithmetic of the ISR: which followers are caught up, which may join or must leave,
+and how far the high watermark may go.
 
 Pure rules and the values they work on. Does not send AlterPartition (alterations.py), store what
 the controller decided (partition.py) or read logs.

@@ -1,7 +1,7 @@
-"""Who may follow, join and stay in the ISR, and how far that lets the high watermark go: the rules
-of the present protocol, with what committed metadata says of other brokers.
+"""The ISR rules of KRaft: which replicas may follow, join and stay, by the committed metadata, and
+how far the high watermark may go.
 
-The arithmetic is in isr.py; the designs of before have other rules (`broker.zk.lag_limits`).
+The arithmetic is in isr.py; the older designs have other rules (`broker.zk.lag_limits`).
 
 Source: KIP-497 (seed 003), KIP-903; Kafka's Partition.
 """

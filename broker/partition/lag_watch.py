@@ -1,4 +1,4 @@
-"""The led partitions that the passing of time may change, so that only those are walked.
+"""The set of led partitions that can change by the passing of time: only those are checked for lag.
 
 A follower in the ISR that rests in its fetch session (isr.py) cannot lag: it stands at the leader's
 end, and whatever moves that end wakes it. So time changes nothing for a partition whose followers

@@ -34,7 +34,7 @@ from quorum.log.files.producers import ProducerEntry
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 
-__all__ = ["LocalLog", "Moves", "RecentBatches"]
+__all__ = ["LocalLog", "Moves"]
 
 _RECENT_MAX = 1024  # batches whose size is known; older ones count as "many bytes"
 

@@ -1,8 +1,7 @@
-"""What a follower does with one answer of its leader: append, cut back, or ask otherwise.
+"""A follower applies one partition of its leader's answer: it appends, truncates, or asks again.
 
-Decides for one partition; the requests are replication.py's. What a follower appends is exactly
-what its leader has, at exactly the end of its own log, and of no later epoch than the one it
-follows.
+Requests and timing are in replication.py. A follower appends exactly what its leader has, exactly
+at the end of its own log, and nothing of a later epoch than the one that it follows.
 
 Source: KIP-101, KIP-279, KIP-595; Kafka's AbstractFetcherThread and ReplicaFetcherThread.
 """
@@ -164,8 +163,10 @@ def _next_batch_at(log: LocalLog, records: bytes) -> int:
 def follower_high_watermark(
     leader_high_watermark: int, *, start_offset: int, end_offset: int
 ) -> int:
-    """What the leader says, as far as our log reaches. It may be lower than before: that of a new
-    leader starts where that leader last heard it to be."""
+    """The leader's high watermark, as far as our log reaches.
+
+    It may be lower than before: a new leader starts with the value that it last learnt.
+    """
     return min(max(leader_high_watermark, start_offset), end_offset)
 
 

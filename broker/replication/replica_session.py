@@ -1,4 +1,4 @@
-"""The follower's side of an incremental fetch session: what must be said again, and what not.
+"""The follower's side of an incremental fetch session: each request sends only what has changed.
 
 Pure. The leader's side is in sessions.py.
 

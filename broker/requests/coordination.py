@@ -1,4 +1,4 @@
-"""What clients ask about consumer groups: whose coordinator must answer, and is it here?
+"""Requests about consumer groups: find the coordinator of each group, and have it answer.
 
 Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
 answers of requests about several groups together.
@@ -57,7 +57,7 @@ from wire.messages.groups import (
 )
 from wire.primitives import random_uuid
 
-__all__ = ["NO_TRANSACTIONS", "Coordination"]
+__all__ = ["Coordination"]
 
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types

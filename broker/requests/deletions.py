@@ -1,7 +1,7 @@
-"""DeleteRecords: a client lets a log start later, and hears when all its replicas do.
+"""DeleteRecords: a client raises the start of a log, and is answered when all live replicas follow.
 
-The leader moves its start at once; followers do so as they fetch, and tell. The answer waits for
-those that are alive.
+The leader raises its own start at once. A follower does so when it fetches, and states its new
+start in the Fetch after that.
 
 Source: KIP-107; Kafka's ReplicaManager.deleteRecords and DelayedDeleteRecords.
 """

@@ -1,4 +1,4 @@
-"""Requests that only the active controller can answer, on their way there and back.
+"""Forwards requests to the active controller when only that can answer them.
 
 Decides when to ask again: while no controller is known or the one that was asked is not it, until
 the request's time is up. The client's own bytes travel in an envelope, and the controller's answer

@@ -34,12 +34,7 @@ from wire.messages.fetching import (
 from wire.primitives import INT64_MAX, ZERO_UUID
 
 __all__ = [
-    "EARLIEST_LOCAL",
-    "LATEST_TIERED",
-    "MAX_TIMESTAMP",
     "Offsets",
-    "end_for_epoch",
-    "is_high_watermark_known",
 ]
 
 MAX_TIMESTAMP = -3

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions: a fetcher says what changed, and hears of what changed.
+"""Incremental fetch sessions on the leader: both requests and answers hold only what has changed.
 
 Decides which partitions a Fetch has to look at and which belong into its answer, and keeps a
 bounded number of sessions. Reads nothing and waits for nothing: see fetching.py.
@@ -53,7 +53,6 @@ __all__ = [
     "SessionRefused",
     "Sessionless",
     "Started",
-    "worth_sending",
 ]
 
 

@@ -45,7 +45,7 @@ from wire.messages.metadata import (
 )
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
-__all__ = ["Views", "offline_replicas", "partition_error"]
+__all__ = ["Views", "offline_replicas"]
 
 _BROKERS = 1  # DescribeCluster's endpoint types
 _CONTROLLERS = 2

@@ -35,7 +35,7 @@ from wire.zk.designs import Design, IsrWriter, Routing
 from wire.zk.session import GetData, Session, SessionChanged, SessionState
 from wire.zk.znodes import ReplicaList
 
-__all__ = ["ControllerWhereabouts", "ZkMembership"]
+__all__ = ["ZkMembership"]
 
 _COMMANDS = (rpc.LeaderAndIsrRequest, rpc.StopReplicaRequest, rpc.UpdateMetadataRequest)
 

@@ -139,7 +139,7 @@ def leads_on_though_removed(replica: Replica, role: Leader, now_ms: int) -> Role
     VOTER_PLANTS,
     "who is being removed stands until that is committed (thesis 4.2.2)",
     holder=Replica,
-    name="may_stand",
+    name="may_campaign",
     seeds_max=100,
     is_property=True,
 )

@@ -8,7 +8,7 @@ from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 
-__all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines", "check_up"]
+__all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines"]
 
 # What stands around a condition or a command, whatever is played.
 AROUND = {

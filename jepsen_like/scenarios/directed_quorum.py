@@ -34,7 +34,7 @@ from quorum.core.types import ReplicaKey
 from quorum.raft.config import SnapshotSettings
 from wire.batch import data_batch
 
-__all__ = ["CALM", "SNAPSHOTS", "DirectedQuorum"]
+__all__ = ["DirectedQuorum"]
 
 _EVENTS_MAX = 300_000
 _WAIT_MS = 2_000

@@ -1,4 +1,4 @@
-"""What fired in a run, by name: what never fires proves nothing.
+"""Counts, by name, of the faults that fired in a run: a fault that never fires proves nothing.
 
 A fault that an injector strikes with is counted by its kind (`jepsen_like.faults.kinds`), a cut for
 every message that it stops; beside those, what chance does to single messages, writes, syncs and

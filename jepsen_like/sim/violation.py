@@ -1,4 +1,4 @@
-"""What a run reports when a rule is broken."""
+"""The exceptions by which a run reports that a rule is broken."""
 
 __all__ = ["Crash", "Stuck", "Violation"]
 

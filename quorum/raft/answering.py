@@ -123,7 +123,7 @@ def _decide(
             leader_id=role.leader_id,
             voted=candidate,
             election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.may_stand else None
+                now_ms + replica.election_timeout_ms() if replica.may_campaign else None
             ),
         )
     return Judgement(granted=granted, become=become)
@@ -158,7 +158,7 @@ def _epoch_begun(
 def _epoch_ended(
     replica: Replica, role: Role, request: EndQuorumEpochRequest, now_ms: int
 ) -> Judgement:
-    """Who follows the leader that ends its epoch stands soon, the most up to date one first."""
+    """A follower whose leader ends its epoch campaigns soon, the most up-to-date one first."""
     ask = election_partition(request.topics)
     if ask is None:
         return Judgement(top_level=ErrorCode.INVALID_REQUEST)

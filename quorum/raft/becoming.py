@@ -1,7 +1,7 @@
-"""The roles as they begin: what a replica brings along from the role before, and its first timer.
+"""Builds the role that a replica begins: what it keeps of the role before, and its first timer.
 
-Whether a replica changes its role is decided in `electing` and `transitions`. How a leader begins
-and ends is in `leading`.
+`electing` decides when a replica changes its role, and `transitions` which changes there are. How
+a leader begins and ends is in `leading`.
 
 Source: Raft thesis 3.4 and 9.6; KIP-595, KIP-996; Kafka's QuorumState.
 """
@@ -11,11 +11,11 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Follower, Prospective, Role, Unattached
 
 __all__ = [
+    "campaign",
     "candidate",
     "candidate_again",
     "follow",
     "prospective",
-    "stand",
     "unattached",
 ]
 
@@ -29,9 +29,12 @@ def unattached(
     voted: ReplicaKey | None = None,
     now_ms: int,
 ) -> Unattached:
-    """A replica that waited for its turn keeps its place: candidates in a row cannot starve it."""
+    """A replica that already waits for its election timer keeps its deadline.
+
+    Otherwise a row of candidates, each with a later epoch, could postpone its campaign for ever.
+    """
     deadline_ms: int | None = None
-    if replica.may_stand:
+    if replica.may_campaign:
         match previous:
             case Unattached() | Prospective() | Candidate():
                 deadline_ms = previous.election_deadline_ms
@@ -45,7 +48,7 @@ def unattached(
 def prospective(
     replica: Replica, previous: Unattached | Follower | Candidate, now_ms: int
 ) -> Prospective:
-    """Ask first, in the epoch as it is."""
+    """Ask for pre-votes in the present epoch, before a new one is begun (thesis 9.6)."""
     endpoint = previous.leader_endpoint if isinstance(previous, Follower) else None
     return Prospective(
         epoch=previous.epoch,
@@ -70,7 +73,7 @@ def candidate(replica: Replica, previous: Role, now_ms: int) -> Candidate:
 
 
 def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
-    """After a restart: the vote for itself was saved, answers to it may have been lost."""
+    """After a restart: its vote for itself was saved, but the answers may have been lost."""
     return Candidate(
         epoch=epoch,
         voted=replica.key,
@@ -79,8 +82,8 @@ def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
     )
 
 
-def stand(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
-    """The timer ran out. A sole voter has nobody to ask."""
+def campaign(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
+    """The election timer has run out. A sole voter has nobody to ask for pre-votes."""
     if replica.is_sole_voter:
         return candidate(replica, previous, now_ms)
     return prospective(replica, previous, now_ms)

@@ -1,4 +1,4 @@
-"""Where to fetch from, and whom to ask while no leader is known: the answer to a Fetch names it.
+"""Discovery: a replica without a leader sends a Fetch to any server; the answer names the leader.
 
 Source: KIP-595, sections on Fetch; KIP-853 (discovery).
 """
@@ -13,7 +13,7 @@ __all__ = ["acknowledges", "discover", "discovery_due_ms", "fetch_from", "free_s
 
 
 def acknowledges(log: ReplicaLog) -> bool:
-    """May our log end be told to the leader, who will count it for the high watermark?
+    """May we send our log end to the leader, which counts it for the high watermark?
 
     Only once everything up to it survives a crash (thesis 3.8; KIP-595: a voter flushes before
     its next Fetch).
@@ -22,7 +22,7 @@ def acknowledges(log: ReplicaLog) -> bool:
 
 
 def discover(replica: Replica, epoch: int, now_ms: int) -> None:
-    """Without a leader: ask anybody. The answer to a Fetch names the leader."""
+    """Ask a random free server who leads."""
     servers = free_servers(replica, now_ms)
     if servers and not replica.peers.busy and acknowledges(replica.log):
         fetch_from(replica, replica.random.choice(servers), epoch)

@@ -1,7 +1,7 @@
-"""How a replica without a leader comes to have one: by waiting, asking, campaigning.
+"""Elections: a replica without a leader waits, asks for pre-votes, campaigns, and wins or yields.
 
-Each `poll_*` sends what its role has to send by now, and says what the replica becomes, if
-anything. Votes that this replica gives to others are judged in `vote`.
+Each `poll_*` sends what is due in its role, and returns the next role if the replica changes it.
+`vote` decides the votes that this replica grants to others.
 
     Unattached --timer--> Prospective --majority would--> Candidate --majority did--> Leader
                                |                              |
@@ -43,7 +43,7 @@ _BACKOFF_DOUBLINGS_MAX = 20
 def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> Role | None:
     is_due = role.election_deadline_ms is not None and role.election_deadline_ms <= now_ms
     if is_due or replica.is_sole_voter:
-        return becoming.stand(replica, role, now_ms)
+        return becoming.campaign(replica, role, now_ms)
     discovering.discover(replica, role.epoch, now_ms)
     return None
 
@@ -59,7 +59,7 @@ def poll_prospective(replica: Replica, role: Prospective, now_ms: int) -> Role |
 
 
 def _step_back(replica: Replica, role: Prospective, now_ms: int) -> Role:
-    """Others hear the leader, or nobody answers: be what it was before."""
+    """The others hear from a leader, or do not answer: return to the role before the pre-vote."""
     return rejoin(replica, role, now_ms) or Unattached(
         epoch=role.epoch,
         leader_id=role.leader_id,
@@ -69,7 +69,7 @@ def _step_back(replica: Replica, role: Prospective, now_ms: int) -> Role:
 
 
 def rejoin(replica: Replica, role: Prospective, now_ms: int) -> Follower | None:
-    """Follow again whom it was about to depose; None if that is not known, or not where."""
+    """Follow the leader that it was about to depose; None without its id or its endpoint."""
     if role.leader_id is None or role.leader_endpoint is None:
         return None
     return becoming.follow(
@@ -108,9 +108,10 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
 
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
-    """Tell every voter, until it is known or the epoch is over. Then leave the epoch behind.
+    """Tell every voter until each has acknowledged or the epoch is over; then leave the epoch.
 
-    Unless it is the only voter it does not campaign again: one that is more up to date goes first.
+    It does not campaign at once, unless it is the only voter: the successors that it named go
+    first.
     """
     if replica.is_sole_voter:
         return becoming.candidate(replica, role, now_ms)
@@ -118,7 +119,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
         return Unattached(
             epoch=role.epoch + 1,
             election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.may_stand else None
+                now_ms + replica.election_timeout_ms() if replica.may_campaign else None
             ),
         )
     tell_resigned(replica, role, now_ms)
@@ -128,7 +129,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
 def tell_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
     own = replica.endpoint
     if own is None:
-        role.unacknowledged.clear()  # nobody could follow the word of an unknown
+        role.unacknowledged.clear()  # without an endpoint it cannot name itself as the leader
         return
     body = end_request(replica.config, epoch=role.epoch, preferred=role.preferred, leader=own)
     for voter_id in _free(replica, role.unacknowledged, now_ms):
@@ -167,10 +168,11 @@ def record_vote(role: Prospective | Candidate, voter_id: int, *, granted: bool) 
 
 
 def ask_again(role: Prospective, voter_id: int) -> None:
-    """Who asks for pre-votes follows nobody any more, though it refused us because it did.
+    """Ask a voter a second time that refused our pre-vote and now asks for pre-votes itself.
 
-    Ours is the longer log, since we refuse it, too: without a second question both would wait for
-    an election time-out in vain. It asks once a round, so this ends.
+    It refused because it followed a leader, which it does no longer. Ours is the longer log, since
+    we refuse the voter, too: without a second question both would wait for an election time-out in
+    vain. The voter asks once a round, so this ends.
     """
     if role.votes.get(voter_id) is False:
         role.votes[voter_id] = None
@@ -179,7 +181,7 @@ def ask_again(role: Prospective, voter_id: int) -> None:
 def not_asked(
     replica: Replica, role: Prospective, failure: Failure, now_ms: int
 ) -> Candidate | None:
-    """A voter whose release knows no pre-votes: stand at once, as that release does (KIP-996)."""
+    """Campaign at once if a voter's release knows no pre-votes, as that release does (KIP-996)."""
     return (
         becoming.candidate(replica, role, now_ms)
         if failure is Failure.UNSUPPORTED_VERSION
@@ -190,7 +192,7 @@ def not_asked(
 def election_backoff_ms(random: Random, retries: int, backoff_max_ms: int) -> int:
     """A random pause from a range that grows with every election lost, up to the maximum.
 
-    Kafka cuts the pause, not the range: after some losses everybody waits for the maximum, in
+    Kafka caps the pause, not the range: after some losses all candidates wait for the maximum, in
     step again.
     """
     doublings = min(_BACKOFF_DOUBLINGS_MAX, max(0, retries - 1))

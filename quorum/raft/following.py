@@ -1,7 +1,7 @@
 """Following a leader by fetching from it.
 
-What is fetched is appended exactly at the end of our log, or not at all. A fetch offset
-acknowledges all before it, so the next Fetch waits until our log is as durable as promised.
+Fetched batches are appended exactly at the end of our log, or not at all. A fetch offset
+acknowledges everything before it, so the next Fetch waits until our log is synced.
 
 Source: KIP-595, sections on Fetch; Raft thesis 3.5; Kafka's KafkaRaftClient.
 """
@@ -40,8 +40,8 @@ __all__ = [
 
 
 def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
-    """Has a voter not heard from its leader for the fetch timeout? Observers never stand."""
-    return role.fetch_deadline_ms <= now_ms and replica.may_stand
+    """Has a voter not heard from its leader for the fetch timeout? Observers never campaign."""
+    return role.fetch_deadline_ms <= now_ms and replica.may_campaign
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
@@ -92,13 +92,13 @@ def _target(replica: Replica, role: Follower, now_ms: int) -> Endpoint | None:
 
 
 def leader_ended(role: Follower, deadline_ms: int) -> None:
-    """The leader itself says that it is gone: wait no longer, and refuse no pre-vote for it."""
+    """The leader has resigned: wait no longer, and refuse no pre-vote for its sake."""
     role.fetch_deadline_ms = min(role.fetch_deadline_ms, deadline_ms)
     role.has_fetched = False
 
 
 def fetch_failed(role: Follower, target: Endpoint) -> None:
-    """No answer, or one that helps no further: next time ask the other kind of node."""
+    """No usable answer came: ask the leader next if this was another server, and the reverse."""
     role.is_leader_silent = target.node_id == role.leader_id
 
 
@@ -108,7 +108,7 @@ def fetch_failed(role: Follower, target: Endpoint) -> None:
 def fetched(
     replica: Replica, role: Follower, answer: FetchedPartition, *, source: Endpoint, now_ms: int
 ) -> str | None:
-    """Obey an answer without error. Returns why this replica must stop, if it must."""
+    """Apply an answer without error. Returns why this replica must stop, if it must."""
     if answer.diverging_epoch.end_offset >= 0:
         diverging = Diverging(
             epoch=answer.diverging_epoch.epoch, end_offset=answer.diverging_epoch.end_offset
@@ -203,9 +203,10 @@ def _learn_high_watermark(log: ReplicaLog, leaders: int) -> None:
 
 
 def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_ms: int) -> int:
-    """How long to wait after the leader resigned: the most up to date voter does not.
+    """How long to wait after the leader resigned; the most up-to-date voter does not wait.
 
-    The others wait longer the later they are in the list, up to the maximum for who is not in it.
+    The others wait longer the later they are in `preferred`; a voter that is not in it waits for
+    the maximum.
     """
     if own.id not in preferred:
         return backoff_max_ms
@@ -216,7 +217,7 @@ def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_
 
 
 def deadline_ms(replica: Replica, role: Follower) -> int | None:
-    due_ms = role.fetch_deadline_ms if replica.may_stand else None
+    due_ms = role.fetch_deadline_ms if replica.may_campaign else None
     if replica.peers.busy or not discovering.acknowledges(replica.log):
         return due_ms
     if role.snapshot_id is not None and _is_finishing(replica):

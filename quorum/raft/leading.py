@@ -294,7 +294,7 @@ def resigned(replica: Replica, role: Leader, now_ms: int) -> Resigned:
 
 
 def preferred_successors(ends: Mapping[ReplicaKey, int]) -> tuple[ReplicaKey, ...]:
-    """The most up to date voter first; it need not wait before it stands (KIP-595)."""
+    """The most up-to-date voter first; it need not wait before it campaigns (KIP-595)."""
     return tuple(sorted(ends, key=lambda key: (-ends[key], key.id)))
 
 

@@ -14,7 +14,7 @@ def next_role(replica: Replica, role: Role, now_ms: int) -> Role | None:
             return _poll_leader(replica, role, now_ms)
         case Follower():
             if role.fetch_deadline_ms <= now_ms and following.is_leader_gone(replica, role, now_ms):
-                return becoming.stand(replica, role, now_ms)
+                return becoming.campaign(replica, role, now_ms)
             if role.fetch_deadline_ms <= now_ms or not replica.peers.busy:
                 following.poll(replica, role, now_ms)
             return None

@@ -53,11 +53,11 @@ class Replica:
         return self.history.latest.kraft_version
 
     @property
-    def may_stand(self) -> bool:
+    def may_campaign(self) -> bool:
         """Is it a voter, or was it one before a change that may not be committed?
 
         Until its removal is committed, a voter may be the only one whose log is complete enough to
-        lead: if it did not stand, nobody could (thesis 4.2.2).
+        lead: if it did not campaign, nobody could (thesis 4.2.2).
         """
         if self.is_voter:
             return True

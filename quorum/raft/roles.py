@@ -40,12 +40,12 @@ __all__ = [
 
 @dataclass(slots=True, kw_only=True)
 class Unattached:
-    """Knows of no leader that it could reach. A voter waits for one, or for its time to stand."""
+    """Knows no leader that it can reach. A voter waits for one, or for its time to campaign."""
 
     epoch: int
     leader_id: int | None = None  # known by id, but not where it is
     voted: ReplicaKey | None = None
-    election_deadline_ms: int | None  # None: an observer, which never stands
+    election_deadline_ms: int | None  # None: an observer, which never campaigns
 
 
 @dataclass(slots=True, kw_only=True)

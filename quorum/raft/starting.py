@@ -18,7 +18,7 @@ def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role
     two different records. A log that already holds records of an epoch in which we voted for
     ourselves says the same: we led it.
     """
-    timer_ms = now_ms + replica.election_timeout_ms() if replica.may_stand else None
+    timer_ms = now_ms + replica.election_timeout_ms() if replica.may_campaign else None
     epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
     log_epoch = replica.log.last_epoch
     if epoch < log_epoch:

@@ -18,8 +18,8 @@ def check_vote(ask: VotePartition, epoch: int) -> ErrorCode:
     """What is wrong with a request for a vote, before it is judged at `epoch`."""
     if ask.last_offset < 0 or ask.last_offset_epoch < 0:
         return ErrorCode.INVALID_REQUEST
-    # A candidate stands in an epoch after all that wrote to its log; who only asks has not
-    # begun one.
+    # A candidate campaigns in an epoch after all that wrote to its log; a pre-vote has
+    # not begun one.
     last_epoch_max = ask.replica_epoch if ask.pre_vote else ask.replica_epoch - 1
     if ask.last_offset_epoch > last_epoch_max:
         return ErrorCode.INVALID_REQUEST

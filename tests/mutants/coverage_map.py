@@ -1,4 +1,4 @@
-"""Which test runs which lines, and what it costs: looked at again where something has changed.
+"""The coverage map: the lines that each test runs, and its cost; renewed where a file has changed.
 
 Kept below `.cache`, a file of tests at a time, by the contents of the sources and of that file.
 Groups with the same tests are looked at together.

@@ -1,4 +1,4 @@
-"""Eight groups of modules that decide, what is run on each, and the draw."""
+"""Eight groups of modules that decide, the trials of each, and the draw of mutants from them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence

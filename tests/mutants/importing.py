@@ -1,4 +1,4 @@
-"""A mutant that is there while modules are imported: in a process of its own.
+"""Runs a mutant that must be there while modules are imported, in a process of its own.
 
 Tables of keys, for example, are made by functions that run at no other time. No test covers their
 lines, and giving live functions the changed code would come too late.

@@ -1,4 +1,4 @@
-"""How the tests are run here: quietly, with the same examples each time, without the slow ones."""
+"""The pytest options of a run: quiet, the same examples each time, and no slow tests."""
 
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What became of each mutant, kept a line each; and the page that tells it."""
+"""The results, one line for each mutant, and the page that sums them up."""
 
 import json
 import tomllib

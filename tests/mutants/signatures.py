@@ -1,4 +1,4 @@
-"""What the parameters of a callable are annotated with, by its name alone.
+"""Looks up the annotations of a callable's parameters, by its name alone.
 
 Two arguments of different types cannot be swapped: the strict types of `make check` see that.
 """

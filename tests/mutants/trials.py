@@ -1,6 +1,6 @@
-"""What a mutant meets that no unit test has noticed: seeds under invariants, then histories.
+"""Trials of a mutant that no unit test has noticed: seeds under invariants, then histories.
 
-A trial says what it has found wrong, or nothing. Exceptions find something, too.
+A trial returns what it has found wrong, or nothing. An exception counts as found.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -37,7 +37,7 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Session, SessionChanged, SessionState
 
-__all__ = ["OwnWhereabouts", "ReplicaMembership"]
+__all__ = ["ReplicaMembership"]
 
 
 class OwnWhereabouts:

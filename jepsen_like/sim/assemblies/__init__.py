@@ -1,1 +1,1 @@
-"""What is put together of a world: the quorum alone, whole clusters, the older designs."""
+"""Assemblies: a quorum alone, a whole cluster, or an older design, each put into a world."""

@@ -1,1 +1,1 @@
-"""Workloads and faults as on real processes, on virtual time: the same history, the same judge."""
+"""Chaos runs on virtual time: workloads, faults, histories and judges are those of real runs."""

@@ -1,4 +1,4 @@
-"""What decides a simulated run, and how it is kept in `run.json`."""
+"""The plan of a simulated run: everything that decides it, as it is kept in `run.json`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -1,4 +1,4 @@
-"""What a plan is played with: the stage, the workload and its clients."""
+"""Builds the parts of a plan: the stage, the workload and its clients."""
 
 from collections.abc import Mapping
 

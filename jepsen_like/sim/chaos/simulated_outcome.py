@@ -1,4 +1,4 @@
-"""What came of a simulated run."""
+"""The outcome of a simulated run."""
 
 from dataclasses import dataclass, field
 from hashlib import blake2b

@@ -1,7 +1,7 @@
-"""What a simulated run is played on: a whole cluster, registers, or a design on ZooKeeper.
+"""The stages of simulated runs: a whole cluster, registers, or a design on ZooKeeper.
 
-A stage knows who has which role, and what is missing before all is whole again. Faults and clients
-are others' business.
+A stage knows the roles of its nodes, and what is missing before it is whole again. It knows nothing
+of faults and clients.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Disks of simulated nodes: a model, and the shipped storage on virtual files."""
+"""The disks of simulated nodes: a model in memory, or the shipped storage on virtual files."""

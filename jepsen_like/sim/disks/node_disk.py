@@ -1,4 +1,4 @@
-"""What a host and its observers need of a disk: the model one, or the shipped storage."""
+"""The interface of a node's disk for its host and observers, and the faults that it may have."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

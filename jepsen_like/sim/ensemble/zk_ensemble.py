@@ -1,4 +1,4 @@
-"""A ZooKeeper ensemble on virtual time: an order of transactions, sessions and who leads.
+"""A ZooKeeper ensemble on virtual time: its leader, its order of transactions and its sessions.
 
 Every server has a copy of the tree and applies the one log in its order, each at its own time: a
 client of a server that lags reads what was. The leader orders writes and keeps the sessions. A

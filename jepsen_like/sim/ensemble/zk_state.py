@@ -1,4 +1,4 @@
-"""Who leads a partition and who is in sync, as ZooKeeper has it, wherever the design keeps that."""
+"""The leader and ISR of a partition in ZooKeeper, from whichever znode the design keeps them in."""
 
 from collections.abc import Callable
 from functools import lru_cache

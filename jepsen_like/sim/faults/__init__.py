@@ -1,1 +1,1 @@
-"""What breaks a simulated cluster: a file for each family of faults, as on real processes."""
+"""The injectors of a simulated cluster: a file for each family of faults, as on real processes."""

@@ -1,4 +1,4 @@
-"""What injectors know of the assembly that they break."""
+"""The interface of an assembly for the injectors that break it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol

@@ -1,1 +1,1 @@
-"""What logs hold, over all replicas and all time."""
+"""The logs of a simulated world: what each disk holds, and what any replica ever wrote."""

@@ -1,4 +1,4 @@
-"""One tree for each log of a world: what all replicas of it ever wrote.
+"""The trees of a world: one for each log, of all that its replicas ever wrote.
 
 Of a partition the rules of `LogTree` are D-ONE and D-DIV.
 """

@@ -1,8 +1,8 @@
-"""Judges that look on and say nothing: then only what clients saw can tell that a rule broke.
+"""Tolerance: invariants are checked but do not end the run, so that only its history is judged.
 
-They go on to look, since schedules ask them what has been committed. Once one is violated, others
-may find nothing where they look, and fail by their own assertions: this says nothing either. Before
-that, such a failure is a mistake in the judge, and is told.
+The invariants go on, since schedules ask them what has been committed. Once one is violated, others
+may fail by their own assertions, and that is ignored, too. An assertion that fails before any
+violation is a mistake in the invariant, and is raised.
 """
 
 from jepsen_like.sim.violation import Violation

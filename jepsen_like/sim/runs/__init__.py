@@ -1,1 +1,1 @@
-"""Running many seeds, and the command that does."""
+"""The command that runs one seed or many, and the worker processes that it uses."""

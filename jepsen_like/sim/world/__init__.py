@@ -1,1 +1,1 @@
-"""The world: nodes, their network, and who observes them."""
+"""The world: its nodes, the network between them, and the observers of both."""

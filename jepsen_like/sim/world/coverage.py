@@ -1,6 +1,6 @@
-"""What runs went through: transitions, messages by role, trace events.
+"""Coverage: counts the transitions, the messages by role and the trace events of runs.
 
-What never happened proves nothing.
+A rule about an event that never happened in any run has not been tested.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Who looks on at the hosts of a world: invariants, traces, digests, coverage, faults.
+"""Observers of the hosts of a world: invariants, traces, digests, coverage, faults.
 
-An observer is told of a moment by the method of that name, and says nothing: what it objects to it
-raises. A world asks its observers in the order in which they were added.
+An observer is told of each moment by the method of that name. It returns nothing, and raises if a
+rule is broken. A world asks its observers in the order in which they were added.
 
 Most events and effects mean nothing to most observers. An observer therefore names the kinds that
 `received` and `performing` look at, and is called for these only.

@@ -1,4 +1,4 @@
-"""A trace tells each message in one line, those of the quorum and of the cluster."""
+"""One line of a trace for each message of the quorum and of the cluster."""
 
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchedPartition, FetchRequest, FetchResponse

@@ -1,8 +1,8 @@
-"""Offset checkpoints that are saved now and then, in the background.
+"""Saves offset checkpoints in the background.
 
-A checkpoint is written by one job at a time, so a disk that hangs takes one thread and not all;
-whoever asks meanwhile is served by one more write after it. Nobody waits for these writes, and the
-logs are as good without them: a failure is a line in the log.
+One job at a time writes a checkpoint, so a disk that hangs takes one thread and not all; the saves
+that are asked for meanwhile become one more write after it. Nothing waits for these writes, and no
+log depends on them: a failure is a line in the log.
 """
 
 from functools import partial

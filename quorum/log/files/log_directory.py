@@ -1,8 +1,8 @@
-"""One data directory as the logs in it see it: which there are, and what is noted of them beside.
+"""One data directory: the partition logs in it, their checkpoints, and the mark of an orderly stop.
 
     <topic>-<partition>/                    a partition's log
-    <topic>-<partition>.<32 hex>-delete/    one on its way out
-    <topic>-<partition>.<32 hex>-stray/     one that the metadata does not know; for people
+    <topic>-<partition>.<32 hex>-delete/    a deleted log, whose files are being removed
+    <topic>-<partition>.<32 hex>-stray/     a log that the metadata does not know, kept for people
     .kafka_cleanshutdown                    the last process that opened a log here stopped in order
 
 The mark of an orderly stop says that the logs are as the process with its broker epoch left them.
@@ -68,7 +68,10 @@ class LogDirectory:
     # --- the mark of an orderly stop ----------------------------------------------------------
 
     def take_mark_away(self) -> None:
-        """Durably, before a log is opened, renamed or deleted. Called from several threads."""
+        """Remove the mark durably, before a log is opened, renamed or deleted.
+
+        Called from several threads.
+        """
         with self._marking:
             if self._marked_epoch is not None:
                 self._disk.remove(self._mark)
@@ -76,7 +79,7 @@ class LogDirectory:
                 self._marked_epoch = None
 
     def leave_mark(self, broker_epoch: int) -> None:
-        """At an orderly stop. Not if a log is as a process has left it that was not closed."""
+        """Leave the mark at an orderly stop, unless a log here is as a killed process left it."""
         if not self.was_closed and not self.opened.issuperset(self.names()):
             return
         epoch = clean_shutdown_epoch(self._marked_epoch, broker_epoch)
@@ -86,7 +89,7 @@ class LogDirectory:
     # --- the logs -----------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Of the partition logs that are there, open or not."""
+        """The partition logs that are there, open or not."""
         found = self._disk.names(self.path)
         return [n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG]
 
@@ -97,7 +100,7 @@ class LogDirectory:
         return FoundLog(log=log, topic_id=topic_id, directory_id=self.id)
 
     def delete(self, log: str) -> None:
-        """Under its own name it is gone before its files are."""
+        """Rename the log first, so that its name is free before its files are removed."""
         doomed = self._rename(log, _DELETED_SUFFIX)
         if doomed is not None:
             self._disk.remove_tree(doomed)
@@ -106,7 +109,7 @@ class LogDirectory:
         self._rename(log, _STRAY_SUFFIX)
 
     def _rename(self, log: str, suffix: str) -> str | None:
-        """To where; None if the log is not there. What was noted of it is forgotten."""
+        """The new path; None if the log is not there. Its checkpoints are forgotten."""
         if log not in self._disk.names(self.path):
             return None
         self.take_mark_away()
@@ -118,17 +121,17 @@ class LogDirectory:
         return renamed
 
     def forget(self, log: str) -> None:
-        """What was noted of it, durably: a topic of the same name begins anew."""
+        """Forget its checkpoints durably: a topic of the same name begins anew."""
         for checkpoint in self._checkpoints:
             checkpoint.forget(log)
 
     def lower_to(self, log: str, end_offset: int) -> None:
-        """What was noted of it, durably, before it is truncated."""
+        """Lower its checkpoints durably, before it is truncated."""
         for checkpoint in self._checkpoints:
             checkpoint.lower_to(log, end_offset)
 
     def remove_deleted(self) -> None:
-        """What an earlier process did not get to."""
+        """Remove the deleted logs whose files an earlier process has left."""
         for name in self._disk.names(self.path):
             if _DELETED_NAME.fullmatch(name):
                 self._disk.remove_tree(f"{self.path}/{name}")

@@ -4,8 +4,8 @@
     log-start-offset-checkpoint         where it starts, if that is inside a segment
     replication-offset-checkpoint       its high watermark
 
-What is raised is written with the next `save`: a lower offset is as true. What is lowered or
-forgotten is written before the call returns, since an offset that is too high would not be.
+A raised offset is written with the next `save`, since the lower one on disk stays true. An offset
+that is lowered or forgotten is written before the call returns: one that is too high is wrong.
 
 Source: Kafka's OffsetCheckpointFile.
 """
@@ -53,7 +53,7 @@ class OffsetCheckpoint:
                 self._version += 1
 
     def set(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Those of other logs stay. Written with the next `save`."""
+        """Set these offsets; those of other logs stay. They are written with the next `save`."""
         with self._lock:
             after = {**self._offsets, **offsets}
             if after != self._offsets:
@@ -61,7 +61,7 @@ class OffsetCheckpoint:
                 self._version += 1
 
     def lower_to(self, log: str, offset: int) -> None:
-        """Durably."""
+        """Lower the offset durably, also in the file."""
         with self._lock:
             key = topic_partition(log)
             known = self._offsets.get(key, 0)
@@ -73,7 +73,7 @@ class OffsetCheckpoint:
             self.save()
 
     def forget(self, log: str) -> None:
-        """Durably: a topic of the same name begins at 0 again."""
+        """Forget the offset durably: a topic of the same name begins at 0 again."""
         with self._lock:
             key = topic_partition(log)
             is_known = self._offsets.pop(key, None) is not None or key in self._in_file

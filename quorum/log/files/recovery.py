@@ -1,4 +1,4 @@
-"""Reading a log back: what of it is whole, and what to do about the rest.
+"""Recovery of a log: read it back, keep what is whole, and decide what to do about the rest.
 
 A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs; the
 metadata log has no gaps, and below its recovery point the epochs that leader-epoch-checkpoint says.
@@ -167,7 +167,7 @@ def open_log(
     """
     is_new = disk.make_directory(directory)
     if is_new:
-        # Whoever removed the directory knew what was in it.
+        # The checkpoints are those of a directory that somebody has removed since.
         recovery_point, start_offset = None, 0
     segments = _find_segments(disk, directory, settings)
     known_epochs = _read_epochs(disk, directory, say)
@@ -230,7 +230,7 @@ def is_loss(end_offset: int, recovery_point: int) -> bool:
 
 
 def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
-    """At least one; what an interrupted operation left is removed on the way."""
+    """At least one segment; the leftovers of interrupted operations are removed."""
     segments = []
     names = disk.names(directory)
     for name in names:
@@ -404,7 +404,7 @@ def _is_blank(disk: Disk, segment: Segment) -> bool:
 
 
 def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
-    """Everything from `offset` on, as it is.
+    """Write everything from `offset` on again, as it is.
 
     The system may have taken pages for written whose sync failed: they are read back, but are not
     on the medium, and the next sync has nothing to do. Now it has.
@@ -421,7 +421,7 @@ def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
 
 
 def _sync(disk: Disk, directory: str, segments: Sequence[Segment], synced_offset: int) -> None:
-    """What may not be on the medium: nothing, after an orderly stop."""
+    """Sync the segments that may not be on the medium: none, after an orderly stop."""
     changed = [segment for segment in segments[:-1] if segment.finish()]
     changed += [segment for segment in segments if segment.end_offset > synced_offset]
     for path in dict.fromkeys(path for segment in changed for path in segment.unsynced_paths()):

@@ -1,4 +1,4 @@
-"""The mark of an orderly stop on each broker's disk (KIP-966), and what it has to say.
+"""Judges the mark of an orderly stop on each broker's disk (KIP-966).
 
 M-CLN   a broker whose processes have all stopped in order since the last one that opened a log
         registers with the epoch of that one

@@ -52,7 +52,6 @@ from wire.messages.topics import (
 __all__ = [
     "LOST_SEQUENCE",
     "TOPIC",
-    "UNUSED",
     "WIDE",
     "Acknowledged",
     "Client",

@@ -28,8 +28,6 @@ __all__ = [
     "DIRECTORY_KINDS",
     "ClusterOptions",
     "draw_cluster_options",
-    "draw_directories",
-    "draw_partition_storage",
     "draw_run",
 ]
 

@@ -1,4 +1,4 @@
-"""What the active controller may grant to brokers, by what it had decided when they asked.
+"""Invariants of the controller's answers to brokers, by what it had decided when they asked.
 
 M-ALT   an accepted AlterPartition named the present leader, leader epoch and partition epoch
 M-LIFE  a heartbeat acts for the present life of its broker only: one that names another epoch is

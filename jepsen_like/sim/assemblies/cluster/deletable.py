@@ -1,6 +1,6 @@
-"""Which records of a partition may be gone, because somebody or the topic has asked for that.
+"""The records of a partition that may be gone, because a client or the topic asked for that.
 
-What got no clear answer may have happened, or happen yet.
+A request without a clear answer may have been carried out, or may yet be.
 """
 
 from dataclasses import dataclass, field

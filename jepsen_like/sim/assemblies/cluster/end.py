@@ -1,6 +1,6 @@
-"""What must be true when all is over: whatever was promised is there (D-ACK, D-ONE, M-LOST).
+"""The last check of a run: everything that was promised is there (D-ACK, D-ONE, M-LOST).
 
-Records, only of partitions that were not excused: partition_invariants.py says when.
+Records are looked for only in partitions that were not excused; see partition_invariants.py.
 """
 
 from collections import Counter

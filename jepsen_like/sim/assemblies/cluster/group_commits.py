@@ -1,4 +1,4 @@
-"""Somebody commits offsets, each for a group of its own, while coordinators come and go.
+"""A client that commits offsets, each for a group of its own, while coordinators come and go.
 
 The topic of the offsets has one partition, created here, so that every commit of a run is with the
 same coordinator. Each group commits once: what a coordinator must know of it never changes,

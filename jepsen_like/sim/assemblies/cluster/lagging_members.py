@@ -1,7 +1,7 @@
 """Followers that fetch, and are too slow.
 
-D-LAG   a leader proposes to take out of the ISR who has lagged for replica.lag.time.max.ms, and
-        looks twice in that time; nobody who has lagged for exactly as long, or for less
+D-LAG   a leader proposes to remove from the ISR each member that has lagged for longer than
+        replica.lag.time.max.ms, for which it looks twice in that time, and no other member
 
 A member that no longer fetches at all is fenced before long, and leaves the ISR by that: only one
 that lives and lags needs its leader to notice.

@@ -1,7 +1,7 @@
-"""What must come true in a healed cluster, and within which time (L-*); and what must stay true.
+"""The liveness bounds of a healed cluster (L-*), and what must stay true in it.
 
-Each function says what is still missing, or nothing. The bounds come from the options; as they are
-meant for an idle machine, a run allows three times as much.
+Each function describes what is still missing, or returns an empty text. The bounds come from the
+options; as they are meant for an idle machine, a run allows three times as much.
 
 Known exceptions: a partition whose ISR is empty and that has no eligible leader replica has lost
 all of them to power cuts; KIP-966 leaves it without a leader rather than without records.

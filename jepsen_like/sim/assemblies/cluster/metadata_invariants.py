@@ -1,4 +1,4 @@
-"""What must hold in the metadata that the quorum commits (M-*), and in what nodes show of it.
+"""Invariants of the metadata that the quorum commits, and of the images that nodes show (M-*).
 
 The committed log is replayed here, change by change, as the quorum's leader commits it: what nodes
 show can then be compared with it, and each change of a partition be judged when it happens.

@@ -1,4 +1,4 @@
-"""Somebody who asks a simulated cluster for one operation after the other, as a core."""
+"""A core that asks a simulated cluster for one operation after the other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

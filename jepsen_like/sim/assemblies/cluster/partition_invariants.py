@@ -1,4 +1,4 @@
-"""What must hold of partition logs (D-*), whatever was injected.
+"""Invariants of partition logs (D-*), which hold whatever was injected.
 
 Judged from what lies on disks, what leaders expose (the high watermark) and what the metadata log
 says; what brokers believe of each other counts for nothing. Every check looks at one replica that

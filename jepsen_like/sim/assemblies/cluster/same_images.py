@@ -1,4 +1,4 @@
-"""Whether two metadata images say the same, though each node has made its own."""
+"""Compares the metadata images of two nodes, each of which was built by the node itself."""
 
 from typing import Any
 from uuid import UUID

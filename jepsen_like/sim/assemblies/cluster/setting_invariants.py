@@ -1,4 +1,4 @@
-"""What brokers do by the settings of topics, as the metadata has them that they show.
+"""Invariants of brokers that follow the settings of topics, by the metadata that they show.
 
 D-RET   what retention lets go of was exposed, and goes by the limits of the topic: by those alone
 D-MSG   a leader appends no batch that is larger than max.message.bytes

@@ -1,8 +1,8 @@
 """An operator who restarts a broker whose epoch is not the registered one any more.
 
 A registration that the network held back may arrive when its process is dead and the next one has
-registered. Nobody answers to the epoch that it gets, and the living process is stale for good: as
-in Apache Kafka, somebody has to restart it.
+registered. It gets a new epoch, which no process has; the living process keeps the old one and is
+refused for good. As in Apache Kafka, an operator has to restart it.
 """
 
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster

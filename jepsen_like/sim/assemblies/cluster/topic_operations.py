@@ -1,4 +1,4 @@
-"""What is done to topics while a cluster runs, beside what its administrator does: in some runs.
+"""Operations on topics, in some runs, beside those of the cluster's administrator.
 
 Each kind is drawn from a random stream of its own, and works by one of its own.
 """

@@ -1,1 +1,1 @@
-"""Brokers of the older designs, around a ZooKeeper ensemble."""
+"""Clusters of the older designs: brokers around a simulated ZooKeeper ensemble."""

@@ -1,10 +1,10 @@
-"""What a design of ZooKeeper mode promises, looked at whenever something has happened.
+"""Invariants of the designs of ZooKeeper mode, checked after every event.
 
 M-1L    one broker at most has led in a leader epoch
 M-PE    the leader epoch of a partition never goes back
-M-LI    who leads is in sync
-Z-CE    /controller_epoch never goes back; whoever elects names the epoch of its day
-D-THW   who is in sync and up holds all that a leader has ever exposed
+M-LI    the leader of a partition is in its ISR
+Z-CE    /controller_epoch never goes back; an election names the controller epoch of its time
+D-THW   a replica in sync and up holds everything that a leader has ever exposed
 
 That a place in a log has one batch (D-ONE) is seen where batches are written. Each design is asked
 for what its document promises, and no more:

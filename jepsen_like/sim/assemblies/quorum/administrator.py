@@ -1,4 +1,4 @@
-"""Who changes the voters of a simulated quorum, by the requests that Kafka's tool sends.
+"""An administrator who changes the voters of a simulated quorum, by the requests of Kafka's tool.
 
 Removes voters, the leader more often than others, and those whose disk is lost first; adds nodes
 that do not vote. Asks whom it takes for the leader, and sometimes another. Its requests are lost,

@@ -1,4 +1,4 @@
-"""What clients of a simulated quorum see: the history of one log that everybody appends to.
+"""The history of a simulated quorum as its clients see it: one log that all of them append to.
 
     send    each record that a node proposes, by a client of its own; acknowledged once the process
             that proposed it has applied what is committed up to there, and leads the same epoch

@@ -1,4 +1,4 @@
-"""How a simulated client asks: requests with a function each that hears the answer.
+"""Requests of a simulated client, each with a function that is given the answer.
 
 Every request is answered once, by a body or by None if there was no answer.
 """

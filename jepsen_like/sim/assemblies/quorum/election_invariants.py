@@ -1,7 +1,7 @@
-"""What must hold of votes, epochs and leaders: R-ES, R-EM, R-VD, R-1V, R-PV, R-CQ.
+"""Invariants of votes, epochs and leaders: R-ES, R-EM, R-VD, R-1V, R-PV, R-CQ.
 
 From what lies durably on disks and what leaves a node, not from what nodes believe of each other.
-A replica is a node with a disk: who has lost its disk is another replica.
+A replica is a node with a disk: a node that has lost its disk is another replica.
 """
 
 from dataclasses import dataclass, field

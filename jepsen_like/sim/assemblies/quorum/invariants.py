@@ -1,6 +1,6 @@
-"""What must hold after every event of a simulated quorum, whatever was injected.
+"""Invariants of a simulated quorum, checked after every event, whatever was injected.
 
-The ids are those of docs/simulation.md. Here it is told which event is looked at by which rule;
+The ids are those of docs/simulation.md. This file decides which rule looks at which event;
 the rules are in `election_invariants`, `log_invariants`, `committed_history` and `logtree`. Every
 check looks only at the node that the event touched and at what changed, so that its cost does not
 grow with the run.

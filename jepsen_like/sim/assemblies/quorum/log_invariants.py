@@ -1,6 +1,6 @@
-"""What must hold of the replicated log: R-HW, R-LC, R-NT, R-MC, R-SS.
+"""Invariants of the replicated log: R-HW, R-LC, R-NT, R-MC, R-SS.
 
-From ground truth: what lies durably on the disks of those who vote. R-UE and R-LM are seen where
+They use ground truth: what lies durably on the disks of the voters. R-UE and R-LM are seen where
 batches are written (`jepsen_like.sim.logs.logtree`).
 """
 

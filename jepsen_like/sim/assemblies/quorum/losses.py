@@ -1,11 +1,12 @@
 """Takes disks away from nodes: wiped, or with a batch that a bit has flipped in.
 
-Only as many as a quorum can bear: what is committed must stay on a majority of those who vote, of
-every set of voters that is under way. Who finds its log damaged does not start on it (what it held
-may have been acknowledged); it comes back once it has been given an empty disk. An empty disk has
-another directory id. Where the log names voters by that, its node is an observer until it is added
-again; where it does not (kraft.version 0), a voter may not come back so at all: it could vote a
-second time in an epoch.
+Only as many are taken as a quorum can bear: committed records stay on a majority of every set of
+voters that is in force or under way. A node that finds its log damaged does not start on it, since
+its records may have been acknowledged; it comes back once it has been given an empty disk.
+
+An empty disk has another directory id. Where the log names voters by that, its node is an observer
+until it is added again. Where it does not (kraft.version 0), a voter may not come back on an empty
+disk at all: it could vote a second time in an epoch.
 """
 
 from collections.abc import Iterable, Sequence

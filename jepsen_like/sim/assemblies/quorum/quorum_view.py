@@ -1,4 +1,4 @@
-"""What is true of a quorum, whatever its nodes believe: their disks, their voters, its history."""
+"""The true state of a quorum, whatever its nodes believe: disks, voters and committed history."""
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
