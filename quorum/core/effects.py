@@ -402,7 +402,7 @@ class DeleteLog(Effect):
 
 
 class SaveHighWatermarks(Effect):
-    """Replace what was saved of all partitions: entries are (topic, partition, high watermark).
+    """Save high watermarks of partitions: entries are (topic, partition, high watermark).
 
     A log that is deleted loses its entry with it: another topic may get its name."""
 

@@ -13,7 +13,7 @@ FOUND_AT = {
     "forgets_the_name_of_a_new_segment": (27, "S-UP"),
     "publishes_without_a_sync": (27, "S-UP"),
     "replaces_without_a_sync": (27, "S-UP"),
-    "tolerates_one_lost_record": (20, "S-BF"),
+    "tolerates_one_lost_record": (27, "S-BF"),
 }
 
 

@@ -175,7 +175,6 @@ class Disk:
             self.logs.pop(effect.log, None)
         match effect:
             case SaveHighWatermarks(entries=entries):
-                self.high_watermarks.clear()
                 self.high_watermarks |= {f"{topic}-{index}": at for topic, index, at in entries}
             case DeleteLog(log=name):
                 self.logs.pop(name, None)
