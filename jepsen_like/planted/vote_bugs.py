@@ -139,7 +139,7 @@ def grants_pre_votes_while_following(
     VOTE_PLANTS,
     "who would stand asks first whether it may (R5, KIP-996)",
     holder=becoming,
-    name="stand",
+    name="campaign",
     seeds_max=10,
 )
 def stands_without_asking(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:

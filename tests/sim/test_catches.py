@@ -15,7 +15,7 @@ from jepsen_like.sim.assemblies.quorum.simulation import run
 FOUND_AT = {
     "acknowledges_before_sync": 0,
     "answers_before_saving": 0,
-    "changes_voters_before_a_commit": 17,
+    "changes_voters_before_a_commit": 26,
     "changes_voters_that_are_not_committed": 9,
     "cleans_beyond_the_newest": 1,
     "commits_earlier_epochs": 1,
@@ -52,7 +52,7 @@ FOUND_AT = {
     "refuses_pre_votes_for_any_leader": 3,
     "releases_all_that_is_held": 3,
     "renames_without_a_sync": 2,
-    "replaces_without_a_sync": 0,
+    "replaces_without_a_sync": 5,
     "resumes_leadership": 0,
     "says_the_latest_voters": 8,
     "serves_who_is_too_far_behind": 22,
