@@ -137,7 +137,7 @@ def run_diff(args: argparse.Namespace) -> int:
     if args.format == "text":
         for sign, name, state in zip(("---", "+++"), names, states, strict=True):
             say(f"{sign} {name} {_place_of(state)}")
-        say_lines(map(_change_text, found))
+        say_lines(map(_change_text, found) if found else ["no difference"])
     elif args.format == "jsonl":
         print_json([asdict(change) for change in found], form="jsonl")
     else:
