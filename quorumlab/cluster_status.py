@@ -139,7 +139,7 @@ def _metadata(
 
 def _is_known(metadata: Mapping[str, Any]) -> bool:
     """A node that hears of no leader has an empty image, which says nothing of the cluster."""
-    return metadata.get("is_current", False) or metadata.get("offset", -1) >= 0
+    return bool(metadata.get("is_current")) or int(metadata.get("offset", -1)) >= 0
 
 
 def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> list[int]:

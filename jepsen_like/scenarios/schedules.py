@@ -123,9 +123,9 @@ def started(command: str) -> tuple[str, dict[str, Any]]:
         name, separator, value = pair.partition("=")
         if not separator:
             raise Misused(f"`{pair}` is no setting: write NAME=VALUE")
-        known = [each.name for each in fields(_SETTINGS[kind])]
-        if name not in known:
-            raise Misused(f"`{command}`: no option {name!r}: {near_or_all(name, known)}")
+        options = [each.name for each in fields(_SETTINGS[kind])]
+        if name not in options:
+            raise Misused(f"`{command}`: no option {name!r}: {near_or_all(name, options)}")
         settings[name] = _setting(value)
     return kind, settings
 

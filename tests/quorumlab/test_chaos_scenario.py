@@ -194,6 +194,8 @@ def test_a_bug_is_planted_for_one_run(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["nothing-like-it"], "no scenario nothing-like-it, and no such file"),
         (["99"], "no scenario 99"),
+        (["voter_is_cut_of"], "no such file: did you mean 'voter_is_cut_off'? `quorumlab"),
+        (["/"], "/ is a directory: name a file in it"),
         (["1", "--plant", "forgets_its_votes"], "did you mean 'forgets_its_vote'?"),
         (["1", "--rewrite"], "no scenario 1, and no such file"),
         (["FILE", "--rewrite", "--plant", "forgets_its_vote"], "leave out --plant"),
