@@ -9,12 +9,14 @@ time, does not pay for the checkers of histories, and the list of verbs pays for
 
 import argparse
 import difflib
+import gc
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
-__all__ = ["Failed", "Parser", "UsageError", "Verbs", "did_you_mean", "positive"]
+__all__ = ["Failed", "Parser", "UsageError", "Verbs", "did_you_mean", "loading_modules", "positive"]
 
 # Verb -> what the list of verbs says of it, and its actions, or else the module of
 # `quorumlab.verbs` that adds its options: by `add_options`, or by a function named behind a colon.
@@ -30,6 +32,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}? " if close else ""
 
 
+@contextmanager
+def loading_modules() -> Iterator[None]:
+    """Modules of a verb stay: looking for garbage in them takes a quarter of the start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def positive(text: str) -> float:
     """A type for `add_argument`: a finite number above 0."""
     try:
@@ -43,6 +56,8 @@ def positive(text: str) -> float:
 
 class Parser(argparse.ArgumentParser):
     """The parsers of its verbs are of the same kind. `options` is as in `Verbs`."""
+
+    option_for_words = ""  # what is missing before a word that stands alone
 
     def __init__(self, *args: Any, options: "str | Verbs" = "", **named: Any) -> None:
         super().__init__(*args, **named)
@@ -80,6 +95,8 @@ class Parser(argparse.ArgumentParser):
                 if word in verbs.choices:
                     verbs.choices[word].refuse_unknown(given[at + 1 :], unknown)
         options = [name for name in self._option_string_actions if name not in _HELP]
+        if self.option_for_words in options and not unknown[0].startswith("-"):
+            self.complain(f"unknown {unknown[0]}: write `{self.option_for_words} {unknown[0]}`")
         nearest = did_you_mean(unknown[0].partition("=")[0], options)
         self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
 

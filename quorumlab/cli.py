@@ -4,7 +4,6 @@ Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 ver
 """
 
 import argparse
-import gc
 import io
 import os
 import sys
@@ -12,7 +11,14 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from quorumlab import __version__
-from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean
+from quorumlab.arguments import (
+    Failed,
+    Parser,
+    UsageError,
+    Verbs,
+    did_you_mean,
+    loading_modules,
+)
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
 __all__ = ["EXTRAS", "foreign", "main", "overwritten"]
@@ -39,19 +45,22 @@ VERBS: Verbs = {
             "run": ("break a cluster of real processes, and judge what clients saw", "chaos_run"),
             "report": ("many runs over all kinds of faults, and a page about them", "chaos_report"),
             "export": ("write a history as EDN or JSON lines", "chaos_history:add_export_options"),
-            "museum": ("known failures of Apache Kafka, red and green", "chaos_museum"),
+            "museum": (
+                "known failures of Apache Kafka, red and green",
+                "chaos_options:add_museum_options",
+            ),
             "scenario": (
                 "the protocol as text: commands, and what comes of each",
-                "chaos_scenario",
+                "chaos_options:add_scenario_options",
             ),
-            "sim": ("run seeds on virtual time", "chaos_sim:add_sim_options"),
+            "sim": ("run seeds on virtual time", "chaos_options:add_sim_options"),
             "replay": (
                 "do a simulated run again, with the same digest",
-                "chaos_sim:add_replay_options",
+                "chaos_options:add_replay_options",
             ),
             "shrink": (
                 "the smallest simulated run that still fails",
-                "chaos_sim:add_shrink_options",
+                "chaos_options:add_shrink_options",
             ),
             "timeline": (
                 "a history as lanes of processes and bands of faults",
@@ -117,16 +126,13 @@ def _main(given: list[str]) -> int:
 
         given = with_default_verb(given)
     parser = _parser()
-    gc.disable()  # a verb's modules stay: looking for garbage in them takes a quarter of the start
     try:
-        args, unknown = parser.parse_known_args(given)
-        if unknown:
-            parser.refuse_unknown(given, unknown)
+        with loading_modules():
+            args, unknown = parser.parse_known_args(given)
+            if unknown:
+                parser.refuse_unknown(given, unknown)
     except SystemExit as stop:  # the parser has printed what is wrong, or the help
         return stop.code if isinstance(stop.code, int) else USAGE
-    finally:
-        gc.freeze()
-        gc.enable()
     if not __debug__:
         return _fail("assertions are part of the protocol; do not use -O", USAGE)
     if "run" not in args:

@@ -64,7 +64,11 @@ def ends_at(partition: WithMetadata, node: int, offset: int) -> bool:
 
 
 CONDITIONS = Forms(PARTITION_CONDITIONS)
-CONDITIONS.add("NODE has held reads", DirectedCluster.has_held_reads)
+CONDITIONS.add(
+    "NODE has held reads",
+    DirectedCluster.has_held_reads,
+    "its disk has been asked, and has not read",
+)
 
 
 @CONDITIONS.form("ready", "orders-0 is there, and all its replicas are in sync")
@@ -114,12 +118,12 @@ def isr_is(cluster: DirectedCluster, nodes: list[int]) -> bool:
     return cluster.isr == set(nodes)
 
 
-@CONDITIONS.form("NODE is fenced", "as committed in the metadata")
+@CONDITIONS.form("NODE is fenced", "the metadata says that it is fenced")
 def is_fenced(cluster: DirectedCluster, node: int) -> bool:
     return cluster.is_fenced(broker_of(cluster, node)) is True
 
 
-@CONDITIONS.form("NODE is unfenced", "as committed in the metadata")
+@CONDITIONS.form("NODE is unfenced", "the metadata says that it is not fenced")
 def is_unfenced(cluster: DirectedCluster, node: int) -> bool:
     return cluster.is_fenced(broker_of(cluster, node)) is False
 
@@ -166,12 +170,12 @@ def is_registered_again(cluster: DirectedCluster, node: int, epoch: int) -> bool
     return cluster.broker_epoch(node) > epoch
 
 
-@CONDITIONS.form("NODE is a replica", "as committed in the metadata")
+@CONDITIONS.form("NODE is a replica", "the metadata names it among the replicas")
 def is_replica(cluster: DirectedCluster, node: int) -> bool:
     return node in cluster.replicas
 
 
-@CONDITIONS.form("NODE is no replica", "as committed in the metadata")
+@CONDITIONS.form("NODE is no replica", "the metadata does not name it among the replicas")
 def is_no_replica(cluster: DirectedCluster, node: int) -> bool:
     return node not in cluster.replicas
 

@@ -87,11 +87,26 @@ class Directed(Protocol):
         """Heal everything and start everybody: what was promised must be there, and go on."""
 
 
-FORMS.add("run MS ms", Machines.run, of="machines")
-FORMS.add("heal", Machines.heal, of="machines")
-FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
-FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
-FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
+FORMS.add("run MS ms", Machines.run, "let so much time pass", of="machines")
+FORMS.add("heal", Machines.heal, "all links are whole again", of="machines")
+FORMS.add(
+    "hold fetches of NODE from OTHER",
+    Machines.hold_fetches,
+    "keep the fetches of the node and the answers: it gets nothing of that log",
+    of="machines",
+)
+FORMS.add(
+    "release NAME",
+    HeldMessages.release,
+    "what is held under this name arrives now, and no more is held",
+    of="machines.messages",
+)
+FORMS.add(
+    "lose NAME",
+    HeldMessages.lose,
+    "what is held under this name never arrives, and no more is held",
+    of="machines.messages",
+)
 
 
 def check_up(directed: Directed, node: int) -> None:
@@ -193,7 +208,7 @@ def cut(directed: Directed, sources: list[int], targets: list[int]) -> None:
 
 
 @FORMS.form("hold API from SOURCES to TARGETS", "keep requests on their way, until `release`")
-@FORMS.form("hold API from SOURCES to TARGETS as NAME", "until `release NAME`")
+@FORMS.form("hold API from SOURCES to TARGETS as NAME", "keep requests until `release NAME`")
 def hold(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
@@ -201,7 +216,7 @@ def hold(
 
 
 @FORMS.form("hold API answers from SOURCES to TARGETS", "keep answers on their way")
-@FORMS.form("hold API answers from SOURCES to TARGETS as NAME", "until `release NAME`")
+@FORMS.form("hold API answers from SOURCES to TARGETS as NAME", "keep answers until `release NAME`")
 def hold_answers(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
@@ -275,6 +290,21 @@ def is_down(directed: Directed, node: int) -> bool:
     return node not in directed.machines.up
 
 
-CONDITIONS.add("NAME has a message", HeldMessages.has, of="machines.messages")
-CONDITIONS.add("NAME has no message", HeldMessages.has_none, of="machines.messages")
-CONDITIONS.add("NAME has messages to NODES", Machines.has_held_for, of="machines")
+CONDITIONS.add(
+    "NAME has a message",
+    HeldMessages.has,
+    "something is held under this name",
+    of="machines.messages",
+)
+CONDITIONS.add(
+    "NAME has no message",
+    HeldMessages.has_none,
+    "nothing is held under this name",
+    of="machines.messages",
+)
+CONDITIONS.add(
+    "NAME has messages to NODES",
+    Machines.has_held_for,
+    "something to each of these nodes is held under this name",
+    of="machines",
+)

@@ -117,7 +117,7 @@ class DirectedQuorum(Observer):
         if led != before:
             self._led[node] = led
             name = self.names.of(node)
-            self.note(f"{name} leads epoch {led}" if led else f"{name} leads {before} no more")
+            self.note(f"{name} leads epoch {led if led else f'{before} no more'}")
 
     # --- what is known ------------------------------------------------------------------
 

@@ -7,13 +7,13 @@ before (`first = the leader`); several nodes may be `all`, or `all but` some.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, TypeVar
 
-__all__ = ["Form", "Forms", "Misused", "Names"]
+__all__ = ["Form", "Forms", "Misused", "Names", "near_or_all"]
 
 Act = TypeVar("Act", bound=Callable[..., Any])
 
@@ -72,6 +72,15 @@ class Names:
         """The nodes that have no name yet."""
         return [node for node in self.nodes() if node not in self._named.values()]
 
+    def why_unknown(self, said: str, *, is_node: bool) -> str:
+        if said in self.changing:
+            return f"no node is the {said} now"
+        if not is_node:
+            numbers = ", ".join(self.numbers) or "none"
+            return f"there is no number {said}: those with a name are {numbers}"
+        nodes = ", ".join([*map(str, self.nodes()), *self._named, *self.changing])
+        return f"there is no node {said}: the nodes are {nodes}"
+
     def value(self, said: str) -> int:
         """Raises KeyError."""
         if said.isdecimal():
@@ -109,6 +118,16 @@ class Form:
         except KeyError:
             return None
 
+    def unknown_name(self, text: str, names: Names) -> str:
+        """A sentence, if the text is of this form but for a name; else empty."""
+        match = self.pattern.fullmatch(text)
+        for kind, said in {} if match is None else match.groupdict().items():
+            try:
+                _read(kind, said, names)
+            except KeyError as error:
+                return names.why_unknown(error.args[0], is_node=kind not in ("OFFSET", "EPOCH"))
+        return ""
+
 
 class Forms:
     """A table of commands, or of conditions. `around`: what else may stand in their place."""
@@ -127,28 +146,34 @@ class Forms:
 
         return enter
 
-    def add(self, usage: str, method: Callable[..., Any], *, of: str = "", bound: str = "") -> None:
-        """Enter a method of what is directed, or `of` a part of it, simulated or not. The method
-        says itself what it means."""
+    def add(
+        self,
+        usage: str,
+        method: Callable[..., Any],
+        meaning: str,
+        *,
+        of: str = "",
+        bound: str = "",
+    ) -> None:
+        """Enter a method of what is directed, or `of` a part of it, simulated or not."""
         call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
-        meaning = _meaning_of(method)
         self._enter(usage, meaning, lambda directed, *said: call(directed)(*said), bound)
 
-    def add_number(self, usage: str, method: Callable[..., int]) -> None:
+    def add_number(self, usage: str, method: Callable[..., int], meaning: str) -> None:
         """Enter the naming of a number that the method tells."""
 
         def act(directed: Any, name: str, *said: object) -> None:
             directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
 
-        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
+        self._enter(f"NAME = {usage}", meaning, act, "")
 
-    def add_node(self, usage: str, method: Callable[..., int]) -> None:
+    def add_node(self, usage: str, method: Callable[..., int], meaning: str) -> None:
         """Enter the naming of a node that the method tells."""
 
         def act(directed: Any, name: str, *said: object) -> None:
             directed.names.name([name], [getattr(directed, method.__name__)(*said)])
 
-        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
+        self._enter(f"NAME = {usage}", meaning, act, "")
 
     def _enter(self, usage: str, meaning: str, act: Callable[..., Any], bound: str) -> None:
         pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
@@ -161,6 +186,8 @@ class Forms:
             arguments = form.arguments(text, known)
             if arguments is not None:
                 return form, arguments
+        for unknown in filter(None, (form.unknown_name(text, known) for form in self.all)):
+            raise Misused(f"`{text}` cannot be read: {unknown}")
         raise Misused(self._why_not(text))
 
     def _why_not(self, text: str) -> str:
@@ -180,8 +207,10 @@ class Forms:
         return (form.usage for form in self.all)
 
 
-def _meaning_of(method: Callable[..., Any]) -> str:
-    return (method.__doc__ or "").partition("\n")[0].strip()
+def near_or_all(name: str, known: Collection[str]) -> str:
+    """For a complaint: the nearest of the known names, and all of them."""
+    near = get_close_matches(name, known, n=1)
+    return f"{f'did you mean {near[0]!r}? ' if near else ''}there are {', '.join(known)}"
 
 
 def _pattern_of(part: str) -> str:

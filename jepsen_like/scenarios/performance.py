@@ -35,6 +35,8 @@ __all__ = ["Played", "play"]
 
 _WAIT_MS = 5_000
 _QUIETLY = "quietly "
+_START = "start"
+_BEGINNINGS = "`start 3`, `start 3 and 1 observers`, `start 1 controllers, 3 brokers`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,8 @@ class _Performance:
             for failure in self._story.failures[before:]:
                 self._story.tell(failure)
         elif self._directed is None:
+            if text.split()[0] != _START:
+                raise Misused(f"a scenario begins with `{_START}`: {_BEGINNINGS}")
             form, arguments = STARTS.find(text)
             self._directed = self._started(form.act(*arguments.values()))
         elif text.startswith(("deliver until ", "expect ")):

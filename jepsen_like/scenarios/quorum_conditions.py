@@ -8,8 +8,17 @@ from quorum.core.storage import METADATA_LOG
 __all__ = ["CONDITIONS"]
 
 CONDITIONS = Forms(directed_forms.CONDITIONS)
-CONDITIONS.add("NODE takes records", DirectedQuorum.takes_records)
-CONDITIONS.add("one of NODES leads", DirectedQuorum.is_led_by_one, bound="L-EL")
+CONDITIONS.add(
+    "NODE takes records",
+    DirectedQuorum.takes_records,
+    "it leads, and has committed the first record of its epoch",
+)
+CONDITIONS.add(
+    "one of NODES leads",
+    DirectedQuorum.is_led_by_one,
+    "one of these leads, and those of them that are up know it",
+    bound="L-EL",
+)
 
 
 @CONDITIONS.form("a leader", "somebody leads and takes records, and all that it reaches know it")
@@ -33,7 +42,7 @@ def follows(quorum: DirectedQuorum, node: int, other: int) -> bool:
     return node in quorum.machines.up and quorum.leads(node)[0] == other != node
 
 
-@CONDITIONS.form("NODE is ROLE", "as `state` shows it")
+@CONDITIONS.form("NODE is ROLE", "it has this role, as `state` shows it")
 def is_a(quorum: DirectedQuorum, node: int, role: str) -> bool:
     return node in quorum.machines.up and quorum.replica(node).role_name == role
 
@@ -43,7 +52,9 @@ def is_beyond(quorum: DirectedQuorum, node: int, epoch: int) -> bool:
     return quorum.leads(node)[1] > epoch
 
 
-@CONDITIONS.form("NODE is neither ROLE nor candidate", "as `state` shows it", bound="L-EL")
+@CONDITIONS.form(
+    "NODE is neither ROLE nor candidate", "it has another role than these", bound="L-EL"
+)
 def is_neither(quorum: DirectedQuorum, node: int, role: str) -> bool:
     return quorum.replica(node).role_name not in (role, "candidate")
 

@@ -20,7 +20,7 @@ hold; where neither that nor the condition names one, the schedule was not what 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from typing import Any
 
@@ -31,14 +31,15 @@ from jepsen_like.scenarios import (
     quorum_forms,
     zk_forms,
 )
-from jepsen_like.scenarios.cluster_settings import ClusterSettings
+from jepsen_like.scenarios.cluster_settings import ClusterSettings, ZkSettings
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.forms import Forms, Misused, near_or_all
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.script import SEPARATOR
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 
 __all__ = [
     "ALL_SCHEDULES",
@@ -122,6 +123,9 @@ def started(command: str) -> tuple[str, dict[str, Any]]:
         name, separator, value = pair.partition("=")
         if not separator:
             raise Misused(f"`{pair}` is no setting: write NAME=VALUE")
+        options = [each.name for each in fields(_SETTINGS[kind])]
+        if name not in options:
+            raise Misused(f"`{command}`: no option {name!r}: {near_or_all(name, options)}")
         settings[name] = _setting(value)
     return kind, settings
 
@@ -148,6 +152,11 @@ _VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
     "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),
     "cluster": (cluster_forms.FORMS, cluster_conditions.CONDITIONS),
     "zookeeper": (zk_forms.FORMS, zk_forms.CONDITIONS),
+}
+_SETTINGS: Mapping[str, type[Options | ClusterSettings | ZkSettings]] = {
+    "quorum": Options,
+    "cluster": ClusterSettings,
+    "zookeeper": ZkSettings,
 }
 SIMULATED: Mapping[str, Beginning] = {
     "quorum": DirectedQuorum,

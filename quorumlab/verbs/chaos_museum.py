@@ -30,22 +30,13 @@ from jepsen_like.sim.time.ending import ANY_ERROR, described
 from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, complain, print_json, print_rows, say
 
-__all__ = ["add_options"]
+__all__ = ["run"]
 
 EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_WRONG = 4
 _ALL = "all"
 _COLUMNS = ("item", "title", "design", "bug", "said_by", "red", "green")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all")
-    add("--seeds", type=int, metavar="N", help="count runs with the times of N seeds")
-    add("--real", action="store_true", help="on real processes, which takes a minute an item")
-    add("--format", choices=("table", "json", "markdown"), default="table")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,29 +24,15 @@ from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text
 from jepsen_like.scenarios.script import Script, ScriptError, parse
 from jepsen_like.scenarios.shipped import names, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
-from quorumlab.arguments import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.output import complain, print_rows, say
 from quorumlab.verbs.common import one_of
 
-__all__ = ["add_options"]
+__all__ = ["run"]
 
 EXIT_OK = 0
 EXIT_DIFFERS = 4
 _ALL = "all"
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "scenario",
-        nargs="*",
-        metavar="SCENARIO",
-        help="its number, its name, a schedule, a file; all: every scenario that is shipped",
-    )
-    add("--rewrite", action="store_true", help="write what comes of it into the files")
-    add("--plant", metavar="NAME", help="play on rules with this bug")
-    add("--commands", action="store_true", help="list what a scenario may say")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,8 +88,13 @@ def _scripts(name: str) -> list[Script]:
 
 def _path(name: str) -> Path:
     path = Path(name)
+    if path.is_dir():
+        raise UsageError(f"{name} is a directory: name a file in it")
     if not path.is_file():
-        raise UsageError(f"no scenario {name}, and no such file: `quorumlab chaos scenario` lists")
+        known = [*names(), *ALL_SCHEDULES, *HARM]
+        near = "" if name in known else did_you_mean(name, known)
+        what = f"no scenario {name}, and no such file"
+        raise UsageError(f"{what}: {near}`quorumlab chaos scenario` lists")
     return path
 
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.kinds import KINDS, kind_and_role
@@ -26,9 +25,8 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.runs.command import add_sim_arguments
 from jepsen_like.sim.runs.workers import Died, Lost, apart, died, mapped
-from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
+from jepsen_like.workloads.registry import why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import say
@@ -41,9 +39,9 @@ from quorumlab.simulated_runs import (
     timeline_of,
     write_run,
 )
+from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, SIMULATED, ZK_FAULTS
 from quorumlab.verbs.chaos_sweep import (
     EXIT_ERROR,
-    add_master_argument,
     run_plans_on_spark,
     run_sweep,
     sum_up,
@@ -51,73 +49,14 @@ from quorumlab.verbs.chaos_sweep import (
 from quorumlab.verbs.common import in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_replay_options", "add_shrink_options", "add_sim_options"]
+__all__ = ["run_replay", "run_shrink", "run_sim"]
 
-_FAULTS = "kill,partition,pause"
-_ZK_FAULTS = "kill,pause,kill-zookeeper,cut-zookeeper"
-_ONLY_ON_PROCESSES = ("admin", "partition-epoch")
-_SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _FINDINGS_SHOWN = 5
 _OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
 _OF_SWEEPS = ("cluster", "clients", "plants", "catches", "trace", "until_event")
-_DEFAULTS: dict[str, Any] = {
-    "design": "quorum",
-    "zookeepers": 1,
-    "engine": NATIVE,
-    "seconds": 20,
-    "no_idempotence": False,
-    "invariants": False,
-}
-_OF_PLANS = (*_DEFAULTS, "workload", "faults", "seed", "plant")
+_OF_PLANS = (*SIM_DEFAULTS, "workload", "faults", "seed", "plant")
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
-
-
-def add_sim_options(parser: argparse.ArgumentParser) -> None:
-    """Options of a simulation without clients, then those of one with a workload."""
-    add = parser.add_argument
-    add_sim_arguments(parser)
-    _add_plan_arguments(parser)
-    add("--seeds", metavar="A..B", help="a run for each (with --workload)")
-    add("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
-    add_master_argument(parser)
-    parser.set_defaults(run=_run, **_DEFAULTS)
-
-
-def add_replay_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
-    add("--seed", type=int, metavar="N")
-    add("--plant", metavar="NAME", help="run on rules with this bug")
-    _add_plan_arguments(parser)
-    add("--out", type=Path, metavar="DIR", help="keep it there")
-    parser.set_defaults(
-        run=_replay, **dict.fromkeys(_DEFAULTS)
-    )  # so that the options given are known
-
-
-def add_shrink_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("directory", type=Path, metavar="DIR", help="of a kept run")
-    add("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
-    parser.set_defaults(run=_shrink)
-
-
-def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--design", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
-    add("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
-    add("--engine", help="native; raftos cannot be simulated")
-    add("--workload", metavar="NAME", help=", ".join(_SIMULATED))
-    add(
-        "--faults",
-        metavar="KIND,…",
-        help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {_FAULTS}, "
-        f"and of a zk design {_ZK_FAULTS})",
-    )
-    add("--seconds", type=int, metavar="N", help="of virtual time (default: 20)")
-    add("--no-idempotence", action="store_true", help="of producers")
-    add("--invariants", action="store_true", help="end a run at the first invariant that is broken")
 
 
 # --- sim -------------------------------------------------------------------------------------
@@ -129,7 +68,7 @@ def _refuse_engine(args: argparse.Namespace) -> None:
         raise UsageError(f"--engine {args.engine}: {ONLY_IN_PROCESSES}")
 
 
-def _run(args: argparse.Namespace) -> int:
+def run_sim(args: argparse.Namespace) -> int:
     _refuse_engine(args)
     _refuse_what_would_be_ignored(args)
     if args.design != "quorum":
@@ -212,7 +151,7 @@ def _plan(args: argparse.Namespace, seed: int) -> Plan:
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
     in_bounds(args, zookeepers=(1, _NODES_MAX))
-    one_of(_SIMULATED, "--workload", args.workload)
+    one_of(SIMULATED, "--workload", args.workload)
     in_bounds(args, seconds=(1, 3600))
     unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]
     if unknown:
@@ -224,7 +163,7 @@ def _plan(args: argparse.Namespace, seed: int) -> Plan:
         design=args.design,
         zookeepers=args.zookeepers,
         workload=args.workload,
-        faults=_faults(args.faults or (_FAULTS if args.design == "quorum" else _ZK_FAULTS)),
+        faults=_faults(args.faults or (FAULTS if args.design == "quorum" else ZK_FAULTS)),
         seconds=args.seconds,
         idempotent=not args.no_idempotence,
         plants=args.plant,
@@ -248,14 +187,14 @@ def _faults(named: str) -> tuple[str, ...]:
 # --- replay and shrink -----------------------------------------------------------------------
 
 
-def _replay(args: argparse.Namespace) -> int:
+def run_replay(args: argparse.Namespace) -> int:
     given = [name for name in _OF_PLANS if getattr(args, name) is not None]
     if args.directory is not None and given:
         raise UsageError(
             f"{_option(given[0])}: {args.directory} has the plan of its run: leave the option out, "
             "or the directory"
         )
-    take_defaults(args, _DEFAULTS)
+    take_defaults(args, SIM_DEFAULTS)
     _refuse_engine(args)
     expected = None
     if args.directory is not None:
@@ -277,7 +216,7 @@ def _replay(args: argparse.Namespace) -> int:
     return _exit_code(outcome)
 
 
-def _shrink(args: argparse.Namespace) -> int:
+def run_shrink(args: argparse.Namespace) -> int:
     plan, _ = kept_plan(args.directory)
     directory = args.out or args.directory / "shrunk"
     refuse_other(directory)

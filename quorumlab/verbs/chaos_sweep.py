@@ -21,7 +21,7 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.runs.command import run_sim
 from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep
 from jepsen_like.sim.world.coverage import Coverage
-from quorumlab.arguments import Failed, positive
+from quorumlab.arguments import Failed
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress, say
 from quorumlab.simulated_runs import replay_line
@@ -31,24 +31,13 @@ from spark.sweeps import PlanResult, run_plans, sweep_seeds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EXIT_ERROR", "add_master_argument", "run_plans_on_spark", "run_sweep", "sum_up"]
+__all__ = ["EXIT_ERROR", "run_plans_on_spark", "run_sweep", "sum_up"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1
 _FAILURES_SHOWN = 10
 _TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
 _FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
-
-
-def add_master_argument(sim: argparse.ArgumentParser) -> None:
-    sim.add_argument("--master", metavar="URL", help="run the seeds on Spark: local[*], spark://…")
-    sim.add_argument(
-        "--timeout",
-        type=positive,
-        default=24 * 3600.0,
-        metavar="N",
-        help="seconds until Spark's job is given up (default: a day)",
-    )
 
 
 def run_sweep(args: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """`inspect at` and `inspect diff`: the cluster as it was, as tables or a tree, and what changed."""
 
 import argparse
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -37,8 +38,22 @@ _SEPARATOR = "  "
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "place", metavar=_PLACE, help="after this record, or at this time (ISO 8601, or ms); `end`"
+        "place",
+        metavar=_PLACE,
+        type=_place,
+        help="after this record, or at this time (ISO 8601, or ms); `end`",
     )
+
+
+def _place(text: str) -> str:
+    """Refuses a target in its place: else the target is what seems to be missing."""
+    try:
+        moment_of(text)
+    except ValueError as error:
+        if os.path.exists(text):
+            told = f"{text!r} is neither: write `inspect at {_PLACE} TARGET`"
+            raise argparse.ArgumentTypeError(told) from error
+    return text
 
 
 def moment_of(text: str | None) -> Moment:
@@ -137,7 +152,7 @@ def run_diff(args: argparse.Namespace) -> int:
     if args.format == "text":
         for sign, name, state in zip(("---", "+++"), names, states, strict=True):
             say(f"{sign} {name} {_place_of(state)}")
-        say_lines(map(_change_text, found))
+        say_lines(map(_change_text, found) if found else ["no difference"])
     elif args.format == "jsonl":
         print_json([asdict(change) for change in found], form="jsonl")
     else:

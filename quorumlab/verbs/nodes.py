@@ -111,11 +111,20 @@ def _start(cluster: LocalCluster, node_id: int) -> str:
         except ClusterError as error:
             if cluster.process(cluster.layout.node(node_id)) is None:
                 raise
-            stop = command("node-stop", node_id, "--dir", cluster.layout.directory)
-            raise ClusterError(f"{error}\n  it is left running; stop it with `{stop}`") from error
+            raise ClusterError(f"{error}\n  {_left_running(cluster, node_id)}") from error
         finally:
             progress.done()
     return "ready"
+
+
+def _left_running(cluster: LocalCluster, node_id: int) -> str:
+    layout = cluster.layout
+    stop = command("node-stop", node_id, "--dir", layout.directory)
+    told = f"it is left running; stop it with `{stop}`"
+    if layout.controllers and not any(map(cluster.process, layout.controllers)):
+        start = command("up", "--dir", layout.directory)
+        told += f"\n  no controller runs; `{start}` starts all that is down"
+    return told
 
 
 class _Waiting:

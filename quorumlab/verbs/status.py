@@ -68,6 +68,9 @@ def _print_health(described: dict[str, Any]) -> None:
         f"active controller {'none' if leader is None else leader}, "
         f"controller epoch {described['controller_epoch']}"
     )
+    if not described["metadata_is_known"]:
+        say("partitions are not known: no node that answers has read the metadata")
+        return
     say(
         f"{number_of(described['partitions'], 'partition')}, "
         f"{described['under_replicated_partitions']} under-replicated, "

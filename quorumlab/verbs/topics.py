@@ -67,11 +67,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
     for name, (about, run, options) in _VERBS.items():
-        action = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
+        action: Any = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
         add_cluster_options(action)
         add_format_option(action)
         for option, how in options:
             action.add_argument(option, **how)
+            if option == "--topic":
+                action.option_for_words = option
         action.set_defaults(run=run)
 
 

@@ -158,19 +158,18 @@ def _announce(cluster: LocalCluster) -> None:
     adopted = cluster.running()
     if adopted:
         say(f"already running, taken over: nodes {', '.join(map(str, adopted))}")
-    parts = [
-        number_of(len(nodes), name)
-        for name, nodes in (
-            ("ZooKeeper", () if cluster.zookeeper is None else cluster.zookeeper.servers),
-            ("controller", layout.controllers),
-            ("broker", layout.brokers),
-        )
-        if nodes
-    ]
-    nodes = (
-        "" if cluster.zookeeper is not None else f" as {number_of(len(layout.nodes), kind, kinds)}"
-    )
-    say(f"starting {' and '.join(parts)}{nodes} in {layout.directory}")
+    down = {node.id for node in layout.nodes} - adopted.keys()
+    zookeeper = cluster.zookeeper
+    servers = () if zookeeper is None else zookeeper.servers
+    to_start = {
+        "ZooKeeper": sum(zookeeper.process(each) is None for each in servers) if zookeeper else 0,
+        "controller": sum(node.id in down for node in layout.controllers),
+        "broker": sum(node.id in down for node in layout.brokers),
+    }
+    parts = [number_of(count, name) for name, count in to_start.items() if count]
+    nodes = "" if zookeeper is not None else f" as {number_of(len(down), kind, kinds)}"
+    if parts:
+        say(f"starting {' and '.join(parts)}{nodes} in {layout.directory}")
     say_settings(_timeouts(cluster))
 
 

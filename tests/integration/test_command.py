@@ -231,6 +231,7 @@ def test_death_of_a_node_is_reported_and_a_killed_up_is_replaced(tmp_path: Path)
         again = quorumlab(*small, "--detach")
         assert again.returncode == 0, again.stderr
         assert "already running, taken over: nodes 1\n" in again.stdout
+        assert "starting" not in again.stdout
     finally:
         up.kill()
         up.wait()

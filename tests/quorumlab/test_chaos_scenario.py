@@ -6,6 +6,7 @@ import pytest
 
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, without_output
 from jepsen_like.scenarios.shipped import names
+from jepsen_like.scenarios.vocabulary import vocabulary
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
 
@@ -105,6 +106,31 @@ def test_rewrite_writes_what_came_of_a_schedule(
     [
         ("start cluster, brokers=3", "start cluster, voters=3", "4: `start cluster, voters=3`"),
         ("start cluster, brokers=3", "start clusters, brokers=3", "4: `start clusters, brokers=3`"),
+        (
+            "start cluster, brokers=3",
+            "start quorum, votres=3",
+            "4: `start quorum, votres=3`: no op",
+        ),
+        (
+            "start cluster",
+            "start cluster, eager=1",
+            "4: `start cluster, eager=1, brokers=3`: no option 'eager': there are brokers, ",
+        ),
+        (
+            "start cluster",
+            "start cluster, brokrs=1",
+            "4: `start cluster, brokrs=1, brokers=3`: no option 'brokrs': did you mean 'brokers'? ",
+        ),
+        (
+            "    run 100 ms",
+            "    isolate laeder",
+            "6: `isolate laeder` cannot be read: there is no ",
+        ),
+        (
+            "    run 100 ms",
+            "    isolate z",
+            "6: `isolate z` cannot be read: there is no node z: the nodes are 1, 2, 3, 4, a, b, c",
+        ),
         ("    run 100 ms", "    run 100", "6: `run 100` cannot be read: write `run MS ms`"),
         ("produce x at a", "produce x at z", "10: `produce x at z` cannot be read"),
         ("finish", "do what_nobody_knows", "11: there are no steps `what_nobody_knows`"),
@@ -168,6 +194,8 @@ def test_a_bug_is_planted_for_one_run(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["nothing-like-it"], "no scenario nothing-like-it, and no such file"),
         (["99"], "no scenario 99"),
+        (["voter_is_cut_of"], "no such file: did you mean 'voter_is_cut_off'? `quorumlab"),
+        (["/"], "/ is a directory: name a file in it"),
         (["1", "--plant", "forgets_its_votes"], "did you mean 'forgets_its_vote'?"),
         (["1", "--rewrite"], "no scenario 1, and no such file"),
         (["FILE", "--rewrite", "--plant", "forgets_its_vote"], "leave out --plant"),
@@ -195,4 +223,12 @@ def test_a_file_that_is_no_text(mine: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chaos", "scenario", "--commands"]) == 0
-    assert "crash NODE losing unsynced" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "crash NODE losing unsynced" in said
+    for parameter in ("`among`", "`node`", "`other`", "`release_reads`"):
+        assert parameter not in said
+
+
+def test_no_two_commands_have_one_meaning() -> None:
+    told = [(row["for"], row["meaning"]) for row in vocabulary()]
+    assert len({*told}) == len(told)

@@ -23,6 +23,16 @@ from quorumlab.cli import EXTRAS, main
         ),
         ("topics list --al", "topics list: unknown --al: see `quorumlab topics list --help`"),
         (
+            "topics describe orders",
+            "topics describe: unknown orders: write `--topic orders`: "
+            "see `quorumlab topics describe --help`",
+        ),
+        (
+            "inspect at .",
+            "inspect at: OFFSET|TIME: '.' is neither: write `inspect at OFFSET|TIME TARGET`: "
+            "see `quorumlab inspect at --help`",
+        ),
+        (
             "inspect . --dpth=2",
             "inspect summary: unknown --dpth=2: see `quorumlab inspect summary --help`",
         ),
@@ -135,3 +145,13 @@ def test_the_demo_takes_no_cluster_of_somebody_else(
     assert main(["demo", "--dir", str(tmp_path)]) == 1
     assert f"{tmp_path} is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+@pytest.mark.parametrize("verb", ["museum", "scenario", "sim", "replay", "shrink"])
+def test_help_about_the_simulator_does_not_load_it(verb: str) -> None:
+    program = (
+        "import sys; from quorumlab.cli import main; "
+        f"main(['chaos', {verb!r}, '--help']); print('jepsen_like.sim.world.world' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == "False", said.stderr

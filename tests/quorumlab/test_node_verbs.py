@@ -104,3 +104,18 @@ def test_impatient_second_ctrl_c_kills_the_node(
     assert main(["node-start", "1", "--dir", str(cluster.layout.directory)]) == INTERRUPTED
     assert not is_alive(ProcessId.load(cluster.layout.node(1).pid_file))
     assert "interrupted again: nodes 1 were killed" in capsys.readouterr().err
+
+
+def test_a_broker_without_a_controller_is_told_what_starts_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(LocalCluster, "command", (sys.executable, "-c", SLEEPER))
+    cluster = LocalCluster.create(tmp_path, controllers=1, brokers=1)
+    waiting_ends(monkeypatch, ClusterError("not ready"))
+    try:
+        assert main(["node-start", "1", "--dir", str(tmp_path)]) == 1
+        up = f"quorumlab up --dir {tmp_path}"
+        advice = f"  no controller runs; `{up}` starts all that is down"
+        assert advice in capsys.readouterr().err.splitlines()
+    finally:
+        cluster.kill_all()

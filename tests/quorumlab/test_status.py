@@ -1,7 +1,13 @@
 """Which node `quorumlab status` believes, and when it calls a cluster well."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.processes import ProcessId
+from quorumlab.cli import main
 from quorumlab.cluster_status import in_order_of_knowledge, is_healthy
 
 WELL: dict[str, Any] = {
@@ -36,3 +42,31 @@ def test_in_a_zookeeper_design_the_controller_knows_whatever_others_have_heard()
 def test_nobody_is_healthy_of_whom_only_the_past_is_known() -> None:
     assert is_healthy(WELL)
     assert not is_healthy({**WELL, "metadata_is_current": False})
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [
+        (-1, "partitions are not known: no node that answers has read the metadata\n"),
+        (7, "0 partitions, 0 under-replicated, 0 without a leader, as last known: no node can"),
+    ],
+)
+def test_of_what_no_node_has_read_there_are_no_numbers(
+    offset: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    metadata = {"offset": offset, "partitions": 0, "is_current": False}
+    quorum = {"role": "unattached", "epoch": 1, "leader_id": None, "is_voter": False}
+    page = {"quorum": quorum, "broker": {"state": "starting"}, "metadata": metadata}
+
+    def ask(_: LocalCluster, _node: object, path: str, *_more: object) -> tuple[int, Any]:
+        return 200, metadata if path == "/v1/metadata" else page
+
+    monkeypatch.setattr(LocalCluster, "ask", ask)
+    monkeypatch.setattr(LocalCluster, "running", lambda _: {2: ProcessId(1, "now")})
+    LocalCluster.create(tmp_path, controllers=1, brokers=2)
+    assert main(["status", "--dir", str(tmp_path)]) == 3
+    assert told in capsys.readouterr().out

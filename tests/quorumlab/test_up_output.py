@@ -104,3 +104,19 @@ def test_what_is_left_running_is_told_to_whoever_still_listens(
     assert list(LocalCluster.open(directory).running()) == [1]
     stop = f"quorumlab down --dir {directory}"
     assert capsys.readouterr().err == f"left running; stop it with `{stop}`\n"
+
+
+def test_only_what_is_started_is_announced(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up_again = ["up", "--dir", str(directory), "--detach"]
+    assert main([*up_again, "--controllers", "1", "--brokers", "2"]) == 0
+    assert "starting 1 controller and 2 brokers as 3 processes" in capsys.readouterr().out
+    cluster = LocalCluster.open(directory)
+    cluster.stop(2)
+    assert main(up_again) == 0
+    assert f"starting 1 broker as 1 process in {directory}\n" in capsys.readouterr().out
+    assert main(up_again) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("already running, taken over: nodes ")
+    assert "starting" not in said

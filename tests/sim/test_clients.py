@@ -10,7 +10,8 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.client_run import run_with_clients
 from jepsen_like.sim.assemblies.quorum.simulation import run
-from jepsen_like.sim.runs.command import add_sim_arguments, run_sim
+from jepsen_like.sim.runs.command import run_sim
+from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 
 
 @pytest.mark.parametrize("seed", range(6))

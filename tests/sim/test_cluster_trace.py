@@ -5,7 +5,8 @@ from argparse import ArgumentParser
 import pytest
 
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
-from jepsen_like.sim.runs.command import add_sim_arguments, describe_failure, run_sim
+from jepsen_like.sim.runs.command import describe_failure, run_sim
+from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 from jepsen_like.sim.world.tracing import HEADING, Tracer
 
 

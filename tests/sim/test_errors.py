@@ -34,7 +34,8 @@ from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.runs import command
-from jepsen_like.sim.runs.command import add_sim_arguments, run_sim
+from jepsen_like.sim.runs.command import run_sim
+from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 from jepsen_like.sim.runs.sweep import SweepResult, error_outcome, sweep
 from jepsen_like.sim.time.ending import Ending
 from jepsen_like.sim.time.virtual_time import VirtualTime

@@ -97,7 +97,8 @@ class ProcessMachines:
 
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
         one, other = sorted(side), sorted(others)
-        self._note(f"{self._named(one)} are cut off from {self._named(other)}")
+        verb = "is" if len(one) == 1 else "are"
+        self._note(f"{self._named(one)} {verb} cut off from {self._named(other)}")
         self._cuts.append(self._rig.mesh.impose(Cut(), both_ways(one, other)))
 
     def heal(self) -> None:

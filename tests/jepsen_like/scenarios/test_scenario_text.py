@@ -80,7 +80,12 @@ def test_what_is_no_scenario(text: str, said: str) -> None:
     [
         ("isolte 1", "there is no `isolte`: did you mean `isolate`?"),
         ("crash", "`crash` cannot be read: write `crash NODE` or `crash NODE losing unsynced`"),
-        ("crash two", "`crash two` cannot be read: write `crash NODE` or"),
+        ("crash two", "`crash two` cannot be read: there is no node two: the nodes are 1, 2, 3"),
+        ("crash two hard", "`crash two hard` cannot be read: write `crash NODE` or"),
+        (
+            "expect all before x is committed",
+            "`all before x is committed` cannot be read: there is",
+        ),
         ("crash 1234567890", "`crash 1234567890` cannot be read"),
         ("crash 9", "there is no node 9: the nodes are 1, 2, 3"),
         ("isolate 1, 7", "there is no node 7: the nodes are 1, 2, 3"),
@@ -92,7 +97,8 @@ def test_what_is_no_scenario(text: str, said: str) -> None:
         ("hold fetsch from 1 to 2", "there is no request `fetsch`"),
         ("remove voter 9", "there is no node 9"),
         ("start 3", "there is no `start`"),
-        ("deliver until somebody leads", "there is no `somebody`: write `NODE is down`"),
+        ("deliver until somebody leads", "`somebody leads` cannot be read: there is no node some"),
+        ("deliver until somebody led", "there is no `somebody`: write `NODE is down`"),
         ("expect 9 leads", "there is no node 9"),
         ("quietly jump", "there is no `jump`"),
         ("delver until a leader", "there is no `delver`: did you mean `deliver`?"),
@@ -139,6 +145,11 @@ def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
 )
 def test_a_scenario_starts_something_first(start: str) -> None:
     assert problem_of(start, "----").startswith("x.txt:3: ")
+
+
+def test_a_command_before_anything_is_started() -> None:
+    said = "x.txt:3: a scenario begins with `start`: `start 3`, "
+    assert problem_of("deliver until a leader", "----").startswith(said)
 
 
 def test_what_is_expected_in_vain_is_a_failure() -> None:
