@@ -273,6 +273,16 @@ def test_replicas_may_let_go_of_different_records_at_one_offset() -> None:
     assert tree.extend(lost, of_epoch(1, 1, b"y")) == [last]
 
 
+def test_empty_log_begins_behind_what_was_written_last() -> None:
+    """Cluster seed 170000860: after an unclean election its offset was written a second time."""
+    tree = LogTree("D-ONE", "D-DIV")
+    (before,) = tree.extend(None, of_epoch(0, 0, b"x"))
+    tree.let_go(before)
+    (again,) = tree.extend(None, of_epoch(4, 0, b"y"))
+    assert tree.latest_before(1) is again
+    assert tree.latest_before(2) is None
+
+
 def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
     """Who lets it pass, since clients shall judge, goes on with what has been decided."""
     invariants = MetadataInvariants(lambda: 0)

@@ -92,6 +92,13 @@ class LogTree:
         """The last that was let go of by the logs that start there."""
         return self._let_go[start_offset][-1] if start_offset in self._let_go else None
 
+    def latest_before(self, start_offset: int) -> Entry | None:
+        """What an empty log stands behind that begins there: what was written last, if it is known.
+
+        A follower whose offset is behind its leader's end begins anew at that end."""
+        found = [each for each in self._by_end.values() if each.next_offset == start_offset]
+        return max(found, key=lambda each: each.epoch, default=self.before(start_offset))
+
     def ending_at(self, end: OffsetAndEpoch) -> Entry | None:
         """The entry whose last record is the one before `end.offset`, of `end.epoch`."""
         return self._by_end.get(end)

@@ -99,7 +99,7 @@ class StoredLog:
     def anew(self, start: OffsetAndEpoch) -> Content:
         """An empty log that begins there, after the history that it stands for."""
         if start.epoch < 0:
-            return Content([], self.tree.before(start.offset), start)
+            return Content([], self.tree.latest_before(start.offset), start)
         origin = self.tree.ending_at(start)
         if origin is None and start.offset > 0:
             raise Violation("R-SS", f"a log begins anew at {start}, where no record ends")
