@@ -86,7 +86,7 @@ class GivenUp(Exception):
 
 
 class Partitions:
-    """What a client sees of all partitions, and what each event comes to."""
+    """A client that looks at all partitions, and waits until they are as they should be."""
 
     def __init__(self, subject: Subject, count: int, patience_seconds: float) -> None:
         self._subject = subject
@@ -213,7 +213,7 @@ def time_event(subject: Subject, event: str, act: Callable[[], None], count: int
 
 
 def print_idle(subject: Subject, count: int) -> None:
-    """What brokers use while nothing happens, a share of one processor, and their memory."""
+    """Print the share of one processor that a broker uses while nothing happens."""
     pids = [subject.pid(node_id) for node_id in subject.brokers]
     before = [processor_seconds(pid) for pid in pids]
     time.sleep(IDLE_SECONDS)

@@ -1,4 +1,4 @@
-"""What the version of a client's request says that the client can do, or can be told.
+"""A client's capabilities: the version of its request says what it can do, or can be told.
 
 A broker asks for a capability by its name and knows no version: only this table does. A client of
 the newest versions, and whoever asks without a version, lacks nothing.
@@ -43,7 +43,7 @@ NOTHING_LACKING: Lacking = frozenset()
 
 
 def lacking(kind: type, version: int) -> Lacking:
-    """What a client lacks that sends a request of this kind in this version."""
+    """Return the capabilities that a client of this kind and version of request lacks."""
     return _lacking(kind, version) if kind in _SINCE else NOTHING_LACKING
 
 

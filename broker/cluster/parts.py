@@ -1,4 +1,4 @@
-"""What the parts of a broker share: it is made first, and passed to each of them."""
+"""The parts of a broker share these objects: they are made first, and passed to each part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Incarnation:
 
     @property
     def broker_epoch(self) -> int:
-        """Of all requests but heartbeats. Also for .kafka_cleanshutdown, once the broker has
-        stopped in order."""
+        """The broker epoch of all requests but heartbeats, and of .kafka_cleanshutdown once the
+        broker has stopped in order."""
         published = self.published_epoch
         return self.registered_epoch if published is None else published

@@ -1,1 +1,1 @@
-"""How a broker belongs to a cluster: registration, heartbeats, the metadata log, AlterPartition."""
+"""A broker belongs to a cluster: registration, heartbeats, the metadata log, AlterPartition."""

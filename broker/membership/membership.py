@@ -1,4 +1,4 @@
-"""How a broker belongs to its cluster: everything in which quorum and ZooKeeper mode differ.
+"""A broker's membership in its cluster: all in which quorum and ZooKeeper mode differ.
 
 The membership tells a broker what the cluster looks like and what its replicas have to be, and has
 the broker's ISR changes committed. quorum_membership.py follows the metadata log and asks its
@@ -32,7 +32,7 @@ class Timed(Protocol):
 
 
 class Life(Timed, Protocol):
-    """From the start of the process to its orderly end, which the broker sees by `state`."""
+    """The life of a broker: from the start of its process to an orderly end; see `state`."""
 
     state: BrokerState
     failure: str | None
@@ -83,8 +83,8 @@ class Membership(Timed, Protocol):
 
     @property
     def news(self) -> deque[MetadataDelta]:
-        """What has changed in the cluster, without saying what our replicas have to be. The broker
-        takes it."""
+        """Changes of the cluster that do not say what our replicas have to be. The broker takes
+        them."""
         ...
 
     @property

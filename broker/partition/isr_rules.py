@@ -18,7 +18,7 @@ __all__ = ["EligibleReplicas", "Peers", "is_current", "is_joinable"]
 
 
 class Peers(Protocol):
-    """What a leader must know of other brokers, from committed metadata."""
+    """A leader knows this of other brokers, from committed metadata."""
 
     def registered_epoch(self, broker_id: int) -> int | None:
         """None for a broker that is not registered, and where nobody knows of registrations."""

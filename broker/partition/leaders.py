@@ -17,7 +17,7 @@ __all__ = ["IsrKeeper", "Leaders"]
 
 
 class IsrKeeper(Protocol):
-    """Who makes a change of the ISR true: the controller that is asked for it, or ZooKeeper."""
+    """A keeper makes a change of the ISR true: it asks the controller for it, or ZooKeeper."""
 
     @property
     def decided(self) -> deque[Partition]:

@@ -103,7 +103,7 @@ class FollowerFetch:
 
 
 class Change(Enum):
-    """What became of the role of this replica."""
+    """The outcome for the role of this replica."""
 
     NONE = "none"
     UPDATED = "updated"  # still in the same role and leader epoch
@@ -157,7 +157,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What follows from what a replica was told."""
+    """These tests tell a replica something, and look at what follows."""
 
     change: Change = Change.NONE
     isr_wanted: IsrChange | None = None  # have it made
@@ -167,7 +167,7 @@ NOTHING = Progress()
 
 
 class IsrRules(Protocol):
-    """Who may follow, join and stay in the ISR, and how far that lets the high watermark go.
+    """Rules that say who may join and stay in the ISR, and how far the high watermark may go.
 
     The rules look at a partition and decide; the partition changes itself.
     """
@@ -194,7 +194,7 @@ class IsrRules(Protocol):
         ...
 
     def high_watermark(self, partition: "Partition", role: LeaderOf, now_ms: int) -> int:
-        """How far the high watermark may go by now: it never goes back."""
+        """Return how far the high watermark may go by now: it never goes back."""
         ...
 
 
@@ -275,7 +275,7 @@ class Partition:
 
     @property
     def min_isr(self) -> int:
-        """How many replicas have to be in sync for acks=all."""
+        """The number of replicas that have to be in sync for acks=all."""
         count = len(self.led.replicas)
         return isr.effective_min_isr(self.settings.min_insync_replicas, count)
 

@@ -1,5 +1,5 @@
-"""How far one partition may be read: by followers up to the end of the log, by consumers up to the
-high watermark, and by neither if the reader's log has diverged.
+"""A partition may be read by followers up to the end of its log, by consumers up to the high
+watermark, and by neither if the reader's log has diverged.
 
 Pure rules about positions. Requests, sessions and waiting are in fetching.py, other questions
 about offsets in list_offsets.py.

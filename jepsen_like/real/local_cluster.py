@@ -89,7 +89,7 @@ def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]
 
 
 def orderly_stop_seconds(node: NodeLayout) -> float:
-    """How long a node may take to stop in order: it syncs every log that was written to."""
+    """Return how long a node may take to stop in order: it syncs every log that was written to."""
     logs = len(os.listdir(node.data)) if node.data.is_dir() else 0
     return _ORDERLY_STOP_SECONDS + _LOG_STOP_SECONDS * logs
 

@@ -208,7 +208,7 @@ class Forms:
 
 
 def near_or_all(name: str, known: Collection[str]) -> str:
-    """For a complaint: the nearest of the known names, and all of them."""
+    """Return, for a complaint, the nearest of the known names, and all of them."""
     near = get_close_matches(name, known, n=1)
     return f"{f'did you mean {near[0]!r}? ' if near else ''}there are {', '.join(known)}"
 

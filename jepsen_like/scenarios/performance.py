@@ -62,7 +62,7 @@ class Played:
 
 
 def play(script: Script, *, is_judged: bool = True) -> Played:
-    """Not judged: it goes on when an invariant is broken. Raises ScriptError."""
+    """A run that is not judged goes on when an invariant is broken. Raises ScriptError."""
     return _Performance(script, is_judged=is_judged).play()
 
 

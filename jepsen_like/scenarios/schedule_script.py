@@ -67,7 +67,7 @@ def _block(lines: list[str], at: int, before: tuple[str, ...]) -> tuple[Block, i
 
 
 def play_schedule(script: Script, *, is_judged: bool = True) -> Played:
-    """Not judged: it goes on when an invariant is broken. Raises ScriptError."""
+    """A run that is not judged goes on when an invariant is broken. Raises ScriptError."""
     return _Performance(script, is_judged=is_judged).play()
 
 

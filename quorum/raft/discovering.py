@@ -29,7 +29,7 @@ def discover(replica: Replica, epoch: int, now_ms: int) -> None:
 
 
 def discovery_due_ms(replica: Replica) -> int | None:
-    """When `discover` can do something, unless an answer or a sync comes first."""
+    """Return when `discover` can do something, unless an answer or a sync comes first."""
     if replica.peers.busy or not acknowledges(replica.log):
         return None
     servers = replica.discovery_servers

@@ -203,7 +203,7 @@ def _learn_high_watermark(log: ReplicaLog, leaders: int) -> None:
 
 
 def end_epoch_backoff_ms(own: ReplicaKey, preferred: Sequence[int], backoff_max_ms: int) -> int:
-    """How long to wait after the leader resigned; the most up-to-date voter does not wait.
+    """Return how long to wait after the leader resigned; the most up-to-date voter does not wait.
 
     The others wait longer the later they are in `preferred`; a voter that is not in it waits for
     the maximum.

@@ -1,4 +1,4 @@
-"""What follows from what a replica is told: another role, or a change of the ISR."""
+"""A replica that is told something returns what follows: another role, or a change of the ISR."""
 
 from dataclasses import replace
 

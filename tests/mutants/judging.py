@@ -86,7 +86,7 @@ class Judge:
         return first_failing(mutant, self._within(names, _UNITS_SECONDS_MAX))
 
     def _within(self, names: Sequence[str], seconds_max: float) -> list[str]:
-        """As many of the first tests as cost no more."""
+        """Return as many of the first tests as cost no more."""
         spent = accumulate(self.coverage.costs[name] for name in names)
         return [name for name, cost in zip(names, spent, strict=True) if cost <= seconds_max]
 

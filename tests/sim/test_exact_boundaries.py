@@ -44,7 +44,7 @@ def _backoff_reaches_its_longest() -> bool:
 
 
 def _recovering_leader_is_alone() -> bool:
-    """Of every ISR of up to three, and whatever the partition's own state."""
+    """It is refused for every ISR of up to three, and whatever the partition's own state."""
     return all(
         alter_partition.is_invalid_recovery(_state(was), _asked(size, wanted))
         == (wanted == RECOVERING and (size > 1 or was == RECOVERED))

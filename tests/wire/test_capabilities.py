@@ -1,4 +1,4 @@
-"""Which client lacks what, by the version of its request."""
+"""These tests say which client lacks what, by the version of its request."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""What every directed cluster of processes has: its account and its machines; and the partition of
-those that have a topic.
+"""Every directed cluster of processes has an account and machines; one with a topic has its
+partition, too.
 
 Decides nothing of what a scenario may ask; `ProcessQuorum`, `ProcessCluster` and `ProcessZooKeeper`
 do.

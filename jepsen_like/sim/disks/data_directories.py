@@ -32,7 +32,7 @@ class DataDirectories:
         return [log for log, home in self.homes.items() if home == directory_id]
 
     def found(self, topic_ids: "Iterator[tuple[str, UUID]]") -> tuple[FoundLog, ...]:
-        """What a process finds at its start, of these logs."""
+        """Return the state in which a process finds these logs at its start."""
         return tuple(
             FoundLog(log=log, topic_id=topic_id, directory_id=self.homes[log])
             for log, topic_id in topic_ids

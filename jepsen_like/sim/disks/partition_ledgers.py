@@ -1,4 +1,4 @@
-"""What the shipped storage may leave of a partition's log, and whether a restart finds that.
+"""Ledgers of partition logs say what the shipped storage may leave of them at a restart.
 
 Kafka acknowledges records of partitions without a sync, so hardly anything of them is promised. The
 `StoredLog` of a partition on the shipped storage is a ledger all the same: `written` is what the
@@ -46,7 +46,7 @@ _BYTES_MAX = 1 << 30
 
 
 class PartitionLedgers:
-    """Of one disk. Raises `Violation`."""
+    """The ledgers of one disk. They raise `Violation`."""
 
     def __init__(self, logs: dict[str, StoredLog], tree_of: Callable[[str, UUID], LogTree]) -> None:
         """`logs` are those of a disk, the metadata log among them."""
@@ -67,7 +67,7 @@ class PartitionLedgers:
     # --- after the end of a process ---------------------------------------------------------
 
     def look(self, storage: FileStorage, workers: QueuedWorkers, *, lost: bool) -> None:
-        """At all that `storage` finds. `lost`: the power may have failed meanwhile."""
+        """Look at all that `storage` finds. `lost`: the power may have failed meanwhile."""
         found = {each.log: each for each in storage.found}
         for name in [name for name in self._logs if name not in found and name != METADATA_LOG]:
             self._is_missing(name, lost=lost)
@@ -211,7 +211,7 @@ def _is_appended_to(stored: StoredLog) -> bool:
 
 
 def _known(stored: StoredLog) -> set[Entry]:
-    """What may be the last in the log: it stands for all that comes before it."""
+    """Return what may be the last in the log: it stands for all that comes before it."""
     known = {*stored.durable.entries, *stored.written.entries}
     for waiting in stored.waiting:
         known.update(waiting.entries)

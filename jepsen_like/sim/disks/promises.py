@@ -112,7 +112,7 @@ def _has_records(stored: StoredLog, content: Content) -> None:
 
 
 def _known(stored: StoredLog) -> set[Entry]:
-    """What may be the last in the log: it stands for all that comes before it."""
+    """Return what may be the last in the log: it stands for all that comes before it."""
     known = set(stored.durable.entries)
     for waiting in stored.waiting:
         known.update(waiting.entries)

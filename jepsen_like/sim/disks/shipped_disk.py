@@ -265,7 +265,7 @@ class ShippedDisk:
         found(self.log(METADATA_LOG), state, records, election, snapshots)
 
     def _look_at_partitions(self) -> None:
-        """At what a process would find, on a copy: it opens them later."""
+        """Look at what a process would find, on a copy: it opens them later."""
         workers = QueuedWorkers()
         storage = self._storage_on(self._files.copy(), workers)
         lost, self._has_lost_power = self._has_lost_power, False

@@ -93,7 +93,7 @@ class LogTree:
         return self._let_go[start_offset][-1] if start_offset in self._let_go else None
 
     def latest_before(self, start_offset: int) -> Entry | None:
-        """What an empty log stands behind that begins there: what was written last, if it is known.
+        """Return what an empty log stands behind that begins there: what was written last.
 
         A follower whose offset is behind its leader's end begins anew at that end."""
         found = [each for each in self._by_end.values() if each.next_offset == start_offset]

@@ -1,7 +1,7 @@
 """What a log's batches say of idempotent producers: the last few batches of each.
 
 Read from headers alone, so a log can rebuild it when it is opened. Whether a batch may be appended
-(duplicate, gap, fenced epoch) is decided in `broker.idempotence`.
+(duplicate, gap, fenced epoch) is decided in `broker.partition.idempotence`.
 
 Source: KIP-98; Kafka's ProducerStateEntry, which keeps five batches because that is how many
 requests an idempotent producer may have in flight.

@@ -230,7 +230,7 @@ def is_loss(end_offset: int, recovery_point: int) -> bool:
 
 
 def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
-    """At least one segment; the leftovers of interrupted operations are removed."""
+    """Return at least one segment; the leftovers of interrupted operations are removed."""
     segments = []
     names = disk.names(directory)
     for name in names:

@@ -1,5 +1,7 @@
-"""What is noted beside a partition's log, and what of it is on the medium, after a process or the
-power has failed, and another process has gone on."""
+"""A process or the power fails, and another process goes on.
+
+These tests look at what is noted beside a partition's log, and what of it is on the medium.
+"""
 
 import os
 from pathlib import Path
@@ -48,7 +50,7 @@ def fill(storage: Storage, first: int, end: int, **more: Any) -> None:
 
 
 def lose_all_but(count: int, directory: Path) -> None:
-    """What a power failure leaves of the only segment: so many batches."""
+    """Leave so many batches of the only segment, as a power failure may."""
     (segment,) = directory.glob("*.log")
     content = segment.read_bytes()
     at, header = list(headers(content))[count - 1]

@@ -142,7 +142,7 @@ class ClusterRun:
 
 
 def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
-    """What a run must have, so that these planted bugs can be found in it."""
+    """A run must have this, so that these planted bugs can be found in it."""
     wanted = {
         "directories": any(name in DIRECTORY_PLANTS for name in plants),
         "partition storage": any(name in PARTITION_FILE_PLANTS for name in plants),

@@ -61,7 +61,7 @@ def _same_rows(one: PartitionTable, its: Rows, other: PartitionTable, others: Ro
 
 
 def _are_equal(column: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """As `np.array_equal` for columns of whole numbers, which takes twenty times as long here."""
+    """Compare columns of whole numbers: `np.array_equal` takes twenty times as long here."""
     is_same_form = (column.dtype, column.shape) == (other.dtype, other.shape)
     return is_same_form and column.tobytes() == other.tobytes()
 
