@@ -1,12 +1,14 @@
 """One replica's role: what a change of the metadata makes of it, and what it asks its leader."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from broker.cluster.config import OWNER
+from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
-from broker.partition.partition import Change, FollowerOf, LeaderOf, Partition
+from broker.partition.partition import Change, FollowerOf, IsrChange, LeaderOf, Partition
 from broker.replication import following
 from broker.replication.following import FetchOn, Mismatch, fetch_partition
 from controller.metadata.partitions import PartitionState
@@ -16,7 +18,10 @@ from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch
+from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.fetching import FetchedPartition
+from wire.messages.partitions import IsrPartitionResult
 from wire.primitives import ZERO_UUID
 
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=2, leader_epoch=4)
@@ -87,3 +92,63 @@ def test_batches_with_a_gap_between_them_are_taken() -> None:
     data = FetchedPartition(partition_index=0, high_watermark=10, records=one + other)
     assert following.follow(partition, data) == FetchOn()
     assert partition.open_log.end_offset == 16
+
+
+# --- changes of the ISR -------------------------------------------------------------------------
+
+
+def wanted_by(partition: Partition, asked: PendingExpand | PendingShrink) -> IsrChange:
+    partition.led.isr = asked
+    return IsrChange(partition, partition.led, asked)
+
+
+def result_of(partition: Partition, **fields: Any) -> IsrPartitionResult:
+    role = partition.led
+    return replace_message(
+        IsrPartitionResult(
+            partition_index=0,
+            error_code=ErrorCode.NONE,
+            leader_id=1,
+            leader_epoch=role.leader_epoch,
+            isr=(1, 2, 3),
+            partition_epoch=role.partition_epoch + 1,
+        ),
+        **fields,
+    )
+
+
+def test_answer_counts_if_the_leader_still_asks_for_the_same() -> None:
+    partition = opened(replace(STATE, leader=1, partition_epoch=6))
+    change = wanted_by(partition, PendingExpand(members=(1, 2), joining=3))
+    assert change.accept(result_of(partition))
+    assert partition.led.isr == Committed(members=(1, 2, 3))
+    assert partition.led.partition_epoch == 7
+    assert not change.accept(result_of(partition)), "it is answered by now"
+
+
+@pytest.mark.parametrize(
+    "late", [{"partition_epoch": 5}, {"leader_epoch": 3}], ids=["partition epoch", "leader epoch"]
+)
+def test_answer_that_the_metadata_has_overtaken_counts_for_nothing(late: dict[str, int]) -> None:
+    partition = opened(replace(STATE, leader=1, partition_epoch=6))
+    change = wanted_by(partition, PendingExpand(members=(1, 2), joining=3))
+    assert not change.accept(result_of(partition, **late))
+    assert partition.led.isr == PendingExpand(members=(1, 2), joining=3)
+
+
+def test_answer_to_an_earlier_change_counts_for_nothing() -> None:
+    partition = opened(replace(STATE, leader=1))
+    first = wanted_by(partition, PendingExpand(members=(1, 2), joining=3))
+    second = wanted_by(partition, PendingExpand(members=(1, 2), joining=3))
+    assert not first.accept(result_of(partition))
+    assert not first.revert()
+    assert second.is_wanted
+
+
+def test_change_that_an_earlier_leadership_wanted_is_wanted_no_more() -> None:
+    state = replace(STATE, leader=1)
+    partition = opened(state)
+    change = wanted_by(partition, PendingShrink(members=(1, 2), leaving=(2,)))
+    partition.apply(replace(state, leader=2, leader_epoch=5, partition_epoch=1), 200)
+    assert not change.is_wanted
+    assert not change.revert()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from tests.integration.waiting import wait
 
 
@@ -68,3 +68,13 @@ def test_page_that_is_no_json_is_an_answer_all_the_same(tmp_path: Path) -> None:
         cluster.start(1)
         wait(lambda: cluster.ask(node, "/livez") == (200, None), "an answer")
         assert cluster.ask(node, "/v1/node") == (200, {"node_id": 1})
+
+
+def test_node_with_many_logs_may_take_long_to_stop_in_order(tmp_path: Path) -> None:
+    """It syncs each that was written to: 15 s, and 30 ms a log."""
+    with cluster_of(tmp_path, "") as cluster:
+        node = cluster.layout.node(1)
+        assert orderly_stop_seconds(node) == 15.0
+        for number in range(100):
+            (node.data / f"t-{number}").mkdir(parents=True)
+        assert orderly_stop_seconds(node) == pytest.approx(18.0)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from quorum.core.effects import (
     Append,
     DeleteLog,
@@ -34,6 +35,7 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG, StorageError
 from quorum.core.types import ElectionState, ReplicaKey
+from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.checkpoints import (
     CLEAN_SHUTDOWN,
     EPOCHS,
@@ -42,6 +44,7 @@ from quorum.log.files.checkpoints import (
 )
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
+from quorum.log.files.jobs import Jobs
 from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.offset_checkpoint import OffsetCheckpoint
 from quorum.log.files.recovery import CorruptLog
@@ -407,6 +410,42 @@ def test_forgotten_offset_leaves_the_file_though_it_has_left_the_memory_before(
     checkpoint.set({("t", 1): 1})
     checkpoint.lower_to("t-1", 3)
     assert OffsetCheckpoint(Disk(), path).of("t-1") == 1
+
+
+def test_offset_that_a_failed_write_may_have_left_is_lowered_in_the_file(tmp_path: Path) -> None:
+    disk, path = Disk(), str(tmp_path / HIGH_WATERMARKS)
+    checkpoint = OffsetCheckpoint(disk, path)
+    checkpoint.set({("t", 0): 5})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "sync_directory", broken)
+        with pytest.raises(StorageError):
+            checkpoint.save()
+    checkpoint.set({("t", 0): 2})
+    checkpoint.lower_to("t-0", 3)
+    assert OffsetCheckpoint(Disk(), path).of("t-0") == 2
+    syncs = disk.syncs
+    checkpoint.lower_to("t-0", 3)
+    assert disk.syncs == syncs, "the file says no more by now"
+
+
+def broken(_path: str) -> None:
+    raise StorageError("the disk is broken")
+
+
+def test_checkpoint_that_has_changed_while_it_was_written_is_written_again(tmp_path: Path) -> None:
+    workers = QueuedWorkers()
+    jobs = Jobs(workers)
+    writes = CheckpointWrites(jobs, finish=lambda outcome: outcome.result())
+    checkpoint = OffsetCheckpoint(Disk(), str(tmp_path / HIGH_WATERMARKS))
+    for offset in (5, 6, 7):
+        checkpoint.set({("t", 0): offset})
+        writes.save(checkpoint)
+        workers.wait()  # the first is written, and it is not known yet
+    for _ in range(2):
+        jobs.settle()
+        workers.wait()
+    assert OffsetCheckpoint(Disk(), str(tmp_path / HIGH_WATERMARKS)).of("t-0") == 7
+    assert not jobs.are_running
 
 
 def test_remains_of_a_deletion_are_cleared_at_the_start(tmp_path: Path) -> None:
