@@ -94,7 +94,7 @@ PROPERTIES: dict[str, Property] = {
         Property("unclean.leader.election.interval.ms", int, 300_000, 1),
         Property("quorumlab.broker.dataless", bool, False),  # has no logs, and fetches nothing
         Property("quorumlab.controlled.shutdown.timeout.ms", int, 300_000, 1),  # Kafka's: fixed
-        Property("quorumlab.open.files.max", int, 1000, 16),  # descriptors for log segments
+        Property("quorumlab.open.files.max", int, 4096, 16),  # descriptors for log segments
         # Defaults of topics: what they mean there, controller.metadata.configs decides.
         Property("min.insync.replicas", int, 1, 1),
         Property("message.max.bytes", int, 1_048_588, 0),

@@ -214,12 +214,19 @@ class Driver:
         """Drive `core` until it stops, or `stop` is called."""
         loop = asyncio.get_running_loop()
 
+        is_woken = False
+
         def take_events() -> None:
+            nonlocal is_woken
+            is_woken = False  # before the events are taken: what comes later wakes again
             self._storage_calls = True
             self._wake()
 
         def wake() -> None:
-            loop.call_soon_threadsafe(take_events)
+            nonlocal is_woken
+            if not is_woken:
+                is_woken = True
+                loop.call_soon_threadsafe(take_events)
 
         self._storage.wake_with(wake)
         self._core = core

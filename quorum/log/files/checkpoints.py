@@ -325,7 +325,10 @@ def format_partition_metadata(topic_id: UUID) -> bytes:
     return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
 
 
-def parse_partition_metadata(content: bytes, path: str) -> UUID:
+def parse_partition_metadata(content: bytes | None, path: str) -> UUID | None:
+    """None without a file, or where a power failure has left nothing of one that was not synced."""
+    if content is None or not content.strip(b"\0"):
+        return None
     lines = _decode(content, path).splitlines()
     if not lines or lines[0].strip() != "version: 0":
         raise CorruptFile(path, 1, "'version: 0' expected")

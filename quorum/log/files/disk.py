@@ -14,6 +14,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from posixpath import dirname
 from stat import S_ISDIR
 from threading import Lock
@@ -55,7 +56,7 @@ class Disk:
     """Safe to use from several threads, for different files or for reading, writing and syncing
     the same one."""
 
-    def __init__(self, *, descriptors_max: int = 1000, system: System = os) -> None:
+    def __init__(self, *, descriptors_max: int = 4096, system: System = os) -> None:
         assert descriptors_max >= 1, descriptors_max
         self._descriptors_max = descriptors_max
         self._system = system
@@ -157,6 +158,12 @@ class Disk:
             self._system.rename(temporary, path)
         if syncs_directory:
             self.sync_directory(dirname(path))
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a small file, not durably: a power failure may leave it empty, or in part."""
+        self.create(path)
+        self.write(path, content, position=0)
+        self.forget(path)
 
     def names(self, directory: str) -> list[str]:
         """Of everything in a directory, sorted."""
@@ -283,8 +290,8 @@ class Disk:
         excess = len(self._open) - keep
         if excess <= 0:
             return
-        idle = [path for path, descriptor in self._open.items() if descriptor.users == 0]
-        for path in idle[:excess]:
+        idle = (path for path, descriptor in self._open.items() if descriptor.users == 0)
+        for path in tuple(islice(idle, excess)):
             self._system.close(self._open.pop(path).fd)
 
 

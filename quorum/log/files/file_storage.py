@@ -14,6 +14,7 @@ write.
 Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import assert_never
@@ -56,7 +57,7 @@ from quorum.core.storage import (
 from quorum.log.files.at_once import AtOnce, append, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
+from quorum.log.files.jobs import Jobs, Now, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue, is_waited_for
@@ -68,6 +69,8 @@ from wire.message import replace
 from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
+
+_CREATING_SECONDS = 0.005
 
 Opening = tuple[SegmentedLog, LogState]
 Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
@@ -109,6 +112,7 @@ class FileStorage:
         )
         self._queues: dict[str, LogQueue] = {}
         self._unsynced: list[LogQueue] = []  # may be due for a sync
+        self._creations: deque[Callable[[], None]] = deque()  # of new logs
         self._events: list[StorageEvent] = []
         self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
         self._jobs = Jobs(workers)
@@ -150,7 +154,7 @@ class FileStorage:
     @property
     def is_busy(self) -> bool:
         """Something runs in the background, or has run and was not taken yet."""
-        return self._jobs.are_running
+        return self._jobs.are_running or bool(self._creations)
 
     def wake_with(self, wake: Callable[[], None]) -> None:
         self._jobs.wake_with(wake)
@@ -219,6 +223,7 @@ class FileStorage:
         return events
 
     def take_events(self) -> list[StorageEvent]:
+        self._create_some()
         while self._unsynced or self._jobs.finished:
             queues, self._unsynced = self._unsynced, []
             for queue in queues:
@@ -426,7 +431,24 @@ class FileStorage:
         token, _ = queue.take_sync()
         pool = Pool.SYNC if is_waited_for(effect) else Pool.BACKGROUND
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
-        self._jobs.submit(pool, job, partial(self._finish_alone, queue, effect, token))
+        finish = partial(self._finish_alone, queue, effect, token)
+        if isinstance(effect, OpenLog) and self._directories.is_new(effect.log):
+            self._creations.append(partial(finish, Now(job)))
+            self._jobs.wake()
+        else:
+            self._jobs.submit(pool, job, finish)
+
+    def _create_some(self) -> None:
+        """Make new logs in this thread, for a while: the rest comes with the next turns.
+
+        A thread would be handed over to at each of the dozen calls that making one takes: on a busy
+        node that is fifty times the work.
+        """
+        began = self._workers.seconds()
+        while self._creations and self._workers.seconds() - began < _CREATING_SECONDS:
+            self._creations.popleft()()
+        if self._creations:
+            self._jobs.wake()
 
     def _do_alone(
         self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-__all__ = ["Finish", "Jobs", "Outcome", "Pool", "Workers"]
+__all__ = ["Finish", "Jobs", "Now", "Outcome", "Pool", "Workers"]
 
 
 class Pool(Enum):
@@ -28,6 +28,13 @@ class Outcome(Protocol):
     def result(self) -> Any:
         """What the job has returned; raises what it has raised."""
         ...
+
+
+class Now:
+    """The outcome of a job that runs when it is asked for, on that thread."""
+
+    def __init__(self, job: Callable[[], object]) -> None:
+        self.result = job
 
 
 Finish = Callable[[Outcome], None]
@@ -68,6 +75,10 @@ class Jobs:
     def wake_with(self, wake: Callable[[], None]) -> None:
         """Have `wake` called, from any thread, when there is something to settle."""
         self._wake = wake
+
+    def wake(self) -> None:
+        """There is more to do in the driver's thread."""
+        self._wake()
 
     def submit(self, pool: Pool, job: Callable[[], object], finish: Finish) -> None:
         """Have `job` run in `pool`, then `finish` when its outcome is settled."""

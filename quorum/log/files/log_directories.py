@@ -29,7 +29,6 @@ from quorum.log.files.checkpoints import (
     format_epochs,
     format_partition_metadata,
     parse_election,
-    parse_partition_metadata,
 )
 from quorum.log.files.disk import Disk
 from quorum.log.files.log_directory import LogDirectory
@@ -55,7 +54,7 @@ class StorageSettings:
     metadata: LogSettings = _METADATA
     partitions: LogSettings = _PARTITIONS  # of a log that is opened without any
     voters: tuple[int, ...] = ()
-    descriptors_max: int = 1000
+    descriptors_max: int = 4096
     inline_sync_seconds: float = 0.0  # the most that one may take in the driver's thread; 0: none
 
 
@@ -79,6 +78,7 @@ class LogDirectories:
         self.data: list[LogDirectory] = []
         self._copies: dict[str, list[LogDirectory]] = {}  # that lie there, open or not
         self._homes: dict[str, LogDirectory] = {}  # of those that were placed
+        self._unsynced_ids: set[str] = set()  # of new logs
         self.found: tuple[FoundLog, ...] = tuple(self._scan(directories))
         known = {each.path: each for each in self.data}
         metadata = known.get(metadata_directory)
@@ -138,8 +138,14 @@ class LogDirectories:
             return self._open_metadata(topic_id)
         home, path = self._homes[log], self.path(log)
         home.take_mark_away()
-        if home not in self._copies.get(log, ()):
+        found_id = None
+        if self.is_new(log):
             home.forget(log)  # before its directory is there: it would be taken for the old one
+        else:
+            found_id = home.topic_id(log)
+            if found_id is None and log not in home.recovery_points and home.has_records(log):
+                self._say(f"{path} was never synced, and has lost its topic id: set aside")
+                home.set_aside(log)
         self._set_copies_aside(log)
         recovered = open_log(
             self._disk,
@@ -159,9 +165,13 @@ class LogDirectories:
         return recovered.log, self._state(
             log,
             recovered,
-            topic_id=self._topic_id(path, topic_id),
+            topic_id=found_id or self._name(log, topic_id, is_new=recovered.is_new),
             high_watermark=home.high_watermarks.of(log),
         )
+
+    def is_new(self, log: str) -> bool:
+        """Is nothing there yet? Then opening it makes small files, and reads and syncs nothing."""
+        return self._homes[log] not in self._copies.get(log, ())
 
     def _set_copies_aside(self, log: str) -> None:
         home = self._homes[log]
@@ -177,6 +187,7 @@ class LogDirectories:
 
     def _open_metadata(self, topic_id: UUID) -> tuple[SegmentedLog, LogState]:
         path = self.path(METADATA_LOG)
+        found_id = self._homes[METADATA_LOG].topic_id(METADATA_LOG)
         recovered = open_log(
             self._disk,
             path,
@@ -191,7 +202,7 @@ class LogDirectories:
         return recovered.log, self._state(
             METADATA_LOG,
             recovered,
-            topic_id=self._topic_id(path, topic_id),
+            topic_id=found_id or self._name(METADATA_LOG, topic_id, is_new=False),
             snapshots=snapshots,
             control_batches=() if was_reset else recovered.control_batches,
         )
@@ -247,13 +258,17 @@ class LogDirectories:
             )
         return is_replaced, kept
 
-    def _topic_id(self, directory: str, topic_id: UUID) -> UUID:
-        path = f"{directory}/{PARTITION_METADATA}"
-        content = self._disk.read_whole(path)
-        if content is not None:
-            return parse_partition_metadata(content, path)
-        content = format_partition_metadata(topic_id)
-        self._disk.replace(path, content, syncs_directory=False)
+    def _name(self, log: str, topic_id: UUID, *, is_new: bool) -> UUID:
+        """Write the topic id. That of a new log becomes durable with what is first synced of it."""
+        path, content = (
+            f"{self.path(log)}/{PARTITION_METADATA}",
+            format_partition_metadata(topic_id),
+        )
+        if is_new:
+            self._disk.put(path, content)
+            self._unsynced_ids.add(log)
+        else:
+            self._disk.replace(path, content, syncs_directory=False)
         return topic_id
 
     def read_election(self, log: str) -> ElectionState:
@@ -267,6 +282,9 @@ class LogDirectories:
         for path in unsynced.paths:
             self._disk.sync(path)
         directory = unsynced.directory
+        if log in self._unsynced_ids:
+            self._disk.sync(f"{self.path(log)}/{PARTITION_METADATA}")
+            self._unsynced_ids.discard(log)
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(
                 f"{self.path(log)}/{EPOCHS}",
@@ -337,6 +355,7 @@ class LogDirectories:
                 self._homes[log] = copy  # if that fails, it is this directory that has failed
                 copy.set_aside(log) if is_stray else copy.delete(log)
         self._copies.pop(log, None)
+        self._unsynced_ids.discard(log)
 
     def forget(self, log: str) -> None:
         """Where a deleted log was; any other is kept in mind."""

@@ -94,10 +94,17 @@ class LogDirectory:
         return [n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG]
 
     def describe(self, log: str) -> FoundLog:
+        topic_id = self.topic_id(log)
+        return FoundLog(log=log, topic_id=topic_id or ZERO_UUID, directory_id=self.id)
+
+    def topic_id(self, log: str) -> UUID | None:
         path = f"{self.path}/{log}/{PARTITION_METADATA}"
-        content = self._disk.read_whole(path)
-        topic_id = ZERO_UUID if content is None else parse_partition_metadata(content, path)
-        return FoundLog(log=log, topic_id=topic_id, directory_id=self.id)
+        return parse_partition_metadata(self._disk.read_whole(path), path)
+
+    def has_records(self, log: str) -> bool:
+        path = f"{self.path}/{log}"
+        segments = [name for name in self._disk.names(path) if name.endswith(".log")]
+        return any(self._disk.size(f"{path}/{name}") for name in segments)
 
     def delete(self, log: str) -> None:
         """Rename the log first, so that its name is free before its files are removed."""

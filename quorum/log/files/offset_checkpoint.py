@@ -44,6 +44,9 @@ class OffsetCheckpoint:
     def of(self, log: str) -> int:
         return self._offsets.get(topic_partition(log), 0)
 
+    def __contains__(self, log: str) -> bool:
+        return topic_partition(log) in self._offsets
+
     def raise_to(self, log: str, offset: int) -> None:
         """Written with the next `save`."""
         with self._lock:

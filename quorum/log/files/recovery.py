@@ -45,6 +45,7 @@ __all__ = [
     "WAY_OUT",
     "CorruptLog",
     "Recovered",
+    "create_log",
     "epoch_problem",
     "is_loss",
     "open_log",
@@ -70,9 +71,9 @@ class CorruptLog(StorageError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     log: SegmentedLog
-    producers: tuple[ProducerEntry, ...]
-    control_batches: tuple[bytes, ...]  # of what was read
-    is_new: bool
+    producers: tuple[ProducerEntry, ...] = ()
+    control_batches: tuple[bytes, ...] = ()  # of what was read
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,22 @@ class _Seen:
             self.control_batches.append(bytes(batch))
 
 
+def create_log(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
+    """Make an empty log in an empty directory. Nothing is synced: its first sync covers all."""
+    segment = Segment(disk, directory, settings, base_offset=0)
+    segment.create()
+    log = SegmentedLog(
+        disk,
+        directory,
+        settings,
+        segments=[segment],
+        epochs=EpochCache(),
+        start_offset=0,
+        is_new=True,
+    )
+    return Recovered(log=log, is_new=True)
+
+
 def open_log(
     disk: Disk,
     directory: str,
@@ -165,10 +182,8 @@ def open_log(
     `was_closed` if the last process that had it open has synced it, and its directory, at its end.
     The log starts with its first segment, or at `start_offset` if that is later.
     """
-    is_new = disk.make_directory(directory)
-    if is_new:
-        # The checkpoints are those of a directory that somebody has removed since.
-        recovery_point, start_offset = None, 0
+    if disk.make_directory(directory):
+        return create_log(disk, directory, settings)
     segments = _find_segments(disk, directory, settings)
     known_epochs = _read_epochs(disk, directory, say)
     first = 0
@@ -184,12 +199,11 @@ def open_log(
     _refuse_loss(disk, directory, segments, damage, recovery_point)
     if damage is not None:
         _cut_off(disk, damage, segments, say)
-    if not is_new:
-        if reads_all and recovery_point is not None:
-            write_again(disk, segments, recovery_point)
-        synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
-        _sync(disk, directory, segments[first:], synced_offset)
-        segments[-1].distrusts_index_files = synced_offset < 0 and not reads_all
+    if reads_all and recovery_point is not None:
+        write_again(disk, segments, recovery_point)
+    synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
+    _sync(disk, directory, segments[first:], synced_offset)
+    segments[-1].distrusts_index_files = synced_offset < 0 and not reads_all
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
     if not seen.epochs.entries:
@@ -204,13 +218,11 @@ def open_log(
         segments=segments,
         epochs=seen.epochs,
         start_offset=start_offset,
-        is_new=is_new,
     )
     return Recovered(
         log=log,
         producers=tuple(seen.producers.values()),
         control_batches=tuple(seen.control_batches),
-        is_new=is_new,
     )
 
 

@@ -59,7 +59,7 @@ class SegmentedLog:
         segments: list[Segment],
         epochs: EpochCache,
         start_offset: int,
-        is_new: bool,
+        is_new: bool = False,
     ) -> None:
         assert segments, "a log has at least one segment"
         assert start_offset >= segments[0].base_offset, (start_offset, segments[0].base_offset)

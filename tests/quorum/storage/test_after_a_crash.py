@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quorum.core.effects import OpenLog, SaveHighWatermarks, Trim
-from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 from tests.quorum.log_files import FailingSystem
 from tests.quorum.storages import TOPIC, Storage
 from wire.batch import headers
@@ -109,6 +109,52 @@ def test_log_may_begin_anew_though_two_processes_die_before_they_forget_the_old_
     assert third.open(LOG).state.end_offset == 0
     fill(third, 0, 8, epoch=2)
     assert Storage(tmp_path).open(LOG).state.high_watermark == 0
+
+
+@pytest.mark.parametrize("left", [None, b"", bytes(49)])
+def test_log_that_was_never_synced_and_has_lost_its_topic_id_begins_anew(
+    tmp_path: Path, left: bytes | None
+) -> None:
+    """Its records may be those of a topic that was deleted since: it is set aside."""
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    lose_topic_id(tmp_path, left)
+    again = Storage(tmp_path)
+    state = again.open(LOG, TOPIC).state
+    assert (state.topic_id, state.end_offset) == (TOPIC, 0)
+    assert [line for line in again.said if "set aside" in line]
+    (stray,) = tmp_path.glob("t-0.*-stray")
+    assert next(stray.glob("*.log")).stat().st_size > 0
+
+
+def test_log_that_was_synced_keeps_its_records_though_it_has_no_topic_id(tmp_path: Path) -> None:
+    """Kafka had none before version 2.8."""
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    storage.close()
+    lose_topic_id(tmp_path, None)
+    state = Storage(tmp_path).open(LOG, TOPIC).state
+    assert (state.topic_id, state.end_offset) == (TOPIC, 8)
+
+
+def lose_topic_id(directory: Path, left: bytes | None) -> None:
+    path = directory / LOG / PARTITION_METADATA
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+
+
+def test_topic_id_is_on_the_medium_before_the_log_counts_as_synced(tmp_path: Path) -> None:
+    """What was synced is never set aside."""
+    system = Dying()
+    storage = Storage(tmp_path, system=system)
+    storage.open(LOG)
+    path = str(tmp_path / LOG / PARTITION_METADATA)
+    assert path in system.unsynced, "it costs no sync until then"
+    storage.do(storage.append(0, LOG, synced=True))
+    assert path not in system.unsynced
 
 
 def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:

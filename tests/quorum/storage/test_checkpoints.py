@@ -165,7 +165,9 @@ def test_golden_meta_properties_are_read_and_written_the_same_but_for_comments()
 def test_golden_partition_metadata_is_read_and_written_the_same() -> None:
     for path in golden("partition.metadata"):
         content = path.read_bytes()
-        assert format_partition_metadata(parse_partition_metadata(content, str(path))) == content
+        topic_id = parse_partition_metadata(content, str(path))
+        assert topic_id is not None
+        assert format_partition_metadata(topic_id) == content
 
 
 def test_golden_bootstrap_is_read_and_written_the_same() -> None:
@@ -256,11 +258,16 @@ def test_damaged_meta_properties_are_refused(content: bytes, problem: str) -> No
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"version: 1\n", b"version: 0\n", b"version: 0\nx: y", b"version: 0\ntopic_id:"],
+    [b"version: 1\n", b"version: 0\n", b"version: 0\nx: y", b"version: 0\ntopic_id:"],
 )
 def test_damaged_partition_metadata_is_refused(content: bytes) -> None:
     with pytest.raises(CorruptFile, match=r"/d/partition\.metadata, line"):
         parse_partition_metadata(content, "/d/partition.metadata")
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(50)])
+def test_no_topic_id_is_read_from_what_was_never_synced(content: bytes | None) -> None:
+    assert parse_partition_metadata(content, "/d/partition.metadata") is None
 
 
 def test_bootstrap_cut_short_or_flipped_is_refused() -> None:

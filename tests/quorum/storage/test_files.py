@@ -212,6 +212,9 @@ def test_truncation_is_stored_and_lowers_the_recovery_point(
 def test_slow_recoveries_delay_no_truncation_that_is_waited_for(tmp_path: Path) -> None:
     """A replica fetches, and saves its vote, only after its truncation: it must not queue behind
     the recovery of a thousand partitions."""
+    killed = Storage(tmp_path)
+    for partition in range(10):
+        killed.open(f"slow-{partition}")
     system = FailingSystem()
     storage = Storage(tmp_path, system=system)
     storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
@@ -238,6 +241,25 @@ def test_slow_recoveries_delay_no_truncation_that_is_waited_for(tmp_path: Path) 
     leave.set()
     assert events == [Stored(log=METADATA_LOG, token=effect.token)]
     assert len(storage.settle()) == 10
+
+
+def test_new_logs_are_made_a_few_at_a_time_and_without_a_sync(tmp_path: Path) -> None:
+    """A topic may have thousands of partitions, and the node has other things to do."""
+    storage = Storage(tmp_path)
+    seconds = iter(range(1000))
+    storage.files._workers.seconds = lambda: next(seconds) / 1000  # type: ignore[method-assign]
+    for partition in range(10):
+        effect = OpenLog(log=f"new-{partition}", token=storage.token(), topic_id=TOPIC)
+        storage.files.perform(effect)
+    assert storage.ready.is_set()
+    made = []
+    while storage.files.is_busy:
+        storage.ready.clear()
+        made.append(len(storage.files.take_events()))
+        assert storage.ready.is_set() == storage.files.is_busy
+    assert sum(made) == 10
+    assert max(made) < 10
+    assert storage.files.fsyncs == 0
 
 
 def test_append_before_a_written_truncation_is_still_acknowledged(storage: Storage) -> None:
