@@ -14,8 +14,7 @@ import numpy as np
 from controller.config import ControllerConfig
 from controller.decisions import columns
 from controller.decisions.partition_changes import (
-    change_partition,
-    election_for,
+    changes_of_rows,
     largest_min_isr,
     without_broker,
 )
@@ -24,7 +23,7 @@ from controller.metadata.changes import Change
 from controller.metadata.election import Acceptable, Desired, Election
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import NO_EPOCH_BUMP_ON_SHRINK
-from controller.metadata.partitions import NO_LEADER, NO_ROWS, Rows
+from controller.metadata.partitions import NO_LEADER, NO_ROWS, PartitionState, Rows
 from wire.metadata_records import PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
 
@@ -112,12 +111,12 @@ def _leave_one_by_one(
     lost: bool,
 ) -> Iterable[PartitionChangeRecord]:
     gone = (broker_id,) if lost else ()
-    for topic_id, index, state in image.partitions.partitions(rows):
+
+    def desire(election: Election, state: PartitionState) -> Desired:
         isr = tuple(member for member in state.isr if member != broker_id)
-        desired = Desired(election=election_for(image, topic_id, config), isr=isr, lost=gone)
-        record = change_partition(image, config, (topic_id, index), state, desired, acceptable)
-        if record is not None:
-            yield record
+        return Desired(election=election, isr=isr, lost=gone)
+
+    return changes_of_rows(image, config, rows, desire, acceptable)
 
 
 def elect_one_by_one(
@@ -128,11 +127,11 @@ def elect_one_by_one(
     how: Election | None = None,
 ) -> Iterable[PartitionChangeRecord]:
     """The changes by an election in each row; `how` None: as its topic allows."""
-    for topic_id, index, state in image.partitions.partitions(rows):
-        desired = Desired(election=how or election_for(image, topic_id, config))
-        record = change_partition(image, config, (topic_id, index), state, desired, acceptable)
-        if record is not None:
-            yield record
+
+    def desire(election: Election, _: PartitionState) -> Desired:
+        return Desired(election=how or election)
+
+    return changes_of_rows(image, config, rows, desire, acceptable)
 
 
 # --- columns --------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
-"""Changes of single partitions, by the election policy of their topic, one on top of another.
+"""Changes of single partitions, by the election policy of their topic.
+
+A broker that fails may leave thousands of partitions without a leader. Most of them are alike, and
+`changes_of_rows` decides alike ones once. A `PartitionEditor` puts one change on top of another.
 
 Source: KIP-106 (unclean elections), KIP-966 (eligible leader replicas).
 """
 
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from controller.config import ControllerConfig
@@ -11,12 +15,14 @@ from controller.metadata.changes import Change
 from controller.metadata.election import Acceptable, Desired, Election, ElectionPolicy
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partition_records import changed
-from controller.metadata.partitions import PartitionState
+from controller.metadata.partitions import PartitionState, Rows
+from wire.message import replace
 from wire.metadata_records import PartitionChangeRecord
 
 __all__ = [
     "PartitionEditor",
     "change_partition",
+    "changes_of_rows",
     "election_for",
     "largest_min_isr",
     "without_broker",
@@ -32,17 +38,68 @@ def change_partition(
     acceptable: Acceptable,
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition to what is `desired`; None if nothing changes."""
+    policy = _policy(image, config, place[0], acceptable)
+    return election.decide_change(*place, state, desired=desired, policy=policy)
+
+
+def changes_of_rows(
+    image: MetadataImage,
+    config: ControllerConfig,
+    rows: Rows,
+    desire: Callable[[Election, PartitionState], Desired],
+    acceptable: Acceptable,
+) -> Iterator[PartitionChangeRecord]:
+    """The records that bring the partitions of `rows` to what `desire` says of each.
+
+    It is told which election the topic allows, and must say the same of partitions that differ in
+    their epochs only.
+    """
+    topics: dict[UUID, tuple[ElectionPolicy, Election]] = {}
+    decided: dict[tuple[object, ...], PartitionChangeRecord | None] = {}
+    for topic_id, index, state in image.partitions.partitions(rows):
+        if topic_id not in topics:
+            policy = _policy(image, config, topic_id, acceptable)
+            topics[topic_id] = policy, election_for(image, topic_id, config)
+        policy, how = topics[topic_id]
+        alike = (policy.min_insync_replicas, how, *_without_epochs(state))
+        if alike not in decided:
+            desired = desire(how, state)
+            decided[alike] = election.decide_change(
+                topic_id, index, state, desired=desired, policy=policy
+            )
+        record = decided[alike]
+        if record is not None:
+            yield replace(record, topic_id=topic_id, partition_id=index)
+
+
+def _policy(
+    image: MetadataImage, config: ControllerConfig, topic_id: UUID, acceptable: Acceptable
+) -> ElectionPolicy:
     min_isr = 1
     if image.has_eligible_leaders:
-        name = image.topics.by_id[place[0]].name
+        name = image.topics.by_id[topic_id].name
         min_isr = configs.min_insync_replicas(image, name, config.static_configs)
-    policy = ElectionPolicy(
+    return ElectionPolicy(
         acceptable=acceptable,
         metadata_version=image.metadata_version,
         elr_enabled=image.has_eligible_leaders,
         min_insync_replicas=min_isr,
     )
-    return election.decide_change(*place, state, desired=desired, policy=policy)
+
+
+def _without_epochs(state: PartitionState) -> tuple[object, ...]:
+    """All that a change depends on: the log counts the epochs by itself."""
+    return (
+        state.replicas,
+        state.isr,
+        state.leader,
+        state.leader_recovery_state,
+        state.adding_replicas,
+        state.removing_replicas,
+        state.directories,
+        state.eligible_leader_replicas,
+        state.last_known_elr,
+    )
 
 
 def largest_min_isr(image: MetadataImage, config: ControllerConfig) -> int:

@@ -205,18 +205,36 @@ class PartitionTable:
         beside = chunk.side.get(place)
         if beside is not None:
             return beside
-        replicas = tuple(b for b in chunk.replicas[:, place].tolist() if b != NOBODY)
-        assert replicas, f"row {row} is free"
-        mask = int(chunk.isr[place])
-        numbers = chunk.directories[: len(replicas), place].tolist()
+        return self._columnar(
+            chunk.replicas[:, place].tolist(),
+            chunk.directories[:, place].tolist(),
+            int(chunk.isr[place]),
+            int(chunk.leader[place]),
+            int(chunk.leader_epoch[place]),
+            int(chunk.partition_epoch[place]),
+            bool(chunk.recovering[place]),
+        )
+
+    def _columnar(
+        self,
+        slots: list[int],
+        numbers: list[int],
+        isr: int,
+        leader: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        recovering: bool,
+    ) -> PartitionState:
+        replicas = tuple([broker for broker in slots if broker != NOBODY])
+        assert replicas, "the row is free"
         return PartitionState(
             replicas=replicas,
-            isr=tuple(b for slot, b in enumerate(replicas) if mask >> slot & 1),
-            leader=int(chunk.leader[place]),
-            leader_epoch=int(chunk.leader_epoch[place]),
-            partition_epoch=int(chunk.partition_epoch[place]),
-            leader_recovery_state=RECOVERING if chunk.recovering[place] else RECOVERED,
-            directories=tuple(self.directories[number] for number in numbers),
+            isr=tuple([broker for slot, broker in enumerate(replicas) if isr >> slot & 1]),
+            leader=leader,
+            leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch,
+            leader_recovery_state=RECOVERING if recovering else RECOVERED,
+            directories=tuple([self.directories[n] for n in numbers[: len(replicas)]]),
         )
 
     def place(self, row: int) -> tuple[UUID, int] | None:
@@ -227,10 +245,32 @@ class PartitionTable:
 
     def partitions(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
         """The topic id, partition index and state of each of `rows`, none of which is free."""
-        for row in rows.tolist():
-            place = self.place(row)
-            assert place is not None, f"row {row} is free"
-            yield *place, self.state(row)
+        for start in range(0, len(rows), CHUNK_ROWS):
+            part = rows[start : start + CHUNK_ROWS]
+            yield from self._gathered(part, self.columns(part))
+
+    def _gathered(
+        self, rows: Rows, now: PartitionColumns
+    ) -> Iterator[tuple[UUID, int, PartitionState]]:
+        """As `place` and `state` of each row, with every column read once."""
+        columns = (
+            now.replicas.T.tolist(),
+            now.directories.T.tolist(),
+            now.isr.tolist(),
+            now.leader.tolist(),
+            now.leader_epoch.tolist(),
+            now.partition_epoch.tolist(),
+            now.recovering.tolist(),
+        )
+        topic_ids: dict[bytes, UUID] = {}
+        places = zip(rows.tolist(), now.topic_id.tolist(), now.partition.tolist(), strict=True)
+        for (row, id_bytes, index), values in zip(places, zip(*columns, strict=True), strict=True):
+            assert index >= 0, f"row {row} is free"
+            topic_id = topic_ids.get(id_bytes) or topic_ids.setdefault(
+                id_bytes, UUID(bytes=id_bytes)
+            )
+            beside = self.chunks[row >> CHUNK_BITS].side.get(row & ROW_MASK)
+            yield topic_id, index, beside or self._columnar(*values)
 
     def rows_with_replica(self, broker_id: int) -> Rows:
         return self._rows_where(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controller.decisions import columns as columns_module
 from controller.decisions import elections
 from controller.decisions import failover as decisions
+from controller.decisions.partition_changes import changes_of_rows, without_broker
 from controller.metadata.changes import Change
 from controller.metadata.election import (
     Desired,
@@ -18,7 +19,8 @@ from controller.metadata.election import (
     decide_change,
 )
 from controller.metadata.image import MetadataImage
-from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.metadata.metadata_version import ELR_VERSION
+from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
 from controller.metadata.reassignment import assignment_of, completed
 from tests.controller.clusters import (
     CONFIG,
@@ -35,7 +37,7 @@ from tests.controller.clusters import (
 )
 from tests.controller.plain_image import plain_partitions
 from wire.message import replace as replace_message
-from wire.metadata_records import PartitionChangeRecord
+from wire.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
 from wire.primitives import DIRECTORY_LOST
 
@@ -329,6 +331,29 @@ def test_election_over_columns_is_that_of_single_partitions(
         by_columns(patch, rows_from=10**9)
         singles = decisions.elect_with(image, broker_id, CONFIG)
     same_outcome(image, columns, singles)
+
+
+@given(images(), st.sampled_from(BROKERS), st.booleans(), st.integers(1, 3))
+def test_partitions_are_decided_together_as_each_is_alone(
+    image: MetadataImage, broker_id: int, lost: bool, min_isr: int
+) -> None:
+    """Those that are alike are decided once, and a topic's settings are looked up once."""
+    elr = FeatureLevelRecord(name=ELR_VERSION, feature_level=1)
+    image = step(image, elr, config("min.insync.replicas", str(min_isr), resource="u"))
+    rows = image.partitions.rows_with_replica(broker_id)
+    together = leaving(image, rows, broker_id, lost)
+    assert together == [c for row in rows for c in leaving(image, row[None], broker_id, lost)]
+    assert len(together) == len({(change.topic_id, change.partition_id) for change in together})
+
+
+def leaving(
+    image: MetadataImage, rows: Rows, broker_id: int, lost: bool
+) -> list[PartitionChangeRecord]:
+    def desire(election: Election, state: PartitionState) -> Desired:
+        isr = tuple(member for member in state.isr if member != broker_id)
+        return Desired(election=election, isr=isr, lost=(broker_id,) if lost else ())
+
+    return list(changes_of_rows(image, CONFIG, rows, desire, without_broker(image, broker_id)))
 
 
 def test_large_failure_is_decided_as_one_block() -> None:

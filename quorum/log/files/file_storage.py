@@ -1,10 +1,11 @@
 """Storage in files: carries out the storage effects of one node, for all its logs.
 
 What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
-come mostly out of it, and a sync is inline if the last ones of its log were fast and nothing else
-is under way (`sync_pace`). What waits for the medium runs in two small pools of threads: the other
-syncs, elections and synced truncations, which somebody waits for, and everything else (recovery,
-other truncations, deletion, rolled segments, checkpoints), so that a slow recovery delays no vote.
+come mostly out of it, a new log is a few small files, and a sync is inline if the last ones of its
+log were fast and nothing else is under way (`sync_pace`). What waits for the medium runs in two
+small pools of threads: the other syncs, elections and synced truncations, which somebody waits for,
+and everything else (recovery, other truncations, deletion, rolled segments, checkpoints), so that a
+slow recovery delays no vote.
 `log_queue` keeps the order within a log, `log_directories` does the blocking work.
 
 A failed write or sync ends its log for good: `StorageFailed`, and so it does all the logs of that
@@ -14,7 +15,6 @@ write.
 Source: Kafka's LogManager, UnifiedLog and KafkaRaftLog.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import assert_never
@@ -57,7 +57,7 @@ from quorum.core.storage import (
 from quorum.log.files.at_once import AtOnce, append, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.disk import Disk
-from quorum.log.files.jobs import Jobs, Now, Outcome, Pool, Workers
+from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.log_queue import Alone, LogQueue, is_waited_for
@@ -69,8 +69,6 @@ from wire.message import replace
 from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
-
-_CREATING_SECONDS = 0.005
 
 Opening = tuple[SegmentedLog, LogState]
 Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
@@ -112,7 +110,6 @@ class FileStorage:
         )
         self._queues: dict[str, LogQueue] = {}
         self._unsynced: list[LogQueue] = []  # may be due for a sync
-        self._creations: deque[Callable[[], None]] = deque()  # of new logs
         self._events: list[StorageEvent] = []
         self._last_read: tuple[Read, ReadDone] | None = None  # since when nothing else was done
         self._jobs = Jobs(workers)
@@ -154,7 +151,7 @@ class FileStorage:
     @property
     def is_busy(self) -> bool:
         """Something runs in the background, or has run and was not taken yet."""
-        return self._jobs.are_running or bool(self._creations)
+        return self._jobs.are_running
 
     def wake_with(self, wake: Callable[[], None]) -> None:
         self._jobs.wake_with(wake)
@@ -223,7 +220,7 @@ class FileStorage:
         return events
 
     def take_events(self) -> list[StorageEvent]:
-        self._create_some()
+        self._jobs.run_here()
         while self._unsynced or self._jobs.finished:
             queues, self._unsynced = self._unsynced, []
             for queue in queues:
@@ -239,8 +236,7 @@ class FileStorage:
         while self.is_busy:
             self._jobs.wait()
             events += self.take_events()
-        open_logs = [queue for queue in self._queues.values() if queue.segments is not None]
-        for queue in open_logs:
+        for queue in self._queues.values():
             job = partial(self._close_log, queue)
             self._jobs.submit(Pool.BACKGROUND, job, self._finish_housekeeping)
         self._jobs.wait()
@@ -263,8 +259,7 @@ class FileStorage:
 
     def _close_log(self, queue: LogQueue) -> None:
         """In a thread. A log that cannot be closed in order is recovered at the next start."""
-        assert queue.segments is not None, queue.log
-        if queue.has_failed:
+        if queue.segments is None or queue.has_failed:
             return
         try:
             self._directories.close(queue.log, queue.segments)
@@ -432,23 +427,9 @@ class FileStorage:
         pool = Pool.SYNC if is_waited_for(effect) else Pool.BACKGROUND
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         finish = partial(self._finish_alone, queue, effect, token)
-        if isinstance(effect, OpenLog) and self._directories.is_new(effect.log):
-            self._creations.append(partial(finish, Now(job)))
-            self._jobs.wake()
-        else:
-            self._jobs.submit(pool, job, finish)
-
-    def _create_some(self) -> None:
-        """Make new logs in this thread, for a while: the rest comes with the next turns.
-
-        A thread would be handed over to at each of the dozen calls that making one takes: on a busy
-        node that is fifty times the work.
-        """
-        began = self._workers.seconds()
-        while self._creations and self._workers.seconds() - began < _CREATING_SECONDS:
-            self._creations.popleft()()
-        if self._creations:
-            self._jobs.wake()
+        is_short = isinstance(effect, OpenLog) and self._directories.is_new(effect.log)
+        submit = self._jobs.submit_here if is_short else partial(self._jobs.submit, pool)
+        submit(job, finish)
 
     def _do_alone(
         self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool

@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-__all__ = ["Finish", "Jobs", "Now", "Outcome", "Pool", "Workers"]
+__all__ = ["Finish", "Jobs", "Outcome", "Pool", "Workers"]
 
 
 class Pool(Enum):
@@ -30,12 +30,7 @@ class Outcome(Protocol):
         ...
 
 
-class Now:
-    """The outcome of a job that runs when it is asked for, on that thread."""
-
-    def __init__(self, job: Callable[[], object]) -> None:
-        self.result = job
-
+HERE_SECONDS = 0.005  # in which other work of the driver's thread waits for its jobs
 
 Finish = Callable[[Outcome], None]
 
@@ -60,25 +55,29 @@ class Workers(Protocol):
         ...
 
 
+class _Here:
+    """The outcome of a job that runs when it is asked for."""
+
+    def __init__(self, job: Callable[[], object]) -> None:
+        self.result = job
+
+
 class Jobs:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._running = 0  # or not settled yet
         self.finished: deque[Callable[[], None]] = deque()
+        self._here: deque[Callable[[], None]] = deque()  # for this thread
         self._wake: Callable[[], None] = _nobody
 
     @property
     def are_running(self) -> bool:
-        """Something runs, or has run and was not settled yet."""
-        return bool(self._running or self.finished)
+        """Something runs or is to run, or has run and was not settled yet."""
+        return bool(self._running or self.finished or self._here)
 
     def wake_with(self, wake: Callable[[], None]) -> None:
         """Have `wake` called, from any thread, when there is something to settle."""
         self._wake = wake
-
-    def wake(self) -> None:
-        """There is more to do in the driver's thread."""
-        self._wake()
 
     def submit(self, pool: Pool, job: Callable[[], object], finish: Finish) -> None:
         """Have `job` run in `pool`, then `finish` when its outcome is settled."""
@@ -89,6 +88,23 @@ class Jobs:
             self._wake()
 
         self._workers.run(pool, job, done)
+
+    def submit_here(self, job: Callable[[], object], finish: Finish) -> None:
+        """Have a short `job`, then `finish`, run in this thread by `run_here`.
+
+        A job in another thread takes turns with this one at each of its calls to the system. If it
+        makes a dozen of them, and this thread is busy, that takes a hundred times as long.
+        """
+        self._here.append(partial(finish, _Here(job)))
+        self._wake()
+
+    def run_here(self) -> None:
+        """Run some of the jobs for this thread; if there are more, it is woken again."""
+        began = self._workers.seconds()
+        while self._here and self._workers.seconds() - began < HERE_SECONDS:
+            self._here.popleft()()
+        if self._here:
+            self._wake()
 
     def _finish(self, finish: Finish, outcome: Outcome) -> None:
         self._running -= 1
