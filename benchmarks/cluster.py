@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import print_figure, progress
-from benchmarks.peers.local import processor_seconds, scratch_directory
+from benchmarks.peers.local import processor_seconds, resident_megabytes, scratch_directory
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.local_cluster import LocalCluster
 
@@ -38,14 +38,6 @@ def up(directory: Path, bytecode: Path) -> float:
         timeout=120,
     )
     return time.perf_counter() - began
-
-
-def resident_megabytes(pid: int) -> float:
-    """The memory of a process that lies in RAM now (Linux: VmRSS), shared pages and all."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError(f"process {pid} is gone")
 
 
 def of_nodes(cluster: LocalCluster, measured: Callable[[int], float]) -> dict[str, list[float]]:

@@ -25,7 +25,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers.kafka_cluster import KafkaCluster
-from benchmarks.peers.local import processor_seconds, scratch_directory
+from benchmarks.peers.local import processor_seconds, resident_megabytes, scratch_directory
 from jepsen_like.real.local_cluster import LocalCluster
 
 TOPIC_PARTITIONS_MAX = 1000
@@ -38,7 +38,8 @@ class Subject(Protocol):
     """A cluster of processes."""
 
     name: str
-    brokers: Sequence[int]
+    brokers: tuple[int, ...]
+    controllers: tuple[int, ...]
     servers: str
 
     def start(self, node_ids: Sequence[int]) -> None:
@@ -49,6 +50,7 @@ class Subject(Protocol):
 
     def kill(self, node_id: int) -> None: ...
     def pid(self, node_id: int) -> int: ...
+    def close(self) -> None: ...
 
 
 class Ours:
@@ -213,7 +215,7 @@ def time_event(subject: Subject, event: str, act: Callable[[], None], count: int
 
 
 def print_idle(subject: Subject, count: int) -> None:
-    """Print the share of one processor that a broker uses while nothing happens."""
+    """Print the share of one processor and the memory of a broker while nothing happens."""
     pids = [subject.pid(node_id) for node_id in subject.brokers]
     before = [processor_seconds(pid) for pid in pids]
     time.sleep(IDLE_SECONDS)
@@ -221,10 +223,13 @@ def print_idle(subject: Subject, count: int) -> None:
     shares = [round(100 * each / IDLE_SECONDS, 2) for each in used]
     name = f"{count} partitions, {subject.name}: processor of an idle broker"
     print_figure(name, sum(shares) / len(shares), "%", each=shares)
+    sizes = [round(resident_megabytes(pid), 1) for pid in pids]
+    name = f"{count} partitions, {subject.name}: memory of an idle broker"
+    print_figure(name, sum(sizes) / len(sizes), "MiB", each=sizes)
 
 
 @contextmanager
-def running(subject: Any) -> Iterator[Any]:
+def running(subject: Subject) -> Iterator[Subject]:
     try:
         subject.start([*subject.controllers, *subject.brokers])
         yield subject
@@ -238,7 +243,7 @@ def main() -> int:
     parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds an event may take")
     args = parser.parse_args()
-    subjects: list[Any] = [Ours]
+    subjects: list[Callable[[Path], Subject]] = [Ours]
     if args.beside_kafka:
         missing = KafkaCluster.missing()
         if missing is None:
@@ -246,8 +251,8 @@ def main() -> int:
         else:
             skip("many_partitions kafka", missing)
     with scratch_directory() as directory:
-        for each in subjects:
-            with running(each(directory / each.name)) as subject:
+        for number, each in enumerate(subjects):
+            with running(each(directory / f"{number}")) as subject:
                 measure(subject, args.partitions, args.patience)
     return 0
 

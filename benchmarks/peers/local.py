@@ -11,7 +11,7 @@ from benchmarks.figures import progress
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
-__all__ = ["processor_seconds", "running_cluster", "scratch_directory"]
+__all__ = ["processor_seconds", "resident_megabytes", "running_cluster", "scratch_directory"]
 
 _INTERRUPTED = 130
 
@@ -45,6 +45,14 @@ def running_cluster(directory: Path) -> Iterator[LocalCluster]:
         yield cluster
     finally:
         cluster.stop_all()
+
+
+def resident_megabytes(pid: int) -> float:
+    """The memory of a process that lies in RAM now (Linux: VmRSS), shared pages and all."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"process {pid} is gone")
 
 
 def processor_seconds(pid: int) -> float:
