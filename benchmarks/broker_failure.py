@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.cluster import resident_megabytes
 from benchmarks.figures import print_figure, progress
-from benchmarks.peers.local import scratch_directory
+from benchmarks.peers.local import resident_megabytes, scratch_directory
 from benchmarks.peers.quorum import leader_of
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.free_ports import free_ports
