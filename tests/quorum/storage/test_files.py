@@ -343,12 +343,18 @@ def test_log_of_a_process_that_died_is_synced_with_its_directory(
     storage.close()
 
 
-def test_log_with_a_tail_that_was_cut_off_is_synced(storage: Storage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", ["a tail to cut off", "no recovery point"])
+def test_log_that_is_not_as_it_was_closed_is_synced(
+    storage: Storage, tmp_path: Path, harm: str
+) -> None:
     storage.open("t-0")
     storage.do(storage.append(0, "t-0", synced=False))
     storage.close()
-    (segment,) = (tmp_path / "t-0").glob("*.log")
-    segment.write_bytes(segment.read_bytes() + b"torn")
+    if harm == "no recovery point":
+        (tmp_path / RECOVERY_POINTS).unlink()
+    else:
+        (segment,) = (tmp_path / "t-0").glob("*.log")
+        segment.write_bytes(segment.read_bytes() + b"torn")
     again = Storage(tmp_path)
     assert again.open("t-0").state.end_offset == 1
     assert again.files.fsyncs == 3, "the mark, the segment and its directory"
