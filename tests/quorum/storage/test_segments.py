@@ -145,6 +145,14 @@ def test_what_changes_nothing_leaves_nothing_to_sync(tmp_path: Path) -> None:
     assert log.unsynced() == Unsynced(paths=(), directory=None, epochs=None, end_offset=2)
 
 
+def test_log_that_begins_anew_has_its_directory_to_sync(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0")
+    log.unsynced()
+    log.reset(OffsetAndEpoch(5, -1))
+    paths = (log.active_path,)
+    assert log.unsynced() == Unsynced(paths, log.directory, epochs=None, end_offset=5)
+
+
 def test_records_that_were_cut_off_are_not_found_by_their_timestamps(tmp_path: Path) -> None:
     log = opened(f"{tmp_path}/t-0", LogSettings(index_interval_bytes=100))
     for offset in range(10):
