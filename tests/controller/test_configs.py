@@ -264,6 +264,20 @@ def test_resource_named_twice_is_changed_by_neither() -> None:
     assert (error, records) == (ErrorCode.INVALID_REQUEST, 0)
 
 
+def test_resource_beside_one_that_is_named_twice_is_changed() -> None:
+    twice, once = (
+        AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=(entry("retention.ms", "9"),)
+        )
+        for kind, name in ((BROKERS, "1"), (TOPICS, "t"))
+    )
+    request = IncrementalAlterConfigsRequest(resources=(twice, once, twice))
+    decision = decide_incremental_alter_configs(BASE, request, CONFIG)
+    errors = [each.error_code for each in decision.response.responses]
+    assert errors == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    assert len(decision.changes) == 1
+
+
 def test_validate_only_changes_nothing() -> None:
     resource = AlterConfigsResource(
         resource_type=TOPICS, resource_name="t", configs=(entry("retention.ms", "9"),)

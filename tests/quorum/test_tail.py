@@ -1,5 +1,6 @@
 """The newest batches in memory: the same answers as from the disk, or none."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -104,6 +105,8 @@ def test_eight_mebibytes_are_kept_at_most() -> None:
         sizes.append(len(kept) * len(run))
     assert max(sizes) <= 8 << 20
     assert min(sizes[10:]) > 4 << 20, "it is seldom that so much is forgotten at once"
+    grown = sum(before < after for before, after in pairwise(sizes[10:]))
+    assert grown > len(sizes[10:]) / 2, "it is not done with every append"
 
 
 def test_oldest_runs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,6 +166,12 @@ def test_pieces_go_to_the_disk_and_each_is_a_sign_of_life() -> None:
     assert request.topics[0].partitions[0].position == PIECE
 
 
+def test_piece_that_did_not_come_is_asked_for_when_the_pause_ends() -> None:
+    node, role = loading()
+    node.peers.back_off(3, 1500)
+    assert following.deadline_ms(node, role) == 1500
+
+
 def test_nothing_is_asked_while_the_disk_judges_the_whole() -> None:
     node, role, _ = downloaded()
     assert asked(node, role) is None
@@ -288,12 +294,22 @@ def test_snapshot_for_a_leader_that_is_gone_waits_for_the_next_one(role: Role) -
     assert "snapshot_adopted" in kinds(node.outbox.take())
 
 
+def test_next_leader_that_wants_the_same_waits_for_the_disk_and_no_piece_comes_twice() -> None:
+    node, _, token = downloaded()
+    again = builders.following(epoch=9, leader_id=2)
+    told(node, again, leader_id=2)
+    assert asked(node, again) is None
+    downloading.saved(node, again, saved(token), 2000)
+    assert "snapshot_adopted" in kinds(node.outbox.take())
+
+
 def test_leader_that_wants_another_waits_for_the_disk() -> None:
     node, _, token = downloaded()
     again = builders.following(epoch=9, leader_id=2)
     told(node, again, OffsetAndEpoch(60, 5), leader_id=2)
     assert again.snapshot_id is None
     assert asked(node, again) is None
+    assert following.deadline_ms(node, again) == 1000 + node.config.retry_backoff_ms
     downloading.saved(node, again, saved(token), 2000)
     told(node, again, OffsetAndEpoch(60, 5), leader_id=2)
     assert kinds(node.outbox.take()) == ["snapshot_begun"]

@@ -10,9 +10,10 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower
 from tests.quorum import builders
 from tests.quorum.builders import replica
-from tests.quorum.replicas import endpoint
+from tests.quorum.replicas import endpoint, listeners
 from wire.batch import Record, assign, build_batch, data_batch
-from wire.messages.fetching import EpochEndOffset, FetchedPartition
+from wire.messages.fetching import EpochEndOffset, FetchedPartition, FetchRequest
+from wire.messages.voters import UpdateRaftVoterRequest
 
 
 def records(base_offset: int, epoch: int) -> bytes:
@@ -146,6 +147,17 @@ def test_leader_is_asked_once_at_a_time() -> None:
     assert asks(node, role) == [3]
     assert asks(node, role) == []
     assert following.deadline_ms(node, role) == role.fetch_deadline_ms
+
+
+def test_voter_tells_a_new_leader_of_itself_instead_of_a_fetch_once_that_is_due() -> None:
+    node, role = replica(listeners=listeners(1)), builders.following()
+    role.report_due_ms = 500
+    asked = []
+    for now_ms in (499, 500, 501):
+        following.poll(node, role, now_ms)
+        asked += [type(e.body) for e in node.outbox.take() if isinstance(e, Send)]
+        node.peers.reset()
+    assert asked == [FetchRequest, UpdateRaftVoterRequest, FetchRequest]
 
 
 def test_silent_leader_is_asked_in_turn_with_others() -> None:

@@ -74,8 +74,10 @@ def test_caught_up_is_who_has_reached_where_the_leader_was_at_its_last_fetch() -
         leading.track(node, role, key, fetch_offset, now_ms=now_ms)
         times.append(role.progress[2].last_caught_up_ms)
     assert times == [-1, -1, 300]
-    leading.enter(node, role, now_ms=0)  # any further record: the log ends at 12
-    for now_ms, fetch_offset in ((400, 11), (500, 12)):
+    for now_ms, fetch_offset in ((400, 11), (500, 12), (600, 13)):
+        leading.enter(node, role, now_ms=0)  # any further record
         leading.track(node, role, key, fetch_offset, now_ms=now_ms)
         times.append(role.progress[2].last_caught_up_ms)
-    assert times[3:] == [300, 500]
+    assert times[3:] == [300, 400, 500], "one record behind the leader"
+    leading.track(node, role, key, node.log.end_offset, now_ms=700)
+    assert role.progress[2].last_caught_up_ms == 700

@@ -11,6 +11,7 @@ from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
 from tests.quorum.replicas import (
     CLUSTER_ID,
+    LATENCY_MS,
     Replicas,
     dynamic_voter,
     listeners,
@@ -241,10 +242,19 @@ def test_replica_that_has_never_fetched_is_not_added() -> None:
     assert leader.replica.voters.ids == (1,)
 
 
-def test_replica_that_was_not_heard_of_for_long_is_not_added() -> None:
-    cluster, leader = led(caught_up_within_ms=0)
-    assert ask(cluster, leader, addition(2)) is ErrorCode.REQUEST_TIMED_OUT
-    assert leader.replica.voters.ids == (1,)
+@pytest.mark.parametrize(
+    ("ago_ms", "error", "voters"),
+    [(1000, ErrorCode.REQUEST_TIMED_OUT, (1,)), (999, ErrorCode.NONE, (1, 2))],
+)
+def test_replica_that_was_not_heard_of_for_long_is_not_added(
+    ago_ms: int, error: ErrorCode, voters: tuple[int, ...]
+) -> None:
+    cluster, leader = led(caught_up_within_ms=1000)
+    assert isinstance(leader.role, Leader)
+    told_ms = cluster.now_ms + 2 * LATENCY_MS  # its versions, by which the leader decides
+    leader.role.observers[replica_key(2)].last_fetch_ms = told_ms - ago_ms
+    assert ask(cluster, leader, addition(2)) is error
+    assert leader.replica.voters.ids == voters
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,14 @@
 
 from uuid import UUID
 
+import pytest
+
 from quorum.core.types import Endpoint, ReplicaKey
+from quorum.raft.voter_history import record_of
+from quorum.raft.voters import VoterSet
 from tests.quorum.builders import replica
-from tests.quorum.replicas import endpoint, listeners
+from tests.quorum.replicas import dynamic_voter, endpoint, listeners
+from wire.control_records import KRaftVersion
 
 
 def test_leader_is_asked_for_at_bootstrap_servers_and_other_voters() -> None:
@@ -26,6 +31,25 @@ def test_node_that_does_not_sync_is_no_voter_whatever_is_said_of_it() -> None:
     assert not node.is_voter
     assert replica((1,)).is_sole_voter
     assert not replica((1, 2)).is_sole_voter
+
+
+@pytest.mark.parametrize("syncs", [True, False])
+def test_voter_may_campaign_until_its_removal_is_committed(*, syncs: bool) -> None:
+    """A replica that does not sync was none, even where the voters' record names it."""
+    node = replica((2, 3), syncs=syncs)
+    voters = VoterSet.of(map(dynamic_voter, (1, 2, 3)))
+    node.history.observe(
+        [
+            (7, KRaftVersion(kraft_version=1)),
+            (8, record_of(voters)),
+            (9, record_of(voters.without(1))),
+        ]
+    )
+    node.voters_changed()
+    assert not node.is_voter
+    for committed_offset, may_campaign in ((9, syncs), (10, False)):
+        node.log.advance_high_watermark(committed_offset)
+        assert node.may_campaign is may_campaign
 
 
 def test_key_with_a_directory_names_that_disk_and_one_without_any() -> None:

@@ -1,8 +1,16 @@
 """What can be learned from an answer, however little it says."""
 
+import pytest
+
 from quorum.core.types import Endpoint
 from quorum.raft.messages import Known, fetch_response, vote_response
-from quorum.raft.responses import CommonFields, common_fields, is_granted
+from quorum.raft.responses import (
+    CommonFields,
+    common_fields,
+    is_granted,
+    news_of,
+    partition_of,
+)
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchResponse
@@ -42,3 +50,18 @@ def test_who_serves_a_fetch_is_the_leader_even_if_it_names_no_address() -> None:
 def test_who_refuses_a_fetch_is_not_taken_for_the_leader() -> None:
     answer = fetch_response(Known(leader_id=2, epoch=7), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert common_fields(answer, Endpoint(-3, "somewhere", 9)).endpoint is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_news"),
+    [
+        (fetch_response(KNOWN), True),
+        (fetch_response(KNOWN, error=ErrorCode.FENCED_LEADER_EPOCH), False),
+        (fetch_response(Known(leader_id=3, epoch=7)), False),
+        (fetch_response(Known(leader_id=2, epoch=8)), False),
+        (FetchResponse(responses=()), False),
+    ],
+)
+def test_only_the_leader_of_the_epoch_has_news(answer: FetchResponse, *, is_news: bool) -> None:
+    found = news_of(answer, leader_id=2, epoch=7)
+    assert found == (partition_of(answer) if is_news else None)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,9 @@ def test_failed_replacement_leaves_the_old_content(tmp_path: Path, call: str) ->
 
 def test_replacement_syncs_before_it_renames_and_then_the_directory(tmp_path: Path) -> None:
     system = FailingSystem()
-    Disk(system=system).replace(f"{tmp_path}/f", b"x")
+    disk = Disk(system=system)
+    disk.replace(f"{tmp_path}/f", b"x")
+    assert disk.descriptors_open == 0, "the file has another name now"
     calls = [name for name in system.calls if name not in ("close", "ftruncate")]
     assert calls == ["open", "pwrite", "fsync", "rename", "open", "fsync"]
 
@@ -134,7 +137,16 @@ def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:
         disk.preallocate(f"{tmp_path}/f", position=100, length=100)
 
 
-def test_directory_that_cannot_be_removed_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("doing", "work"),
+    [
+        ("remove", Disk.remove_tree),
+        ("rename", lambda disk, path: disk.rename(path, path + "-delete")),
+    ],
+)
+def test_directory_that_is_not_there_is_named(
+    tmp_path: Path, doing: str, work: Callable[[Disk, str], None]
+) -> None:
     missing = f"{tmp_path}/missing"
-    with pytest.raises(StorageError, match=f"cannot remove {missing}"):
-        Disk().remove_tree(missing)
+    with pytest.raises(StorageError, match=f"cannot {doing} {missing}"):
+        work(Disk(), missing)

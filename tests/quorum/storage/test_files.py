@@ -41,6 +41,7 @@ from quorum.log.files.checkpoints import (
     EPOCHS,
     HIGH_WATERMARKS,
     RECOVERY_POINTS,
+    CorruptFile,
 )
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
@@ -51,7 +52,7 @@ from quorum.log.files.recovery import CorruptLog
 from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import LOG, SETTINGS, TOPIC, Storage
-from wire.primitives import METADATA_TOPIC_ID
+from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 
 @pytest.fixture
@@ -308,18 +309,31 @@ def test_damaged_synced_records_are_refused(storage: Storage, tmp_path: Path) ->
     again.files.close(broker_epoch=None)
 
 
+def test_mark_without_the_line_of_its_log_is_refused(storage: Storage, tmp_path: Path) -> None:
+    storage.close()
+    (storage.log_path() / RECOVERY_POINTS).write_bytes(b"0\n1\nt 0 5\n")
+    again = Storage(tmp_path)
+    with pytest.raises(CorruptFile, match=f"line 3: a line for {METADATA_TOPIC}"):
+        again.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    again.files.close(broker_epoch=None)
+
+
 # --- partition logs -------------------------------------------------------------------------
 
 
 def test_log_is_opened_in_the_background_and_effects_wait_for_it(storage: Storage) -> None:
     opening = OpenLog(log=LOG, token=storage.token(), topic_id=TOPIC)
     append = storage.append(0, LOG, synced=False)
-    find = FindTimestamp(log=LOG, token=storage.token(), timestamp_ms=5, end_offset=1)
-    events = storage.do(opening, append, find)
+    find, late = (
+        FindTimestamp(log=LOG, token=storage.token(), timestamp_ms=timestamp_ms, end_offset=1)
+        for timestamp_ms in (5, 1001)
+    )
+    events = storage.do(opening, append, find, late)
     assert isinstance(events[0], Opened)
     assert events[0].state.topic_id == TOPIC
     found = TimestampFound(token=find.token, log=LOG, offset=0, timestamp_ms=1000, leader_epoch=1)
-    assert events[1:] == [found]
+    none = TimestampFound(token=late.token, log=LOG, offset=-1, timestamp_ms=-1, leader_epoch=-1)
+    assert events[1:] == [found, none]
 
 
 def test_reopened_log_says_what_is_in_it(storage: Storage, tmp_path: Path) -> None:
@@ -365,12 +379,18 @@ def test_log_of_a_process_that_died_is_synced_with_its_directory(
     storage.close()
 
 
-def test_log_with_a_tail_that_was_cut_off_is_synced(storage: Storage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", ["a tail to cut off", "no recovery point"])
+def test_log_that_is_not_as_it_was_closed_is_synced(
+    storage: Storage, tmp_path: Path, harm: str
+) -> None:
     storage.open("t-0")
     storage.do(storage.append(0, "t-0", synced=False))
     storage.close()
-    (segment,) = (tmp_path / "t-0").glob("*.log")
-    segment.write_bytes(segment.read_bytes() + b"torn")
+    if harm == "no recovery point":
+        (tmp_path / RECOVERY_POINTS).unlink()
+    else:
+        (segment,) = (tmp_path / "t-0").glob("*.log")
+        segment.write_bytes(segment.read_bytes() + b"torn")
     again = Storage(tmp_path)
     assert again.open("t-0").state.end_offset == 1
     assert again.files.fsyncs == 3, "the mark, the segment and its directory"

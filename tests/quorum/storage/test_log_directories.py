@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from threading import Event as Signal
 from typing import Any
 from uuid import UUID
 
@@ -242,6 +243,36 @@ def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path)
     _, refused = storage.do(storage.append(0, "t-0"), read)
     assert isinstance(refused, StorageFailed)
     assert refused.token == read.token
+
+
+def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
+    tmp_path: Path,
+) -> None:
+    system = FailingSystem()
+    storage = started(tmp_path, system=system)
+    storage.open("t-0", directory_id=A)
+    entered, leave = Signal(), Signal()
+
+    def fails(name: str, arguments: tuple[Any, ...]) -> OSError | None:
+        if name == "mkdir":
+            entered.set()
+            assert leave.wait(10)
+        return OSError(errno.EIO, "EIO") if name == "pwrite" and not leave.is_set() else None
+
+    system.fails = fails
+    opening = OpenLog(log="t-1", token=storage.token(), topic_id=TOPIC, directory_id=A)
+    read = Read(log="t-1", token=storage.token(), start_offset=0, end_offset=1, bytes_max=1 << 20)
+    append = storage.append(0, "t-0")
+    storage.files.perform(opening)
+    storage.files.perform(read)
+    assert entered.wait(10)
+    storage.files.perform(append)
+    failed = [each for each in storage.files.take_answers() if isinstance(each, StorageFailed)]
+    leave.set()
+    assert storage.settle() == []
+    told = [(each.log, each.token) for each in failed]
+    assert told[0] == ("t-0", append.token)
+    assert told[2:] == [("t-1", opening.token), ("t-1", read.token)], "after the log itself"
 
 
 def test_metadata_log_fails_with_its_directory(tmp_path: Path) -> None:

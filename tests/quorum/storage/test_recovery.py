@@ -203,7 +203,9 @@ def test_epochs_are_rebuilt_from_the_batches(directory: Path) -> None:
     assert Path(directory, EPOCHS).read_bytes() == b"0\n2\n2 0\n5 1\n"
 
 
-@pytest.mark.parametrize("content", [b"0\n1\n9 9\n", b"garbage", b"0\n2\n2 0\n5 1\n7 2\n"])
+@pytest.mark.parametrize(
+    "content", [b"0\n1\n9 9\n", b"0\n1\n9 0\n", b"garbage", b"0\n2\n2 0\n5 1\n7 2\n"]
+)
 def test_wrong_epoch_file_is_replaced_by_what_the_batches_say(
     directory: Path, content: bytes
 ) -> None:
@@ -211,6 +213,13 @@ def test_wrong_epoch_file_is_replaced_by_what_the_batches_say(
     Path(directory, EPOCHS).write_bytes(content)
     log = opened(str(directory))
     assert list(log.epochs.entries) == [EpochStart(2, 0), EpochStart(5, 1)]
+
+
+def test_log_that_has_lost_all_it_had_knows_no_epoch(directory: Path) -> None:
+    """Nothing was synced; what its epochs say may have come to the medium before."""
+    write(directory, b"")
+    Path(directory, EPOCHS).write_bytes(b"0\n1\n1 0\n")
+    assert opened(str(directory)).epochs.latest is None
 
 
 def test_segments_below_the_recovery_point_are_taken_on_trust(directory: Path) -> None:

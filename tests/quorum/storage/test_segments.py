@@ -1,5 +1,6 @@
 """One log on disk, against a list of batches and against Kafka's own files."""
 
+from errno import ENOSPC
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -21,8 +22,8 @@ from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.disk import Disk
 from quorum.log.files.indexes import Indexes
 from quorum.log.files.segment import batches_in
-from quorum.log.files.segments import SegmentedLog
-from tests.quorum.log_files import batch, everything, next_offset, opened, quick_disk
+from quorum.log.files.segments import SegmentedLog, Unsynced
+from tests.quorum.log_files import FailingSystem, batch, everything, next_offset, opened, quick_disk
 from wire.batch import read_header, write_header
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -96,6 +97,17 @@ def test_rolled_segment_is_trimmed_of_its_preallocated_zeros(tmp_path: Path) -> 
     assert first.stat().st_size == len(batch(0, size=700))
 
 
+def test_space_that_is_refused_is_asked_for_once_a_segment(tmp_path: Path) -> None:
+    system = FailingSystem()
+    system.fail("posix_fallocate", ENOSPC)
+    settings = LogSettings(segment_bytes=1000, preallocate_bytes=100)
+    log = opened(f"{tmp_path}/t-0", settings, disk=Disk(system=system))
+    for offset in range(4):
+        log.append(batch(offset, size=300))
+    assert (log.active_offset, system.calls.count("posix_fallocate")) == (2, 2)
+    assert everything(log) == b"".join(batch(offset, size=300) for offset in range(4))
+
+
 @pytest.mark.parametrize("preallocate_bytes", [0, 4096])
 def test_orderly_end_leaves_no_zeros_and_the_indexes(
     tmp_path: Path, preallocate_bytes: int
@@ -116,12 +128,41 @@ def test_epochs_follow_the_batches_and_the_truncation(tmp_path: Path) -> None:
     assert list(log.epochs.entries) == [EpochStart(1, 0), EpochStart(3, 2)]
 
 
-def test_truncation_of_nothing_leaves_nothing_to_sync(tmp_path: Path) -> None:
+def test_segment_is_synced_once_for_all_that_was_appended(tmp_path: Path) -> None:
     log = opened(f"{tmp_path}/t-0")
-    log.append(batch(0))
+    for offset in range(3):
+        log.append(batch(offset))
+    assert log.unsynced().paths == (log.active_path,)
+
+
+def test_what_changes_nothing_leaves_nothing_to_sync(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0")
+    log.append(batch(0) + batch(1))
+    log.trim(1)
     log.unsynced()
-    log.truncate(1)
-    assert not log.unsynced().paths
+    log.truncate(2)
+    log.trim(1)
+    assert log.unsynced() == Unsynced(paths=(), directory=None, epochs=None, end_offset=2)
+
+
+def test_log_that_begins_anew_has_its_directory_to_sync(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0")
+    log.unsynced()
+    log.reset(OffsetAndEpoch(5, -1))
+    paths = (log.active_path,)
+    assert log.unsynced() == Unsynced(paths, log.directory, epochs=None, end_offset=5)
+
+
+def test_records_that_were_cut_off_are_not_found_by_their_timestamps(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0", LogSettings(index_interval_bytes=100))
+    for offset in range(10):
+        log.append(batch(offset, size=90, timestamp_ms=1000 + offset))
+    log.truncate(5)
+    for offset in range(5, 10):
+        log.append(batch(offset, size=90, timestamp_ms=2000 + offset))
+    found = log.find_timestamp(1008, end_offset=10)
+    assert found is not None
+    assert (found.offset, found.timestamp_ms) == (5, 2005)
 
 
 def test_truncate_below_the_start_begins_anew_there(tmp_path: Path) -> None:

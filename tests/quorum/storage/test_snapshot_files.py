@@ -340,13 +340,16 @@ def test_empty_log_after_a_reset_knows_the_epoch_of_the_snapshot(
     assert (state.end_offset, state.last_epoch, state.epochs) == (50, 3, (EpochStart(3, 50),))
 
 
-def test_start_finishes_a_reset_that_a_crash_prevented(storage: Storage, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("records", "offset"), [(20, 50), (0, 1)])
+def test_start_finishes_a_reset_that_a_crash_prevented(
+    storage: Storage, tmp_path: Path, records: int, offset: int
+) -> None:
     """The snapshot was received, the log not yet begun anew: as in Kafka, it goes as a whole."""
-    fill(storage, 20, epoch=1)
-    storage.do(receive(storage, whole()))
+    fill(storage, records, epoch=1)
+    storage.do(receive(storage, whole(), snapshot_id=OffsetAndEpoch(offset, 3)))
     storage.close()
     again, state = started(tmp_path)
-    assert (state.start_offset, state.end_offset, state.last_epoch) == (50, 50, 3)
+    assert (state.start_offset, state.end_offset, state.last_epoch) == (offset, offset, 3)
     assert state.control_batches == ()
     assert any("beginning anew" in line for line in again.said)
 

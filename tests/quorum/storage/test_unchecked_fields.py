@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
 from quorum.core.storage import METADATA_LOG
+from quorum.log.files.checkpoints import EPOCHS
 from quorum.log.files.file_storage import FileStorage
 from quorum.log.files.recovery import CorruptLog
 from tests.quorum.log_files import batch, opened
@@ -59,6 +61,33 @@ def test_partition_log_takes_a_batch_for_wrong_before_it_drops_those_behind(
     flip(segment, batch=1, byte=OFFSET)
     with pytest.raises(CorruptLog, match="ends at offset 1"):
         opened(str(tmp_path / "log"), settings, recovery_point=4)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "end_offset"),
+    [
+        *(((0, 5, refused), 1) for refused in (1, 4, 5)),
+        *(((0, 1, refused), 2) for refused in (0, 1)),
+    ],
+)
+def test_batch_is_taken_for_wrong_if_it_leaves_out_what_follows(
+    offsets: tuple[int, ...], end_offset: int, tmp_path: Path
+) -> None:
+    """Else the one that follows is wrong."""
+    (tmp_path / "log").mkdir()
+    segment = tmp_path / "log" / f"{0:020d}.log"
+    segment.write_bytes(b"".join(map(batch, offsets)))
+    with pytest.raises(CorruptLog, match=f"ends at offset {end_offset}, "):
+        opened(str(tmp_path / "log"), recovery_point=end_offset + 1)
+
+
+def test_epochs_behind_the_recovery_point_may_be_of_records_that_are_gone(tmp_path: Path) -> None:
+    """A truncation lowers the recovery point; the epochs follow with the next sync."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / f"{0:020d}.log").write_bytes(batch(0, epoch=1) + batch(1, epoch=3))
+    (tmp_path / "log" / EPOCHS).write_bytes(b"0\n2\n1 0\n2 1\n")
+    log = opened(str(tmp_path / "log"), recovery_point=1, reads_all=True)
+    assert (log.end_offset, log.epochs.entries) == (2, (EpochStart(1, 0), EpochStart(3, 1)))
 
 
 def test_the_same_at_the_end_of_a_segment(tmp_path: Path) -> None:
