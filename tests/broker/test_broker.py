@@ -212,6 +212,50 @@ def test_fetches_wait_as_long_as_they_may_once_followers_have_heard() -> None:
     assert brokers.fetches[2] - before == 2
 
 
+def test_a_follower_catches_up_with_as_much_as_an_answer_holds() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.cut.add((2, 1))
+    brokers.run(600)
+    for _ in range(9):
+        brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.cut.clear()
+    before = brokers.fetches[2]
+    brokers.run(1100)
+    assert len(brokers.values(2, "t", 0)) == 9
+    assert brokers.fetches[2] - before <= 4
+
+
+def test_a_follower_asks_nothing_of_a_leader_without_an_endpoint_and_then_all_of_it() -> None:
+    """Its session must not pass for told of what could not be sent."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.run(1000)
+    brokers.holds_controller = True  # a heartbeat would have it unfenced
+    brokers.fence(1)
+    brokers.create_topic("u", (1, 2))
+    brokers.run(600)  # the fetch that was under way comes back
+    before = brokers.fetches[2]
+    brokers.run(2000)
+    assert brokers.fetches[2] == before
+    brokers.release_controller()
+    brokers.run(1000)
+    brokers.produce(1, "u", 0, batch_of(b"a"), acks=1)
+    assert brokers.values(2, "u", 0) == [b"a"]
+
+
+def test_a_follower_asks_its_former_leader_nothing() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.change("t", 0, leader=2)
+    brokers.run(600)
+    brokers.cut.add((3, 2))
+    brokers.run(600)
+    before = brokers.fetches[3]
+    brokers.run(2000)
+    assert brokers.fetches[3] == before
+
+
 def test_a_parked_fetch_is_answered_when_its_time_is_up() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))
