@@ -9,7 +9,7 @@ from broker.describe import describe_broker
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf
-from quorum.core.effects import EpochStart, StorageFailed, Token
+from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,
     batch_of,
@@ -19,7 +19,7 @@ from tests.broker.brokers import (
 from wire.batch import records_of
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.fetching import ReplicaState
+from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchResponse, ReplicaState
 from wire.messages.metadata import MetadataRequest
 from wire.messages.partitions import (
     AlterPartitionRequest,
@@ -242,6 +242,29 @@ def test_a_follower_asks_nothing_of_a_leader_without_an_endpoint_and_then_all_of
     brokers.run(1000)
     brokers.produce(1, "u", 0, batch_of(b"a"), acks=1)
     assert brokers.values(2, "u", 0) == [b"a"]
+
+
+def test_a_follower_that_is_refused_offsets_that_there_are_asks_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = three()
+    topic_id = brokers.create_topic("t", (1, 2))
+    brokers.run(600)
+    arrive = brokers._arrive
+    refused = FetchedPartition(
+        partition_index=0, high_watermark=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE
+    )
+    topics = (FetchedTopic(topic="t", topic_id=topic_id, partitions=(refused,)),)
+
+    def refuse(node_id: int, event: Event) -> None:
+        if isinstance(event, Response) and isinstance(event.body, FetchResponse):
+            event = Response(token=event.token, body=replace(event.body, responses=topics))
+        arrive(node_id, event)
+
+    monkeypatch.setattr(brokers, "_arrive", refuse)
+    before = brokers.fetches[2]
+    brokers.run(6000)  # a fetch is held for half a second, and refused once in a second and a half
+    assert brokers.fetches[2] - before == 4
 
 
 def test_a_follower_asks_its_former_leader_nothing() -> None:
