@@ -264,6 +264,19 @@ def test_resource_named_twice_is_changed_by_neither() -> None:
     assert (error, records) == (ErrorCode.INVALID_REQUEST, 0)
 
 
+def test_resource_beside_one_that_is_named_twice_is_changed() -> None:
+    topic, broker = (
+        AlterConfigsResource(resource_type=kind, resource_name=name, configs=(entry(key, "9"),))
+        for kind, name, key in ((TOPICS, "t", "retention.ms"), (BROKERS, "1", "log.retention.ms"))
+    )
+    request = IncrementalAlterConfigsRequest(resources=(topic, broker, topic), validate_only=False)
+    decision = decide_incremental_alter_configs(BASE, request, CONFIG)
+    errors = [each.error_code for each in decision.response.responses]
+    refused = ErrorCode.INVALID_REQUEST
+    assert errors == [refused, ErrorCode.NONE, refused]
+    assert len(decision.changes) == 1
+
+
 def test_validate_only_changes_nothing() -> None:
     resource = AlterConfigsResource(
         resource_type=TOPICS, resource_name="t", configs=(entry("retention.ms", "9"),)
