@@ -252,7 +252,6 @@ class Fetcher:
             case Fenced() | Mismatch():
                 followed.next_fetch_ms = _NEVER
             case OutOfRange():
-                followed.next_fetch_ms = _NEVER
                 self._locate(key, followed, LATEST, now_ms)
         self._outbox.trace(
             "fetch-refused",

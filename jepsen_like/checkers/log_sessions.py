@@ -129,10 +129,14 @@ def _who_saw(log: LogColumns, key: int, *, after: int, before: int) -> list[int]
 
 
 def _ranks(log: LogColumns) -> Column:
-    """Ranks each offset among all offsets of its key that anybody saw."""
+    """Ranks each offset among all offsets of its key that anybody saw.
+
+    A piece of a log may have the offset of a send of unknown end without the read that showed it.
+    """
     is_known = np.zeros(log.by_offset.size, dtype=bool)
     is_known[log.by_offset.reads] = True
-    is_known[log.by_offset.sends[log.is_told]] = True
+    is_located = (log.sends.kind != FAIL) & (log.sends.offset != UNKNOWN)
+    is_known[log.by_offset.sends[is_located]] = True
     return np.cumsum(is_known)
 
 

@@ -9,7 +9,7 @@ from broker.describe import describe_broker
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf
-from quorum.core.effects import EpochStart, StorageFailed, Token
+from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,
     batch_of,
@@ -19,7 +19,7 @@ from tests.broker.brokers import (
 from wire.batch import records_of
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.fetching import ReplicaState
+from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchResponse, ReplicaState
 from wire.messages.metadata import MetadataRequest
 from wire.messages.partitions import (
     AlterPartitionRequest,
@@ -210,6 +210,73 @@ def test_fetches_wait_as_long_as_they_may_once_followers_have_heard() -> None:
     before = brokers.fetches[2]
     brokers.run(1000)
     assert brokers.fetches[2] - before == 2
+
+
+def test_a_follower_catches_up_with_as_much_as_an_answer_holds() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.cut.add((2, 1))
+    brokers.run(600)
+    for _ in range(9):
+        brokers.produce(1, "t", 0, batch_of(b"a"), acks=1)
+    brokers.cut.clear()
+    before = brokers.fetches[2]
+    brokers.run(1100)
+    assert len(brokers.values(2, "t", 0)) == 9
+    assert brokers.fetches[2] - before <= 4
+
+
+def test_a_follower_asks_nothing_of_a_leader_without_an_endpoint_and_then_all_of_it() -> None:
+    """Its session must not pass for told of what could not be sent."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    brokers.run(1000)
+    brokers.holds_controller = True  # a heartbeat would have it unfenced
+    brokers.fence(1)
+    brokers.create_topic("u", (1, 2))
+    brokers.run(600)  # the fetch that was under way comes back
+    before = brokers.fetches[2]
+    brokers.run(2000)
+    assert brokers.fetches[2] == before
+    brokers.release_controller()
+    brokers.run(1000)
+    brokers.produce(1, "u", 0, batch_of(b"a"), acks=1)
+    assert brokers.values(2, "u", 0) == [b"a"]
+
+
+def test_a_follower_that_is_refused_offsets_that_there_are_asks_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = three()
+    topic_id = brokers.create_topic("t", (1, 2))
+    brokers.run(600)
+    arrive = brokers._arrive
+    refused = FetchedPartition(
+        partition_index=0, high_watermark=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE
+    )
+    topics = (FetchedTopic(topic="t", topic_id=topic_id, partitions=(refused,)),)
+
+    def refuse(node_id: int, event: Event) -> None:
+        if isinstance(event, Response) and isinstance(event.body, FetchResponse):
+            event = Response(token=event.token, body=replace(event.body, responses=topics))
+        arrive(node_id, event)
+
+    monkeypatch.setattr(brokers, "_arrive", refuse)
+    before = brokers.fetches[2]
+    brokers.run(6000)  # a fetch is held for half a second, and refused once in a second and a half
+    assert brokers.fetches[2] - before == 4
+
+
+def test_a_follower_asks_its_former_leader_nothing() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.change("t", 0, leader=2)
+    brokers.run(600)
+    brokers.cut.add((3, 2))
+    brokers.run(600)
+    before = brokers.fetches[3]
+    brokers.run(2000)
+    assert brokers.fetches[3] == before
 
 
 def test_a_parked_fetch_is_answered_when_its_time_is_up() -> None:

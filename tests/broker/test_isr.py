@@ -10,7 +10,11 @@ from broker.partition.isr import (
     IsrState,
     PendingExpand,
     PendingShrink,
+    SessionClock,
 )
+from broker.partition.isr_rules import is_current
+from tests.broker.partitions import AnyPeers
+from wire.messages.fetching import ReplicaState
 
 LAG = 1000
 
@@ -146,12 +150,31 @@ def test_a_follower_that_falls_behind_is_not_caught_up() -> None:
 
 def test_a_new_epoch_gives_members_time_and_others_none() -> None:
     member, other = follower(2, 10), follower(3, 10)
+    isr.rest_in_session(member, SessionClock(900))
     isr.start_epoch(member, in_isr=True, leader_end_offset=10, now_ms=700)
     isr.start_epoch(other, in_isr=False, leader_end_offset=10, now_ms=700)
 
     for replica, since_ms in ((member, 700), (other, 0)):
         assert replica.log_end_offset == UNKNOWN_OFFSET
         assert (replica.last_caught_up_ms, replica.last_fetch_ms) == (since_ms, since_ms)
+        assert replica.clock is None, "no session of an earlier epoch speaks for it"
+
+
+class Registered(AnyPeers):
+    """Every broker is registered with epoch 5."""
+
+    def registered_epoch(self, broker_id: int) -> int | None:
+        return 5
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"), [(-1, True), (0, False), (4, False), (5, True), (6, True)]
+)
+def test_only_the_last_registration_that_the_leader_knows_fetches(
+    stated: int, expected: bool
+) -> None:
+    """Brokers without epochs state -1; a later epoch is one that the leader has not heard of."""
+    assert is_current(ReplicaState(replica_id=2, replica_epoch=stated), Registered()) is expected
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,20 @@ def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> Non
     assert len(assignments(brokers)) == count
 
 
+def test_assignment_of_a_replica_that_is_gone_is_asked_no_more(brokers: Brokers) -> None:
+    brokers.start()
+    brokers.create_topic("t", (1, 2))
+    put_into_b(brokers, "t-0")
+    brokers.loses_answers = True
+    membership = brokers.brokers[1].membership
+    assert isinstance(membership, QuorumMembership)
+    membership.assignments.want(brokers.topics["t"], 0, B)
+    brokers.delete_topic("t")
+    brokers.asked.clear()
+    brokers.run(1000)
+    assert assignments(brokers) == []
+
+
 def test_heartbeat_tells_at_once_of_a_directory_that_failed(brokers: Brokers) -> None:
     brokers.start()
     brokers.create_topic("t", (1,), (1,))

@@ -5,7 +5,6 @@ A trial returns what it has found wrong, or nothing. An exception counts as foun
 
 from collections.abc import Callable, Mapping, Sequence
 
-from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.assemblies.quorum import simulation
@@ -15,10 +14,8 @@ from jepsen_like.sim.violation import Violation
 from tests.agreement.agreeing import compared
 from tests.agreement.models import MODELS
 from tests.sim.storage_bench import run_storage
-from tests.spark.agreement import broken
 from tests.spark.histories import random_log
-from tests.spark.in_pieces import judged_in_small_pieces
-from tests.spark.tables import table_of
+from tests.spark.in_pieces import judged_both_ways
 
 __all__ = ["HISTORIES", "SECONDS_MAX", "SEEDS", "Trial", "first_found"]
 
@@ -89,11 +86,9 @@ def _agreeing(number: int) -> str:
 
 def _in_pieces(number: int) -> str:
     history = random_log(100 + number)
-    table = table_of(history, "")
-    wanted = broken(judge(history))
     for size in (1, 2, 7):
-        found = broken(judged_in_small_pieces(table, size))
-        if found != wanted:
+        found, expected = judged_both_ways(history, size)
+        if found != expected:
             return f"in pieces of {size}: {found}"
     return ""
 

@@ -8,19 +8,40 @@ from typing import Any
 
 import pyarrow as pa
 
+from jepsen_like.checkers.judges import judge_log
 from jepsen_like.checkers.kafka_log import skips
-from jepsen_like.checkers.verdict import Verdict, compose
+from jepsen_like.checkers.log_columns import LogColumns
+from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.verdict import Outcome, Verdict, compose
+from jepsen_like.histories.history import History
 from spark import pieces
 from spark.columns import log_columns
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.verdicts import decoded
+from tests.spark.tables import table_of
 
-__all__ = ["judged_in_small_pieces"]
+__all__ = ["judged_both_ways"]
 
 _MB = 1 << 20  # no limit
 _NUMBERED = pa.schema([*HANDED_ON, pa.field("piece", pa.int64())])
 Rows = list[dict[str, Any]]
+Told = tuple[Outcome, set[tuple[str, str]], dict[str, int]]
+
+
+def judged_both_ways(history: History, size: int) -> tuple[Told, Told]:
+    """In pieces, and as a whole."""
+    is_idempotent = bool(history.header.options.get("idempotent", True))
+    found = judged_in_small_pieces(table_of(history, ""), size, is_idempotent=is_idempotent)
+    expected = judge_log(LogColumns.of(operations(history.ops)), history.header)
+    return _told(found), _told(expected)
+
+
+def _told(verdict: Verdict) -> Told:
+    """The outcome, the broken rules of each log, and what was counted and is there."""
+    rules = {(each.object.strip(), each.rule) for each in verdict.findings}
+    counts = {name: count for name, count in verdict.counts.items() if count}
+    return verdict.outcome, rules, counts
 
 
 def judged_in_small_pieces(table: pa.Table, size: int, *, is_idempotent: bool = True) -> Verdict:

@@ -1,10 +1,13 @@
 """What a worker may take of the machine's memory."""
 
 import os
+import resource
 import subprocess
 import sys
 
 import pytest
+
+from spark.judging import limit_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
 
@@ -19,6 +22,13 @@ try:
 except MemoryError:
     print("limited")
 """
+
+
+def test_where_there_is_no_such_limit_none_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    limit_memory(1 << 20)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 @pytest.mark.parametrize(

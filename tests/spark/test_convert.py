@@ -1,5 +1,6 @@
 """The table: what of a history it keeps, in which order, and how much memory that takes."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import LINT_SHOWN, shows_nothing
+from jepsen_like.checkers.operations import OBSERVE, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import NEMESIS, Header, Kind, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
@@ -76,7 +78,7 @@ def test_groups_of_rows_end_where_objects_end(tmp_path: Path) -> None:
     play = Play()
     for value in range(60):
         play.send(value % 3, f"chaos-{value % 6}", value, value // 6)
-    converted(play, tmp_path / "table", Sizes(chunk=7, group=25))
+    converted(play, tmp_path / "table", Sizes(chunk=7, group=20))
     file = pq.ParquetFile(tmp_path / "table")
     groups = [
         set(file.read_row_group(group, ["object"])["object"].to_pylist())
@@ -204,6 +206,34 @@ def test_access_of_unknown_end_says_no_more_than_a_value(
     assert told.what == what
 
 
+def test_read_that_was_answered_otherwise_is_kept_whole() -> None:
+    play = Play(workload="register")
+    play.did(0, "read", ["k", None], "k is 7")
+    (told,) = rows("register", play.ops)
+    assert (told.what, told.result) == ("operation", msgpack.packb("k is 7"))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"), [((1 << 63) - 1, (1 << 63) - 1), (1 << 63, None), (True, None)]
+)
+def test_int_that_no_column_holds_is_kept_otherwise(value: int, number: int | None) -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["k", value], None)
+    (told,) = rows("register", play.ops)
+    kept = msgpack.packb(value) if number is None else None
+    assert (told.number, told.value) == (number, kept)
+
+
+def test_one_row_of_each_operation_and_of_each_line_is_its_first() -> None:
+    """The plan counts operations by it."""
+    for seed in range(30):
+        history = random_history(seed)
+        found = [row for row in rows(history.header.workload, history.ops) if row.what != "lint"]
+        firsts = Counter(row.invoked for row in found if not row.step)
+        lines = [op.index for op in history.ops if op.f == OBSERVE]
+        assert firsts == Counter(each.index for each in operations(history.ops)) + Counter(lines)
+
+
 def test_line_that_is_no_operation_is_one_row_whatever_follows() -> None:
     play = Play()
     play.line(Kind.INFO, NEMESIS, "kill", "node-1")
@@ -223,6 +253,10 @@ def test_objects_that_need_too_much_memory_are_doubted_one_by_one(
         play.did(0, "write", [name, 1], None)
     verdict = judged(converted(play, tmp_path / "table"), Bounds(until=1e12, mb=0))
     assert verdict.objects == {named("run", name): Outcome.UNDECIDED for name in names}
+
+
+def test_table_without_rows_needs_no_memory() -> None:
+    assert judged(SCHEMA.empty_table(), Bounds(until=1e12, mb=0)).outcome is Outcome.VALID
 
 
 def test_registers_that_are_surely_right_are_judged_by_zones_alone(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ import pyarrow as pa
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.operations import operations
+from jepsen_like.checkers.operations import Operation, operations
 from jepsen_like.checkers.queue_columns import QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
-from spark.columns import Values, plain, queue_columns, register_columns
+from jepsen_like.histories.history import Kind
+from spark.columns import Values, objects, plain, queue_columns, register_columns
+from spark.columns import operations as operations_of
 from spark.judging import Bounds, judged
 from spark.verdicts import named
 from tests.agreement.agreeing import history_of
@@ -21,6 +23,7 @@ from tests.jepsen_like.play import Play
 from tests.spark.tables import table_of
 
 HISTORIES = 300
+KEYED = [name for name in MODELS if name.startswith(("register", "queue"))]
 
 
 def test_register_is_sound_if_and_only_if_it_is_valid() -> None:
@@ -49,6 +52,38 @@ def test_queue_is_judged_as_its_operations(name: str) -> None:
         assert [(each.rule, each.detail, each.ops) for each in verdict.findings] == [
             (each.rule, each.detail, each.ops) for each in expected.findings
         ]
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_operations_come_back_from_the_table_as_they_went(name: str) -> None:
+    def told(operation: Operation) -> Operation:
+        """Nobody asks for the result of one that is not ok."""
+        return operation if operation.kind is Kind.OK else replace(operation, result=None)
+
+    for number in range(5):
+        history = history_of(name, MODELS[name], number)
+        found = operations_of(table_of(history, "run"), keyed=True)
+        assert [told(each) for each in found] == [
+            told(replace(each, argument=[named("run", each.argument[0]), *each.argument[1:]]))
+            for each in operations(history.ops)
+        ]
+
+
+def test_objects_of_several_runs_have_their_names() -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["k", 1], None)
+    tables = [table_of(play.history, run) for run in ("a", "b")]
+    names, key = objects(pa.concat_tables(tables))
+    assert (names, key.tolist()) == ([named("a", "k"), named("b", "k")], [0, 1])
+
+
+def test_queue_with_anything_but_plain_accesses_is_judged_as_well() -> None:
+    play = Play(workload="queue")
+    play.did(0, "enqueue", ["k", 1], None)
+    for _ in range(2):
+        play.did(1, "dequeue", ["k", None], ["k", 1], told="by hand")
+    verdict = judged(table_of(play.history, "run"), Bounds(until=1e12, mb=4096))
+    assert verdict.objects == {named("run", "k"): Outcome.VIOLATED}
 
 
 def test_object_with_anything_but_plain_accesses_is_left_to_others() -> None:

@@ -13,6 +13,10 @@ from wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -79,6 +83,16 @@ def fetched(brokers: Brokers, token: int) -> int | ErrorCode:
         return error
     offset: int = group.topics[0].partitions[0].committed_offset
     return offset
+
+
+def deleted(brokers: Brokers) -> ErrorCode:
+    """The answer to OffsetDelete of the group's only offset."""
+    partitions = (OffsetDeleteRequestPartition(partition_index=0),)
+    topics = (OffsetDeleteRequestTopic(name="t", partitions=partitions),)
+    token = brokers.ask(1, OffsetDeleteRequest(group_id="g", topics=topics))
+    brokers.run(50)
+    body: OffsetDeleteResponse = brokers.answer(token)
+    return body.topics[0].partitions[0].error_code if body.topics else body.error_code
 
 
 def join(brokers: Brokers, member_id: str = "", *, at: int = 1, **fields: Any) -> int:
@@ -252,12 +266,31 @@ def test_a_commit_that_takes_too_long_is_refused_and_may_count_later() -> None:
     assert fetched(brokers, fetch(brokers)) == 7
 
 
-def test_too_few_replicas_take_no_commit(brokers: Brokers) -> None:
+def test_too_few_replicas_take_no_commit_no_deletion_and_no_assignment(brokers: Brokers) -> None:
+    token = commit(brokers, 5)
+    brokers.run(50)
+    assert commit_error(brokers, token) is NONE
+    member_id = brokers.answer(join(brokers)).member_id
+    join(brokers, member_id)
+    brokers.run(1)
     brokers.configure(OFFSETS_TOPIC, "min.insync.replicas", "2")
     brokers.change(OFFSETS_TOPIC, 0, isr=(1,))
     end_offset = brokers.ends(OFFSETS_TOPIC, 0)[1][0]
-    assert commit_error(brokers, commit(brokers, 7)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refusal = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert brokers.answer(sync(brokers, member_id)).error_code is refusal
+    assert commit_error(brokers, commit(brokers, 7, group_id="h")) is refusal
+    brokers.call(1, LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id=member_id),)))
+    assert deleted(brokers) is refusal
     assert brokers.ends(OFFSETS_TOPIC, 0)[1][0] == end_offset
+    assert fetched(brokers, fetch(brokers)) == 5
+
+
+def test_an_offset_that_is_deleted_is_gone(brokers: Brokers) -> None:
+    assert deleted(brokers) is ErrorCode.GROUP_ID_NOT_FOUND
+    commit(brokers, 5)
+    brokers.run(50)
+    assert deleted(brokers) is NONE
+    assert fetched(brokers, fetch(brokers)) == -1
 
 
 def test_a_commit_larger_than_a_batch_may_be_is_refused(brokers: Brokers) -> None:
@@ -303,6 +336,7 @@ def test_the_next_coordinator_knows_members_generation_and_offsets(brokers: Brok
     assert heartbeat(brokers, member_id, at=2) is NONE
     assert fetched(brokers, fetch(brokers, at=2)) == 9
     assert brokers.answer(sync(brokers, member_id, at=2)).assignment == b"all"
+    assert "groups-loaded" in [trace.event for node, trace in brokers.traces if node == 2]
 
 
 def test_who_waits_at_a_coordinator_that_resigns_is_sent_on(brokers: Brokers) -> None:
@@ -311,10 +345,12 @@ def test_who_waits_at_a_coordinator_that_resigns_is_sent_on(brokers: Brokers) ->
     waiting = join(brokers, newcomer)
     cut_followers(brokers)
     committing = commit(brokers, 3, group_id="other")
+    stable = fetch(brokers, group_id="other", stable=True)
     assert waiting not in brokers.answers
     elect(brokers, 2)
     assert brokers.answer(waiting).error_code is NOT_HERE
     assert commit_error(brokers, committing) is NOT_HERE
+    assert fetched(brokers, stable) is NOT_HERE
     assert heartbeat(brokers, member_id) is NOT_HERE
 
 
@@ -369,6 +405,14 @@ def test_a_silent_member_is_forgotten_and_the_group_is_empty(brokers: Brokers) -
     assert group.group_state == "Empty"
 
 
+def test_a_member_that_the_next_coordinator_never_hears_is_forgotten(brokers: Brokers) -> None:
+    member(brokers)
+    elect(brokers, 2)
+    brokers.run(2 * SESSION_MS)
+    groups = brokers.call(2, ListGroupsRequest()).groups
+    assert groups == (), "without members or offsets it goes as well"
+
+
 def test_a_commit_is_a_sign_of_life(brokers: Brokers) -> None:
     member_id = member(brokers)
     request = OffsetCommitRequest(
@@ -402,6 +446,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten(brokers: Brokers) -> None:
     brokers.run(50)
     assert commit_error(brokers, token) is NONE
     brokers.delete_topic("t")
+    assert fetched(brokers, fetch(brokers)) == -1
     brokers.create_topic("t", (1, 2, 3), number=99)
     brokers.run(50)
     assert fetched(brokers, fetch(brokers)) == -1
@@ -430,16 +475,21 @@ def test_a_group_that_could_not_be_deleted_is_still_there(brokers: Brokers) -> N
     assert [group.group_id for group in brokers.call(1, ListGroupsRequest()).groups] == ["g"]
 
 
-def test_what_could_not_be_forgotten_is_forgotten_later() -> None:
+@pytest.mark.parametrize(
+    ("bytes_max", "groups"), [("75", []), ("60", ["g"])], ids=["offset", "offset and group"]
+)
+def test_what_could_not_be_forgotten_is_forgotten_later(bytes_max: str, groups: list[str]) -> None:
+    """What is too large to be written is the tombstone of an offset, or any."""
     brokers = Brokers(
         1, groups=GroupConfig(retention_ms=5000, retention_check_interval_ms=1000)
     ).start()
     brokers.create_topic("t", (1,))
     brokers.create_topic(OFFSETS_TOPIC, (1,))
     assert commit_error(brokers, commit(brokers, 3)) is NONE
-    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", "75")  # too little for an offset's
+    brokers.configure(OFFSETS_TOPIC, "max.message.bytes", bytes_max)
     brokers.run(7000)
     assert fetched(brokers, fetch(brokers)) == 3
+    assert [group.group_id for group in brokers.call(1, ListGroupsRequest()).groups] == groups
     brokers.configure(OFFSETS_TOPIC, "max.message.bytes", None)
     brokers.run(1000)
     assert fetched(brokers, fetch(brokers)) == -1

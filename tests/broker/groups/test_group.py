@@ -170,5 +170,8 @@ def test_a_group_that_does_not_exist_is_no_group_of_members() -> None:
 def test_tools_see_assignments_during_a_rebalance_and_subscriptions_after_it() -> None:
     for state, is_settled in ((STABLE, True), (PREPARING, False)):
         request = DescribeGroupsRequest(groups=("g",))
-        (first, _) = describe("g", group_in(state), request, NOTHING_LACKING).members
+        described = describe("g", group_in(state), request, NOTHING_LACKING)
+        assert described.protocol_data == ("range" if is_settled else "")
+        (first, _) = described.members
+        assert (first.client_id, first.client_host) == ("client", "/127.0.0.1")
         assert (first.member_assignment, bool(first.member_metadata)) == (b"a", is_settled)

@@ -1,5 +1,6 @@
 """Rebalances from beginning to end: who is waited for, who is thrown out, who is told what."""
 
+from dataclasses import replace
 from typing import Any
 
 from broker.cluster.group_config import GroupConfig
@@ -19,6 +20,7 @@ from tests.broker.groups.scenes import (
     tick,
 )
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.groups import HeartbeatRequest, JoinGroupResponse, MemberIdentity
 
 STABLE = GroupState.STABLE
@@ -69,6 +71,7 @@ def test_the_first_rebalance_waits_for_the_others() -> None:
     join(group, joiner(1, new_id="a"), NOW)
     join(group, joiner(2, new_id="b"), NOW + 2000)
     assert answers(tick(group, NOW + 3000)) == {}
+    assert answers(tick(group, NOW + 5999)) == {}
     joined = answers(tick(group, NOW + 6000))
 
     assert sorted(joined) == [1, 2]
@@ -76,6 +79,12 @@ def test_the_first_rebalance_waits_for_the_others() -> None:
     assert [member.member_id for member in joined[1].members] == ["a", "b"]
     assert (joined[1].leader, joined[1].generation_id) == ("a", 1)
     assert joined[2].members == (), "only the leader is told who is there"
+
+
+def test_a_member_that_comes_alone_waits_for_others_once() -> None:
+    group = new_group()
+    join(group, joiner(1, new_id="a"), NOW)
+    assert sorted(answers(tick(group, NOW + 3000))) == [1]
 
 
 def test_newcomers_do_not_put_the_first_rebalance_off_for_ever() -> None:
@@ -143,6 +152,24 @@ def test_a_full_group_takes_nobody_in() -> None:
     assert refused.error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert answers(join(group, joiner(2, "a"), config=full)) == {}
     assert group.state is PREPARING
+
+
+def test_the_last_to_come_to_a_rebalance_is_too_many() -> None:
+    full = GroupConfig(max_size=2)
+    group = group_in(PREPARING)
+    assert answers(join(group, joiner(1, new_id="c"), config=full)) == {}
+    refused = answers(join(group, joiner(2, "b"), config=full))[2]
+    assert refused.error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_member_that_joins_again_says_anew_how_it_is_to_be_treated() -> None:
+    group = group_in(PREPARING)
+    first = joiner(1, "b", names=("sticky", "range"))
+    request = replace_message(first.request, session_timeout_ms=7000, rebalance_timeout_ms=9000)
+    join(group, replace(first, request=request))
+    (_, stored) = group.stored().members
+    assert (stored.session_timeout_ms, stored.rebalance_timeout_ms) == (7000, 9000)
+    assert group.members["b"].protocols == request.protocols
 
 
 def test_the_protocol_is_one_that_all_speak_and_most_prefer() -> None:
@@ -253,6 +280,7 @@ def test_a_member_that_is_silent_for_its_session_is_out() -> None:
 
 def test_a_member_that_waits_for_an_answer_of_ours_is_not_silent() -> None:
     group = group_in(PREPARING)
+    beat(group, "a", NOW)
     beat(group, "b", NOW + SESSION_MS)
     tick(group, NOW + SESSION_MS + 1)
     assert list(group.members) == ["a", "b"]

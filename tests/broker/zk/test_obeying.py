@@ -1,6 +1,6 @@
 """Which commands of a controller a broker obeys, and what its replicas become."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from uuid import UUID
@@ -14,7 +14,16 @@ from broker.zk.obeying import Obeying
 from broker.zk.session_membership import ZkMembership
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
-from quorum.core.effects import DeleteLog, Effect, Opened, OpenLog, Reply, Request, Truncate
+from quorum.core.effects import (
+    DeleteLog,
+    Effect,
+    FoundLog,
+    Opened,
+    OpenLog,
+    Reply,
+    Request,
+    Truncate,
+)
 from quorum.core.log_state import LogState
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
@@ -46,6 +55,7 @@ class Stand:
     design: Design = ZK_V3
     logs: Mapping[str, LogState] = field(default_factory=dict)
     generation: int = -1
+    found: Sequence[FoundLog] = ()
 
     def __post_init__(self) -> None:
         listener = RegisteredListener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
@@ -57,7 +67,7 @@ class Stand:
             follows_by_epoch=False,
         )
         membership = ZkMembership(
-            BrokerParts.of(config),
+            BrokerParts.of(config, self.found),
             design=self.design,
             session=Session(),
             random=Random(1),
@@ -133,6 +143,18 @@ def test_stopped_replica_goes_with_its_log() -> None:
     stop = StopReplicaRequest(client_id=3, ack_timeout_ms=1, partitions=(TopicPartition("t", 0),))
     stand.ask(stop)
     assert stand.replica() is None
+    assert [each.log for each in stand.last if isinstance(each, DeleteLog)] == ["t-0"]
+
+
+def test_stopped_replica_that_was_only_found_goes_with_its_log() -> None:
+    found = [
+        FoundLog(log=log, topic_id=UUID(int=7), directory_id=UUID(int=1)) for log in ("t-0", "u-0")
+    ]
+    stand = Stand(found=found)
+    of = TopicPartition("t", 0)
+    stand.ask(
+        StopReplicaRequest(client_id=3, ack_timeout_ms=1, partitions=(of,), delete_partitions=True)
+    )
     assert [each.log for each in stand.last if isinstance(each, DeleteLog)] == ["t-0"]
 
 

@@ -9,10 +9,10 @@ from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Kind
-from tests.jepsen_like import test_lint
 from tests.jepsen_like.checkers import (
     test_consumer_groups,
     test_kafka_log,
+    test_lint,
     test_observations,
     test_producer_sequences,
     test_queues,

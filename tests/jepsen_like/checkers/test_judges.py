@@ -162,6 +162,14 @@ def test_strings_of_porcupine_are_judged() -> None:
     assert verdict.objects == {"k": Outcome.VIOLATED, "other": Outcome.VALID}
 
 
+def test_exit_code_says_what_the_verdict_is() -> None:
+    assert {outcome.value: outcome.exit_code for outcome in Outcome} == {
+        "valid": 0,
+        "violated": 4,
+        "undecided": 5,
+    }
+
+
 def test_worst_verdict_of_an_object_stays() -> None:
     parts = [
         Verdict.of([], objects=["a", "b"]),

@@ -55,6 +55,14 @@ def test_contradiction_is_told_once_however_often_it_is_seen() -> None:
     assert len(judge(observed(*samples).history).findings) == 1
 
 
+def test_epoch_that_went_back_is_told_of_its_neighbours_alone() -> None:
+    samples = [(1, [1, 5, 7, [1, 2]]), (2, [1, 5, 8, [1]]), (3, [2, 4, 9, [2]])]
+    for order in (samples, [samples[1], samples[2], samples[0]]):
+        (finding,) = judge(observed(*order).history).findings
+        assert finding.rule == "epochs-disagree"
+        assert "epoch 8 has leader epoch 5, and 9 has 4" in finding.detail
+
+
 def test_nodes_may_be_behind_each_other_and_a_partition_may_have_no_leader() -> None:
     verdict = judge(
         observed(
@@ -72,7 +80,7 @@ def test_nodes_may_be_behind_each_other_and_a_partition_may_have_no_leader() -> 
 def test_new_leader_and_followers_may_know_of_a_lower_high_watermark() -> None:
     verdict = judge(
         observed(
-            (1, [1, 5, 7, [1, 2], {"high_watermark": 9, "log_end": 12}]),
+            (1, [1, 5, 7, [1, 2], {"high_watermark": 9, "log_end": 9}]),
             (2, [1, 5, 7, [1, 2], {"high_watermark": 7, "log_end": 10}]),
             (2, [2, 6, 8, [2], {"high_watermark": 7, "log_end": 10, "replicas": [1, 2]}]),
             (1, [1, 5, 7, [1, 2], {"high_watermark": 10, "log_end": 12, "elr": []}]),

@@ -78,6 +78,15 @@ def test_records_in_their_order_pass() -> None:
     assert judge(play.history).counts["records with sequences"] == 4
 
 
+def test_producers_and_keys_have_their_own_numbers() -> None:
+    play = Producers()
+    for offset, producer, key in ((1, 8, KEY), (0, 7, "other-0"), (2, 9, KEY)):
+        play.invoke(5, "send", [["send", key, offset]], producer=[producer, 0], sequence=0)
+        play.ok(5, [["send", key, [offset, offset]]])
+    play.read_all(9, {KEY: [[0, 0], [1, 1], [2, 2]], "other-0": [[0, 0]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 def test_send_of_unknown_end_may_be_the_one_that_is_missing_until_all_was_read() -> None:
     play = Producers()
     play.put(1, None, value=50)

@@ -9,7 +9,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.operations import operations
 from jepsen_like.checkers.registers import beginning_with
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import INITIAL, MalformedHistory
+from jepsen_like.histories.history import INITIAL, MalformedHistory, Value
 from tests.jepsen_like.play import Play
 
 SAID = [(None, Outcome.VIOLATED), ([None], Outcome.VIOLATED), ([0], Outcome.VALID)]
@@ -73,9 +73,10 @@ def test_evidence_is_lines_of_the_history_only() -> None:
     assert min(finding.ops) >= 0
 
 
-def test_option_that_is_no_list_is_refused() -> None:
+@pytest.mark.parametrize("told", [0, [0, 1]])
+def test_option_that_is_no_list_of_one_is_refused(told: Value) -> None:
     play = read_first(0, None)
-    play.options[INITIAL] = 0
+    play.options[INITIAL] = told
     with pytest.raises(MalformedHistory, match="option initial"):
         judge(play.history)
 

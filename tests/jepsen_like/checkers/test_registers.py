@@ -175,6 +175,14 @@ def test_value_that_cannot_be_compared_says_where_it_is(value: Any, extra: Any) 
         judge(play.history)
 
 
+def test_write_of_unknown_end_has_the_version_that_a_reader_saw() -> None:
+    play = Registers(versioned=True)
+    play.read(1, 9, 3)
+    play.invoke(0, "write", [KEY, 9])
+    play.info(0)
+    assert [each.rule for each in judge(play.history).findings] == ["not-linearizable"]
+
+
 def test_versions_may_have_gaps() -> None:
     play = Registers(versioned=True)
     play.read(1, None, 0)
@@ -195,6 +203,18 @@ def test_stale_reads_may_be_old_and_go_forward(versioned: bool) -> None:
     play.stale(1, 1, 1, node=2)
     play.read(3, 2, 2)
     assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_value_that_came_back_is_told_once_however_often_it_is_read() -> None:
+    """Nobody knows which of the two was written first."""
+    play = Registers()
+    for value in (1, 2):
+        play.invoke(value, "write", [KEY, value])
+    for value in (1, 2):
+        play.ok(value)
+    for value in (1, 2, 1, 1):
+        play.stale(1, value)
+    assert [each.rule for each in judge(play.history).findings] == ["nonmonotonic-read"]
 
 
 def test_stale_reads_called_reads_are_caught() -> None:

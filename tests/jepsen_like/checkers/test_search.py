@@ -108,6 +108,18 @@ def test_evidence_is_not_shrunk_when_it_is_late() -> None:
     assert finding.detail == "no order of all operations has a place for read 2 (6)"
 
 
+def test_evidence_is_of_the_first_operation_that_has_no_place() -> None:
+    play = Play(workload="register")
+    for value in (1, 2, 1):
+        play.did(0, "write", ["k", value], None)
+    play.did(0, "read", ["k", None], ["k", 2])
+    for value in (3, 4):
+        play.did(0, "write", ["k", value], None)
+    last = play.did(0, "read", ["k", None], ["k", 3])
+    (finding,) = judge(play.history).findings
+    assert max(finding.ops) == last - 6
+
+
 def test_search_that_remembers_too_much_is_undecided_and_says_which_did() -> None:
     answer = search(hard_history(), REGISTER, Budget(kept=1000))
     assert answer.outcome is Outcome.UNDECIDED

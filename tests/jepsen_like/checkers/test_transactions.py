@@ -130,6 +130,15 @@ def test_planted_cycle_is_found_with_its_operations(
     assert bool(allowed.counts["cycles through writes, allowed"]) is through_writes
 
 
+def test_cycle_of_writes_that_nobody_read_is_found() -> None:
+    play = Transactions(isolated=True)
+    play.begin(1)
+    play.begin(2)
+    play.end(1, [(A, 0, 1), (B, 1, 2)])
+    play.end(2, [(A, 1, 3), (B, 0, 4)])
+    assert [finding.rule for finding in judge(play.history).findings] == ["G0"]
+
+
 def test_transactions_one_after_the_other_pass() -> None:
     play = Transactions(isolated=True)
     for number in range(5):

@@ -1,0 +1,77 @@
+"""Reading a partition of `__consumer_offsets`: what is passed over, and what ends it."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from broker.cluster.config import OWNER
+from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.groups.loading import Contents, Loading
+from broker.groups.records import CommittedOffset, OffsetChange, encode_change
+from broker.partition.local_log import LocalLog
+from controller.metadata.partitions import PartitionState
+from quorum.core.effects import Event, Read, ReadDone, StorageFailed
+from quorum.core.log_state import LogState
+from quorum.core.outbox import Outbox
+from tests.broker.partitions import partition_of
+from wire.batch import build_batch
+
+NAME = f"{OFFSETS_TOPIC}-0"
+CHANGE = OffsetChange(
+    group_id="g",
+    topic="t",
+    partition=0,
+    committed=CommittedOffset(offset=7, commit_timestamp_ms=0),
+)
+
+
+class Reader:
+    """Reads a log of one record, of which all is committed."""
+
+    def __init__(self) -> None:
+        self.loaded: list[Contents] = []
+        self.failed: list[str] = []
+        self.outbox = Outbox(OWNER)
+        alone = PartitionState(replicas=(1,), isr=(1,), leader=1)
+        partition = partition_of(OFFSETS_TOPIC, 0, alone)
+        partition.opened(LocalLog(LogState(log=NAME, end_offset=1), self.outbox), 0)
+        self.loading = Loading(
+            partition,
+            bytes_max=1000,
+            loaded=lambda contents, _now_ms: self.loaded.append(contents),
+            failed=self.failed.append,
+        )
+        self.loading.go_on(0)
+        (read,) = (each for each in self.outbox.take() if isinstance(each, Read))
+        self.token = read.token
+
+    def hear(self, event: Event) -> None:
+        self.outbox.deliver(self.token, event, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "offsets"),
+    [
+        ({}, {"g": {("t", 0): CHANGE.committed}}),
+        ({"is_control": True}, {}),
+        ({"is_transactional": True}, {}),
+    ],
+)
+def test_what_belongs_to_transactions_is_passed_over(
+    fields: dict[str, bool], offsets: object
+) -> None:
+    reader = Reader()
+    batch = build_batch([encode_change(CHANGE)], timestamp_ms=0, **fields)
+    reader.hear(ReadDone(token=reader.token, log=NAME, records=batch))
+    assert [contents.offsets for contents in reader.loaded] == [offsets]
+
+
+@pytest.mark.parametrize(
+    "refused", [partial(StorageFailed, reason="torn"), partial(ReadDone, records=b"")]
+)
+def test_log_that_cannot_be_read_is_given_up_once(refused: Callable[..., Event]) -> None:
+    reader = Reader()
+    reader.hear(refused(token=reader.token, log=NAME))
+    reader.loading.go_on(0)
+    assert (reader.failed, reader.loaded) == (["offset 0 cannot be read"], [])
