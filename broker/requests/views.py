@@ -13,6 +13,7 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 
 from collections.abc import Collection, Iterator
 from random import Random
+from uuid import UUID
 
 from broker.cluster.cluster import Cluster
 from broker.cluster.group_config import INTERNAL_TOPICS
@@ -25,6 +26,7 @@ from quorum.core.effects import Request
 from quorum.raft.voters import KRAFT_VERSION
 from wire.api_table import api_versions_response, finalized_features
 from wire.errors import ErrorCode
+from wire.kept_arrays import KeptArray
 from wire.message import replace
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (
@@ -62,41 +64,57 @@ def partition_error(state: PartitionState, alive: Collection[int]) -> ErrorCode:
     return ErrorCode.NONE if state.leader in alive else ErrorCode.LEADER_NOT_AVAILABLE
 
 
+class _Shown:
+    """What clients of one listener are shown of the present image, as far as it is prepared.
+
+    Its arrays keep their bytes for each version of the answer (`wire.kept_arrays`), so a topic that
+    has not changed is written once. Topics that are prepared exist, which bounds their number.
+    """
+
+    __slots__ = ("alive", "all_topics", "topics")
+
+    def __init__(self, alive: frozenset[int]) -> None:
+        self.alive = alive
+        self.topics: dict[UUID, MetadataResponseTopic] = {}
+        self.all_topics: KeptArray[MetadataResponseTopic] | None = None  # by name
+
+    def forget(self, topic_id: UUID) -> None:
+        self.topics.pop(topic_id, None)
+        self.all_topics = None
+
+
 class Views:
     def __init__(self, *, cluster: Cluster, random: Random, auto_creation: AutoCreation) -> None:
         self._cluster = cluster
         self._random = random
         self._auto_creation = auto_creation
         self._image = cluster.image  # what was prepared is of this image
-        self._known: dict[tuple[str, str], MetadataResponseTopic] = {}  # by listener and name
-        self._alive: dict[str, frozenset[int]] = {}  # by listener
+        self._shown: dict[str, _Shown] = {}  # by listener
 
     def forget(self, delta: MetadataDelta) -> None:
         """Drop what was prepared and is no longer true in the image of now."""
         self._image = self._cluster.image
-        if delta.brokers_changed or delta.topics_deleted or len(delta.rows_changed) > _FEW_ROWS:
-            self._known.clear()
-            self._alive.clear()
+        if delta.brokers_changed or len(delta.rows_changed) > _FEW_ROWS:
+            self._shown.clear()
             return
         table = self._cluster.image.partitions
         changed = {topic_id for topic_id, _ in delta.partitions_changed(table)}
-        for place in [place for place, topic in self._known.items() if topic.topic_id in changed]:
-            del self._known[place]
+        changed.update(delta.topics_created)
+        changed.update(topic.id for topic in delta.topics_deleted)
+        for shown in self._shown.values():
+            for topic_id in changed:
+                shown.forget(topic_id)
 
-    def _check_image(self) -> None:
+    def _to(self, listener: str) -> _Shown:
         """An image may be there before it is said what has changed: it is asked for by clients."""
         if self._image is not self._cluster.image:
             self._image = self._cluster.image
-            self._known.clear()
-            self._alive.clear()
-
-    def _alive_ids(self, listener: str) -> frozenset[int]:
-        self._check_image()
-        alive = self._alive.get(listener)
-        if alive is None:
+            self._shown.clear()
+        shown = self._shown.get(listener)
+        if shown is None:
             alive = frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
-            self._alive[listener] = alive
-        return alive
+            shown = self._shown[listener] = _Shown(alive)
+        return shown
 
     # --- Metadata ---------------------------------------------------------------------------
 
@@ -104,9 +122,9 @@ class Views:
         body = request.body
         assert isinstance(body, MetadataRequest), body
         listener = request.listener
+        topics: tuple[MetadataResponseTopic, ...]
         if body.topics is None:
-            names = sorted(self._cluster.image.topics.by_name)
-            topics = tuple(self._topic(name, listener) for name in names)
+            topics = self._all_topics(listener)
         else:
             topics = tuple(
                 self._asked_topic(asked, body, listener, now_ms) for asked in body.topics
@@ -158,18 +176,24 @@ class Views:
         self._auto_creation.create(name, now_ms)
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
+    def _all_topics(self, listener: str) -> KeptArray[MetadataResponseTopic]:
+        shown = self._to(listener)
+        if shown.all_topics is None:
+            names = sorted(self._cluster.image.topics.by_name)
+            shown.all_topics = KeptArray(self._topic(name, listener) for name in names)
+        return shown.all_topics
+
     def _topic(self, name: str, listener: str) -> MetadataResponseTopic:
-        self._check_image()
-        known = self._known.get((listener, name))
+        shown = self._to(listener)
+        topic = self._cluster.image.topic(name)
+        assert topic is not None, name
+        known = shown.topics.get(topic.id)
         if known is None:
-            topic = self._cluster.image.topic(name)
-            assert topic is not None, name
-            known = self._known[(listener, name)] = self._describe(topic, listener)
+            known = shown.topics[topic.id] = self._describe(topic, shown.alive)
         return known
 
-    def _describe(self, topic: TopicImage, listener: str) -> MetadataResponseTopic:
-        alive = self._alive_ids(listener)
-        partitions = tuple(
+    def _describe(self, topic: TopicImage, alive: frozenset[int]) -> MetadataResponseTopic:
+        partitions = KeptArray(
             MetadataResponsePartition(
                 error_code=partition_error(state, alive),
                 partition_index=index,
@@ -242,7 +266,7 @@ class Views:
     def _describe_partition(
         self, index: int, state: PartitionState, listener: str
     ) -> DescribeTopicPartitionsResponsePartition:
-        alive = self._alive_ids(listener)
+        alive = self._to(listener).alive
         return DescribeTopicPartitionsResponsePartition(
             error_code=partition_error(state, alive),
             partition_index=index,
