@@ -13,6 +13,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from benchmarks.figures import percentile, print_figure, progress
 from quorum.core.effects import Reply, Request
@@ -111,7 +112,7 @@ class Answer:
         times.append(time.process_time())
         encode_response(body, self._api.key, self._api.versions.newest, 1)
         times.append(time.process_time())
-        return tuple(after - before for before, after in zip(times, times[1:], strict=False))
+        return tuple(after - before for before, after in pairwise(times))
 
 
 def median_ms(seconds: Sequence[float]) -> float:

@@ -1,7 +1,8 @@
 """The source of a writer, generated from a layout and a canonical class.
 
 Straight-line code: neighbours of fixed size and constants are packed together; nested structs are
-written in place, but for those of arrays whose bytes are kept (`wire.kept_arrays`). The steps that are called by name are in `wire.writing`.
+written in place, but for those of arrays whose bytes are kept (`wire.kept_arrays`). The steps that
+are called by name are in `wire.writing`.
 """
 
 from collections.abc import Callable
@@ -239,7 +240,7 @@ class _WriterSource:
             self.flush()
 
     def _kept_array(self, field: FieldLayout, flexible: bool, element: Any, value: str) -> None:
-        """The array has a function of its own, whose work may have been done: `wire.kept_arrays`."""
+        """The array has a function of its own, whose bytes `wire.kept_arrays` may have."""
         assert self._out == "out", field  # in a tagged field, no buffer could be spliced in
         self.flush()
         source = self._source
