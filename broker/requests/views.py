@@ -11,13 +11,18 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 (DescribeTopicPartitions).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from uuid import UUID
 
 from broker.cluster.cluster import Cluster
 from broker.cluster.group_config import INTERNAL_TOPICS
 from broker.requests.auto_creation import AutoCreation
+from broker.requests.described_partitions import (
+    described_partitions,
+    offline_replicas,
+    partition_error,
+)
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.security import ON_CLUSTER, ON_TOPIC
@@ -42,26 +47,16 @@ from wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
-__all__ = ["Views", "offline_replicas"]
+__all__ = ["Views"]
 
 _BROKERS = 1  # DescribeCluster's endpoint types
 _CONTROLLERS = 2
 _FEW_ROWS = 500  # changed partitions; with more, everything is prepared anew
 _PARTITIONS_MAX = 2000  # max.request.partition.size.limit
-
-
-def offline_replicas(state: PartitionState, alive: Collection[int]) -> tuple[int, ...]:
-    """Replicas on brokers that cannot be reached: fenced, unregistered, or without the listener."""
-    return tuple(replica for replica in state.replicas if replica not in alive)
-
-
-def partition_error(state: PartitionState, alive: Collection[int]) -> ErrorCode:
-    return ErrorCode.NONE if state.leader in alive else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class _Shown:
@@ -126,9 +121,7 @@ class Views:
         if body.topics is None:
             topics = self._all_topics(listener)
         else:
-            topics = tuple(
-                self._asked_topic(asked, body, listener, now_ms) for asked in body.topics
-            )
+            topics = self._asked_topics(body, listener, now_ms)
         if body.include_topic_authorized_operations:
             topics = tuple(map(with_operations, topics))
         brokers = tuple(
@@ -150,13 +143,28 @@ class Views:
     def _any(self, broker_ids: tuple[int, ...]) -> int:
         return self._random.choice(broker_ids) if broker_ids else -1
 
-    def _asked_topic(
-        self, asked: MetadataRequestTopic, body: MetadataRequest, listener: str, now_ms: int
+    def _asked_topics(
+        self, body: MetadataRequest, listener: str, now_ms: int
+    ) -> tuple[MetadataResponseTopic, ...]:
+        asked = body.topics or ()
+        found = [self._found(each) for each in asked]
+        shown = self._to(listener)
+        self._prepare([topic for topic in found if topic is not None], shown)
+        return tuple(
+            self._unknown(each, body, now_ms) if topic is None else shown.topics[topic.id]
+            for each, topic in zip(asked, found, strict=True)
+        )
+
+    def _found(self, asked: MetadataRequestTopic) -> TopicImage | None:
+        image = self._cluster.image
+        if asked.topic_id.int:
+            return image.topic_by_id(asked.topic_id)
+        return image.topic(asked.name or "")
+
+    def _unknown(
+        self, asked: MetadataRequestTopic, body: MetadataRequest, now_ms: int
     ) -> MetadataResponseTopic:
         if asked.topic_id.int:
-            name = self._cluster.topic_name(asked.topic_id)
-            if name is not None:
-                return self._topic(name, listener)
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID,
                 name=None,
@@ -164,8 +172,6 @@ class Views:
                 partitions=(),
             )
         name = asked.name or ""
-        if self._cluster.topic_id(name) is not None:
-            return self._topic(name, listener)
         return unknown_topic(name, self._missing(name, body, now_ms))
 
     def _missing(self, name: str, body: MetadataRequest, now_ms: int) -> ErrorCode:
@@ -179,38 +185,25 @@ class Views:
     def _all_topics(self, listener: str) -> KeptArray[MetadataResponseTopic]:
         shown = self._to(listener)
         if shown.all_topics is None:
-            names = sorted(self._cluster.image.topics.by_name)
-            shown.all_topics = KeptArray(self._topic(name, listener) for name in names)
+            by_name = self._cluster.image.topics.by_name
+            topics = [by_name[name] for name in sorted(by_name)]
+            self._prepare(topics, shown)
+            shown.all_topics = KeptArray([shown.topics[topic.id] for topic in topics])
         return shown.all_topics
 
-    def _topic(self, name: str, listener: str) -> MetadataResponseTopic:
-        shown = self._to(listener)
-        topic = self._cluster.image.topic(name)
-        assert topic is not None, name
-        known = shown.topics.get(topic.id)
-        if known is None:
-            known = shown.topics[topic.id] = self._describe(topic, shown.alive)
-        return known
-
-    def _describe(self, topic: TopicImage, alive: frozenset[int]) -> MetadataResponseTopic:
-        partitions = KeptArray(
-            MetadataResponsePartition(
-                error_code=partition_error(state, alive),
-                partition_index=index,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=state.replicas,
-                isr_nodes=state.isr,
-                offline_replicas=offline_replicas(state, alive),
+    def _prepare(self, topics: Sequence[TopicImage], shown: _Shown) -> None:
+        missing = [topic for topic in topics if topic.id not in shown.topics]
+        if not missing:
+            return
+        table = self._cluster.image.partitions
+        described = described_partitions(table, missing, shown.alive)
+        for topic, partitions in zip(missing, described, strict=True):
+            shown.topics[topic.id] = MetadataResponseTopic(
+                name=topic.name,
+                topic_id=topic.id,
+                is_internal=topic.name in INTERNAL_TOPICS,
+                partitions=partitions,
             )
-            for index, state in self._cluster.image.partitions_of(topic.id)
-        )
-        return MetadataResponseTopic(
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=partitions,
-        )
 
     # --- DescribeTopicPartitions ------------------------------------------------------------
 
@@ -268,7 +261,7 @@ class Views:
     ) -> DescribeTopicPartitionsResponsePartition:
         alive = self._to(listener).alive
         return DescribeTopicPartitionsResponsePartition(
-            error_code=partition_error(state, alive),
+            error_code=partition_error(state.leader, alive),
             partition_index=index,
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,
@@ -276,7 +269,7 @@ class Views:
             isr_nodes=state.isr,
             eligible_leader_replicas=state.eligible_leader_replicas,
             last_known_elr=state.last_known_elr,
-            offline_replicas=offline_replicas(state, alive),
+            offline_replicas=offline_replicas(state.replicas, alive),
         )
 
     # --- DescribeCluster, ApiVersions -------------------------------------------------------
