@@ -230,25 +230,35 @@ class _WriterSource:
         if field.kind in FIXED_FORMATS:
             source.line(f"{self._out} += {self._numbers_writer([field], flexible)}({value})")
             return
+        items = self._counted(field, flexible, value)
+        self._elements(field, flexible, element, items)
+
+    def _kept_array(self, field: FieldLayout, flexible: bool, element: Any, value: str) -> None:
+        """The elements have a function of their own, whose bytes `wire.kept_arrays` may have."""
+        assert self._out == "out", field  # in a tagged field, no buffer could be spliced in
+        self.flush()
+        source = self._source
+        items = self._counted(field, flexible, value)
+        write, array = source.local(f"write_{field.name}"), source.local("array")
+        with source.function(f"def {write}(out, {array}):"):
+            self._elements(field, flexible, element, array)
+        kept = source.constant("write_kept", write_kept)
+        source.line(f"{kept}(out, {items}, {write})")
+
+    def _counted(self, field: FieldLayout, flexible: bool, value: str) -> str:
+        """Write the number of elements; returns a variable that holds them."""
+        source = self._source
         items = source.local(field.name)
         if items != value:
             source.line(f"{items} = {value}")
         source.line(f"{self._out} += {_length_of(items, flexible)}")
-        one = source.local(f"one_of_{field.name}")
-        with source.block(f"for {one} in {items}:"):
+        return items
+
+    def _elements(self, field: FieldLayout, flexible: bool, element: Any, items: str) -> None:
+        one = self._source.local(f"one_of_{field.name}")
+        with self._source.block(f"for {one} in {items}:"):
             self._element(field, flexible, element, one)
             self.flush()
-
-    def _kept_array(self, field: FieldLayout, flexible: bool, element: Any, value: str) -> None:
-        """The array has a function of its own, whose bytes `wire.kept_arrays` may have."""
-        assert self._out == "out", field  # in a tagged field, no buffer could be spliced in
-        self.flush()
-        source = self._source
-        write, array = source.local(f"write_{field.name}"), source.local("array")
-        with source.function(f"def {write}(out, {array}):"):
-            self._array(field, flexible, element, array)
-        kept = source.constant("write_kept", write_kept)
-        source.line(f"{kept}(out, {value}, {write})")
 
     def _is_numbers(self, layout: EntityLayout, canonical: Any) -> Callable[[FieldLayout], bool]:
         """Which fields are arrays of numbers, and neither null nor made of something else?"""

@@ -12,7 +12,6 @@ import numpy as np
 from controller.metadata.partitions import NOBODY, PartitionState, PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 from wire.errors import ErrorCode
-from wire.kept_arrays import KeptArray
 from wire.messages.metadata import MetadataResponsePartition
 
 __all__ = ["described_partitions", "offline_replicas", "partition_error"]
@@ -31,14 +30,14 @@ def partition_error(leader: int, alive: Collection[int]) -> ErrorCode:
 
 def described_partitions(
     table: PartitionTable, topics: Sequence[TopicImage], alive: Collection[int]
-) -> Iterator[KeptArray[MetadataResponsePartition]]:
+) -> Iterator[tuple[MetadataResponsePartition, ...]]:
     """Yield the partitions of each topic, by index."""
     rows_by_topic = [[row for _, row in topic.partitions()] for topic in topics]
     rows = np.array([row for rows in rows_by_topic for row in rows], np.int32)
     described = _described(table, rows, alive)
     start = 0
     for end in np.cumsum([len(rows) for rows in rows_by_topic]).tolist():
-        yield KeptArray(described[start:end])
+        yield tuple(described[start:end])
         start = end
 
 

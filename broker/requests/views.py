@@ -11,9 +11,8 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 (DescribeTopicPartitions).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from random import Random
-from uuid import UUID
 
 from broker.cluster.cluster import Cluster
 from broker.cluster.group_config import INTERNAL_TOPICS
@@ -58,23 +57,27 @@ _CONTROLLERS = 2
 _FEW_ROWS = 500  # changed partitions; with more, everything is prepared anew
 _PARTITIONS_MAX = 2000  # max.request.partition.size.limit
 
+_KeptTopics = KeptArray[MetadataResponseTopic]
+
 
 class _Shown:
     """What clients of one listener are shown of the present image, as far as it is prepared.
 
-    Its arrays keep their bytes for each version of the answer (`wire.kept_arrays`), so a topic that
-    has not changed is written once. Topics that are prepared exist, which bounds their number.
+    The arrays keep their bytes for each version of the answer (`wire.kept_arrays`), so a topic that
+    has not changed is written once. What depends on who asks is added to an answer and never kept.
+    Memory is bounded: only topics that exist are prepared, and their bytes are kept twice, alone
+    and in the answer about all topics, for at most four versions.
     """
 
     __slots__ = ("alive", "all_topics", "topics")
 
     def __init__(self, alive: frozenset[int]) -> None:
         self.alive = alive
-        self.topics: dict[UUID, MetadataResponseTopic] = {}
-        self.all_topics: KeptArray[MetadataResponseTopic] | None = None  # by name
+        self.topics: dict[str, _KeptTopics] = {}  # by name, each alone
+        self.all_topics: _KeptTopics | None = None  # in the order of their names
 
-    def forget(self, topic_id: UUID) -> None:
-        self.topics.pop(topic_id, None)
+    def forget(self, name: str) -> None:
+        self.topics.pop(name, None)
         self.all_topics = None
 
 
@@ -89,16 +92,22 @@ class Views:
     def forget(self, delta: MetadataDelta) -> None:
         """Drop what was prepared and is no longer true in the image of now."""
         self._image = self._cluster.image
-        if delta.brokers_changed or len(delta.rows_changed) > _FEW_ROWS:
+        if len(delta.rows_changed) > _FEW_ROWS:
             self._shown.clear()
             return
-        table = self._cluster.image.partitions
-        changed = {topic_id for topic_id, _ in delta.partitions_changed(table)}
+        if delta.brokers_changed:  # topics say which of their replicas cannot be reached
+            self._shown = {
+                listener: shown
+                for listener, shown in self._shown.items()
+                if shown.alive == self._alive(listener)
+            }
+        changed = {topic_id for topic_id, _ in delta.partitions_changed(self._image.partitions)}
         changed.update(delta.topics_created)
-        changed.update(topic.id for topic in delta.topics_deleted)
+        names = {topic.name for topic in delta.topics_deleted}
+        names.update(filter(None, map(self._cluster.topic_name, changed)))
         for shown in self._shown.values():
-            for topic_id in changed:
-                shown.forget(topic_id)
+            for name in names:
+                shown.forget(name)
 
     def _to(self, listener: str) -> _Shown:
         """An image may be there before it is said what has changed: it is asked for by clients."""
@@ -107,9 +116,11 @@ class Views:
             self._shown.clear()
         shown = self._shown.get(listener)
         if shown is None:
-            alive = frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
-            shown = self._shown[listener] = _Shown(alive)
+            shown = self._shown[listener] = _Shown(self._alive(listener))
         return shown
+
+    def _alive(self, listener: str) -> frozenset[int]:
+        return frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
 
     # --- Metadata ---------------------------------------------------------------------------
 
@@ -143,16 +154,18 @@ class Views:
     def _any(self, broker_ids: tuple[int, ...]) -> int:
         return self._random.choice(broker_ids) if broker_ids else -1
 
-    def _asked_topics(
-        self, body: MetadataRequest, listener: str, now_ms: int
-    ) -> tuple[MetadataResponseTopic, ...]:
+    def _asked_topics(self, body: MetadataRequest, listener: str, now_ms: int) -> _KeptTopics:
         asked = body.topics or ()
         found = [self._found(each) for each in asked]
         shown = self._to(listener)
         self._prepare([topic for topic in found if topic is not None], shown)
-        return tuple(
-            self._unknown(each, body, now_ms) if topic is None else shown.topics[topic.id]
-            for each, topic in zip(asked, found, strict=True)
+        return KeptArray.joined(
+            [
+                KeptArray((self._unknown(each, body, now_ms),))
+                if topic is None
+                else shown.topics[topic.name]
+                for each, topic in zip(asked, found, strict=True)
+            ]
         )
 
     def _found(self, asked: MetadataRequestTopic) -> TopicImage | None:
@@ -182,28 +195,28 @@ class Views:
         self._auto_creation.create(name, now_ms)
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
-    def _all_topics(self, listener: str) -> KeptArray[MetadataResponseTopic]:
+    def _all_topics(self, listener: str) -> _KeptTopics:
         shown = self._to(listener)
         if shown.all_topics is None:
             by_name = self._cluster.image.topics.by_name
-            topics = [by_name[name] for name in sorted(by_name)]
-            self._prepare(topics, shown)
-            shown.all_topics = KeptArray([shown.topics[topic.id] for topic in topics])
+            self._prepare(by_name.values(), shown)
+            shown.all_topics = KeptArray.joined([shown.topics[name] for name in sorted(by_name)])
         return shown.all_topics
 
-    def _prepare(self, topics: Sequence[TopicImage], shown: _Shown) -> None:
-        missing = [topic for topic in topics if topic.id not in shown.topics]
+    def _prepare(self, topics: Iterable[TopicImage], shown: _Shown) -> None:
+        missing = [topic for topic in topics if topic.name not in shown.topics]
         if not missing:
             return
         table = self._cluster.image.partitions
         described = described_partitions(table, missing, shown.alive)
         for topic, partitions in zip(missing, described, strict=True):
-            shown.topics[topic.id] = MetadataResponseTopic(
+            one = MetadataResponseTopic(
                 name=topic.name,
                 topic_id=topic.id,
                 is_internal=topic.name in INTERNAL_TOPICS,
                 partitions=partitions,
             )
+            shown.topics[topic.name] = KeptArray((one,))
 
     # --- DescribeTopicPartitions ------------------------------------------------------------
 

@@ -156,6 +156,19 @@ def test_topics_are_those_of_before_while_no_topic_changes() -> None:
     assert brokers.call(ASKED, MetadataRequest()).topics is before.topics
 
 
+def test_topics_are_made_anew_once_other_brokers_can_be_reached() -> None:
+    brokers = Brokers(3, is_dataless=True).start()
+    brokers.create_topic("a", (3, 1))
+    before = brokers.call(ASKED, MetadataRequest()).topics
+    leave(brokers, Random(1))
+    brokers.settle()
+    assert brokers.call(ASKED, MetadataRequest()).topics is before
+    fence(brokers, Random(1))
+    brokers.settle()
+    (topic,) = brokers.call(ASKED, MetadataRequest()).topics
+    assert topic.partitions[0].offline_replicas == (3,)
+
+
 def test_operations_of_a_topic_are_not_prepared() -> None:
     """They may depend on who asks; the partitions beside them do not."""
     brokers = Brokers(3, is_dataless=True).start()

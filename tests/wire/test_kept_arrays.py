@@ -28,9 +28,9 @@ VERSIONS = tuple(METADATA.versions)
 
 
 def kept(response: MetadataResponse) -> MetadataResponse:
-    """The same with every array that may be kept as one that is."""
-    topics = (replace(each, partitions=KeptArray(each.partitions)) for each in response.topics)
-    return replace(response, topics=KeptArray(topics))
+    """The same with topics that are kept: the first alone, the others in one array."""
+    parts = (KeptArray(response.topics[:1]), KeptArray(response.topics[1:]))
+    return replace(response, topics=KeptArray.joined(parts))
 
 
 def answer(response: MetadataResponse, version: int) -> bytes | str:
@@ -112,6 +112,20 @@ def test_array_is_written_once_in_a_version_while_versions_are_few() -> None:
     assert written == [0, 1, 2, 3, 4, 0], "the first had to make room for the fifth"
 
 
+def test_joined_array_writes_only_what_is_new_of_its_parts() -> None:
+    written: list[str] = []
+
+    def write(out: Sink, elements: tuple[str, ...]) -> None:
+        written.extend(elements)
+        out += "".join(elements).encode()
+
+    first, second = KeptArray("ab"), KeptArray("c")
+    assert KeptArray.joined((first, second)).written(write) == b"abc"
+    array = KeptArray.joined((second, KeptArray("d"), first))
+    assert [array.written(write) for _ in range(2)] == [b"cdab"] * 2
+    assert written == ["a", "b", "c", "d"]
+
+
 def test_part_of_an_answer_that_does_not_fit_is_named_each_time() -> None:
     plain = response_of(topics=2, partitions=2)
     bad = (*plain.topics[1].partitions, MetadataResponsePartition(partition_index=2**31))
@@ -127,4 +141,5 @@ def test_kept_array_is_a_tuple_to_everybody_else() -> None:
     assert array == elements
     assert hash(array) == hash(elements)
     assert repr(array) == repr(elements)
-    assert KeptArray() == ()
+    assert KeptArray() == KeptArray.joined(()) == ()
+    assert KeptArray.joined((KeptArray("ab"), KeptArray(), KeptArray("c"))) == ("a", "b", "c")

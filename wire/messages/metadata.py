@@ -44,7 +44,7 @@ class MetadataResponseTopic(Outcome):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
     is_internal: bool = False
-    partitions: Annotated[tuple[MetadataResponsePartition, ...], KEPT] = ()
+    partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: int = OPERATIONS_OMITTED
 
 
