@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from broker.broker import Broker
 from broker.requests.views import Views
+from jepsen_like.sim.assemblies.cluster.metadata_answers import untrue_in
 from quorum.core.effects import Request
 from tests.broker.brokers import LISTENER, Brokers
 from tests.examples import dear
@@ -21,7 +22,11 @@ from wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from wire.metadata_records import BrokerRegistrationChangeRecord, ConfigRecord
+from wire.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
 
 METADATA = api_of(MetadataRequest)
 NAMES = ("a", "b", "c", "d")
@@ -62,7 +67,8 @@ def change(brokers: Brokers, random: Random) -> None:
         name = random.choice(sorted(brokers.topics))
         replicas = brokers.states[brokers.topics[name], 0].replicas
         leader = random.choice((*replicas, -1, -2))
-        brokers.change(name, 0, isr=replicas[: random.randint(1, 2)], leader=leader)
+        isr = tuple(random.sample(replicas, random.randint(1, 2)))  # in any order
+        brokers.change(name, 0, isr=isr, leader=leader)
 
 
 def fence(brokers: Brokers, random: Random) -> None:
@@ -93,9 +99,11 @@ def nothing(brokers: Brokers, random: Random) -> None:
 CHANGES = (create, delete, change, change, fence, leave, configure, nothing)
 
 
-def answer(views: Views, request: MetadataRequest, now_ms: int) -> MetadataResponse:
+def answer(
+    views: Views, request: MetadataRequest, now_ms: int, listener: str = LISTENER
+) -> MetadataResponse:
     """An answer but for the controller, which is drawn."""
-    asked = Request(token=1, body=request, listener=LISTENER)
+    asked = Request(token=1, body=request, listener=listener)
     return replace(views.metadata(asked, now_ms), controller_id=ASKED)
 
 
@@ -123,8 +131,38 @@ def test_prepared_answer_is_what_is_made_anew(
         prepared = answer(broker._views, request, brokers.now_ms)
         anew = answer(views_of(broker), request, brokers.now_ms)
         assert prepared == anew
+        assert untrue_in(request, prepared, broker.cluster.image) is None
         written = [encode_response(each, METADATA.key, version, 1) for each in (prepared, anew)]
         assert b"".join(written[0]) == b"".join(written[1])
+
+
+def test_clients_of_a_listener_are_told_what_they_can_reach_there() -> None:
+    brokers = Brokers(3, is_dataless=True).start()
+    brokers.create_topic("a", (1, 2))
+    views = brokers.brokers[ASKED]._views
+    offline = {
+        listener: answer(views, MetadataRequest(), 0, listener).topics[0].partitions[0]
+        for listener in (LISTENER, "OTHER", LISTENER)
+    }
+    assert offline[LISTENER].offline_replicas == ()
+    assert offline["OTHER"].offline_replicas == (1, 2)
+
+
+def test_many_partitions_that_change_at_once_are_all_told_anew() -> None:
+    brokers = Brokers(3, is_dataless=True).start()
+    topic_id = brokers.create_topic("a", *(((1, 2),) * 600))
+    brokers.create_topic("b", (2, 3))
+    brokers.call(ASKED, MetadataRequest())
+    brokers.write(
+        *(
+            PartitionChangeRecord(partition_id=index, topic_id=topic_id, leader=2)
+            for index in range(600)
+        )
+    )
+    brokers.settle()
+    told = brokers.call(ASKED, MetadataRequest())
+    assert {each.leader_id for each in told.topics[0].partitions} == {2}
+    assert untrue_in(MetadataRequest(), told, brokers.brokers[ASKED].cluster.image) is None
 
 
 # --- what is not made anew ------------------------------------------------------------------
