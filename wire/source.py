@@ -14,9 +14,10 @@ _INDENT = "    "
 
 
 class Source:
-    """The lines of one function, and what its global names stand for."""
+    """The lines of a function and of those that it calls, and what their global names stand for."""
 
     def __init__(self) -> None:
+        self._finished: list[str] = []  # functions that are called
         self._lines: list[str] = []
         self._depth = 0
         self._used: set[str] = set()
@@ -35,6 +36,16 @@ class Source:
         if len(self._lines) == start:
             self.line("pass")
         self._depth -= 1
+
+    @contextmanager
+    def function(self, header: str) -> Iterator[None]:
+        """Lines that are added within are a function of their own, before the present one."""
+        outer, self._lines = self._lines, []
+        depth, self._depth = self._depth, 0
+        with self.block(header):
+            yield
+        self._finished += [*self._lines, "", ""]
+        self._lines, self._depth = outer, depth
 
     def local(self, name: str) -> str:
         """A name for a variable that is like `name`, and unlike all others."""
@@ -64,4 +75,4 @@ class Source:
         return chosen
 
     def __str__(self) -> str:
-        return "\n".join(self._lines) + "\n"
+        return "\n".join(self._finished + self._lines) + "\n"

@@ -1,7 +1,8 @@
 """The source of a writer, generated from a layout and a canonical class.
 
 Straight-line code: neighbours of fixed size and constants are packed together; nested structs are
-written in place. The steps that are called by name are in `wire.writing`.
+written in place, but for those of arrays whose bytes are kept (`wire.kept_arrays`). The steps that
+are called by name are in `wire.writing`.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from itertools import takewhile
 from struct import Struct, calcsize, pack
 from typing import Any
 
+from wire.kept_arrays import may_be_kept, write_kept
 from wire.layout import FIXED_FORMATS, EntityLayout, FieldLayout
 from wire.message import REQUIRED, element_type, fields_of, is_nullable
 from wire.primitives import ZERO_UUID
@@ -170,7 +172,9 @@ class _WriterSource:
                 stack.enter_context(self._source.block("else:"))
             elif known is None or is_nullable(known.type):
                 value = self._or_empty(field, value)
-            if field.is_array:
+            if known is not None and may_be_kept(known.type):
+                self._kept_array(field, layout.flexible, element, value)
+            elif field.is_array:
                 self._array(field, layout.flexible, element, value)
             else:
                 if field.has_marker:
@@ -226,12 +230,33 @@ class _WriterSource:
         if field.kind in FIXED_FORMATS:
             source.line(f"{self._out} += {self._numbers_writer([field], flexible)}({value})")
             return
+        items = self._counted(field, flexible, value)
+        self._elements(field, flexible, element, items)
+
+    def _kept_array(self, field: FieldLayout, flexible: bool, element: Any, value: str) -> None:
+        """The elements have a function of their own, whose bytes `wire.kept_arrays` may have."""
+        assert self._out == "out", field  # in a tagged field, no buffer could be spliced in
+        self.flush()
+        source = self._source
+        items = self._counted(field, flexible, value)
+        write, array = source.local(f"write_{field.name}"), source.local("array")
+        with source.function(f"def {write}(out, {array}):"):
+            self._elements(field, flexible, element, array)
+        kept = source.constant("write_kept", write_kept)
+        source.line(f"{kept}(out, {items}, {write})")
+
+    def _counted(self, field: FieldLayout, flexible: bool, value: str) -> str:
+        """Write the number of elements; returns a variable that holds them."""
+        source = self._source
         items = source.local(field.name)
         if items != value:
             source.line(f"{items} = {value}")
         source.line(f"{self._out} += {_length_of(items, flexible)}")
-        one = source.local(f"one_of_{field.name}")
-        with source.block(f"for {one} in {items}:"):
+        return items
+
+    def _elements(self, field: FieldLayout, flexible: bool, element: Any, items: str) -> None:
+        one = self._source.local(f"one_of_{field.name}")
+        with self._source.block(f"for {one} in {items}:"):
             self._element(field, flexible, element, one)
             self.flush()
 

@@ -19,7 +19,7 @@ from wire.varint import uvarint
 
 __all__ = ["WRITING", "CannotExpress", "Sink", "Writer", "misfit", "number_arrays"]
 
-_SPLICE_BYTES_MIN = 4096  # below that, copying records costs less than one more buffer
+_SPLICE_BYTES_MIN = 4096  # below that, copying bytes costs less than one more buffer
 _SHORT_CHARS = 64
 _SHORT_ELEMENTS = 16
 _ARRAYS_KEPT = 1 << 14  # combinations of replicas, ISR and so on
@@ -35,21 +35,24 @@ class CannotExpress(ValueError):
 
 
 class Sink(bytearray):
-    """The bytes written so far; `buffers()` does not copy large record batches."""
+    """The bytes written so far; `buffers()` does not copy large record batches or kept arrays."""
 
-    _full: Sequence[bytes] = ()
+    _full: list[bytes] | None = None
 
-    def splice(self, records: bytes) -> None:
+    def splice(self, content: bytes) -> None:
         """Add a buffer, as it is if it is large."""
-        if len(records) < _SPLICE_BYTES_MIN:
-            self.extend(records)
+        if len(content) < _SPLICE_BYTES_MIN:
+            self.extend(content)
             return
-        self._full = [*self._full, bytes(self), records]
+        if self._full is None:
+            self._full = []
+        self._full += (bytes(self), content)
         self.clear()
 
     def buffers(self) -> list[bytes]:
         """Returns all of it, in order, and ends the use of the sink."""
-        return [*self._full, bytes(self)] if self else list(self._full)
+        full = self._full or []
+        return [*full, bytes(self)] if self else full
 
 
 Writer = Callable[[Sink, Any], None]

@@ -11,12 +11,17 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 (DescribeTopicPartitions).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from broker.cluster.cluster import Cluster
 from broker.cluster.group_config import INTERNAL_TOPICS
 from broker.requests.auto_creation import AutoCreation
+from broker.requests.described_partitions import (
+    described_partitions,
+    offline_replicas,
+    partition_error,
+)
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.security import ON_CLUSTER, ON_TOPIC
@@ -25,6 +30,7 @@ from quorum.core.effects import Request
 from quorum.raft.voters import KRAFT_VERSION
 from wire.api_table import api_versions_response, finalized_features
 from wire.errors import ErrorCode
+from wire.kept_arrays import KeptArray
 from wire.message import replace
 from wire.messages.features import ApiVersionsResponse, SupportedFeatureKey
 from wire.messages.metadata import (
@@ -40,26 +46,39 @@ from wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from wire.primitives import OPERATIONS_OMITTED, ZERO_UUID
 
-__all__ = ["Views", "offline_replicas"]
+__all__ = ["Views"]
 
 _BROKERS = 1  # DescribeCluster's endpoint types
 _CONTROLLERS = 2
 _FEW_ROWS = 500  # changed partitions; with more, everything is prepared anew
 _PARTITIONS_MAX = 2000  # max.request.partition.size.limit
 
-
-def offline_replicas(state: PartitionState, alive: Collection[int]) -> tuple[int, ...]:
-    """Replicas on brokers that cannot be reached: fenced, unregistered, or without the listener."""
-    return tuple(replica for replica in state.replicas if replica not in alive)
+_KeptTopics = KeptArray[MetadataResponseTopic]
 
 
-def partition_error(state: PartitionState, alive: Collection[int]) -> ErrorCode:
-    return ErrorCode.NONE if state.leader in alive else ErrorCode.LEADER_NOT_AVAILABLE
+class _Shown:
+    """What clients of one listener are shown of the present image, as far as it is prepared.
+
+    The arrays keep their bytes for each version of the answer (`wire.kept_arrays`), so a topic that
+    has not changed is written once. What depends on who asks is added to an answer and never kept.
+    Memory is bounded: only topics that exist are prepared, and their bytes are kept twice, alone
+    and in the answer about all topics, for at most four versions.
+    """
+
+    __slots__ = ("alive", "all_topics", "topics")
+
+    def __init__(self, alive: frozenset[int]) -> None:
+        self.alive = alive
+        self.topics: dict[str, _KeptTopics] = {}  # by name, each alone
+        self.all_topics: _KeptTopics | None = None  # in the order of their names
+
+    def forget(self, name: str) -> None:
+        self.topics.pop(name, None)
+        self.all_topics = None
 
 
 class Views:
@@ -68,35 +87,40 @@ class Views:
         self._random = random
         self._auto_creation = auto_creation
         self._image = cluster.image  # what was prepared is of this image
-        self._known: dict[tuple[str, str], MetadataResponseTopic] = {}  # by listener and name
-        self._alive: dict[str, frozenset[int]] = {}  # by listener
+        self._shown: dict[str, _Shown] = {}  # by listener
 
     def forget(self, delta: MetadataDelta) -> None:
         """Drop what was prepared and is no longer true in the image of now."""
         self._image = self._cluster.image
-        if delta.brokers_changed or delta.topics_deleted or len(delta.rows_changed) > _FEW_ROWS:
-            self._known.clear()
-            self._alive.clear()
+        if len(delta.rows_changed) > _FEW_ROWS:
+            self._shown.clear()
             return
-        table = self._cluster.image.partitions
-        changed = {topic_id for topic_id, _ in delta.partitions_changed(table)}
-        for place in [place for place, topic in self._known.items() if topic.topic_id in changed]:
-            del self._known[place]
+        if delta.brokers_changed:  # topics say which of their replicas cannot be reached
+            self._shown = {
+                listener: shown
+                for listener, shown in self._shown.items()
+                if shown.alive == self._alive(listener)
+            }
+        changed = {topic_id for topic_id, _ in delta.partitions_changed(self._image.partitions)}
+        changed.update(delta.topics_created)
+        names = {topic.name for topic in delta.topics_deleted}
+        names.update(filter(None, map(self._cluster.topic_name, changed)))
+        for shown in self._shown.values():
+            for name in names:
+                shown.forget(name)
 
-    def _check_image(self) -> None:
+    def _to(self, listener: str) -> _Shown:
         """An image may be there before it is said what has changed: it is asked for by clients."""
         if self._image is not self._cluster.image:
             self._image = self._cluster.image
-            self._known.clear()
-            self._alive.clear()
+            self._shown.clear()
+        shown = self._shown.get(listener)
+        if shown is None:
+            shown = self._shown[listener] = _Shown(self._alive(listener))
+        return shown
 
-    def _alive_ids(self, listener: str) -> frozenset[int]:
-        self._check_image()
-        alive = self._alive.get(listener)
-        if alive is None:
-            alive = frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
-            self._alive[listener] = alive
-        return alive
+    def _alive(self, listener: str) -> frozenset[int]:
+        return frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
 
     # --- Metadata ---------------------------------------------------------------------------
 
@@ -104,13 +128,11 @@ class Views:
         body = request.body
         assert isinstance(body, MetadataRequest), body
         listener = request.listener
+        topics: tuple[MetadataResponseTopic, ...]
         if body.topics is None:
-            names = sorted(self._cluster.image.topics.by_name)
-            topics = tuple(self._topic(name, listener) for name in names)
+            topics = self._all_topics(listener)
         else:
-            topics = tuple(
-                self._asked_topic(asked, body, listener, now_ms) for asked in body.topics
-            )
+            topics = self._asked_topics(body, listener, now_ms)
         if body.include_topic_authorized_operations:
             topics = tuple(map(with_operations, topics))
         brokers = tuple(
@@ -132,13 +154,30 @@ class Views:
     def _any(self, broker_ids: tuple[int, ...]) -> int:
         return self._random.choice(broker_ids) if broker_ids else -1
 
-    def _asked_topic(
-        self, asked: MetadataRequestTopic, body: MetadataRequest, listener: str, now_ms: int
+    def _asked_topics(self, body: MetadataRequest, listener: str, now_ms: int) -> _KeptTopics:
+        asked = body.topics or ()
+        found = [self._found(each) for each in asked]
+        shown = self._to(listener)
+        self._prepare([topic for topic in found if topic is not None], shown)
+        return KeptArray.joined(
+            [
+                KeptArray((self._unknown(each, body, now_ms),))
+                if topic is None
+                else shown.topics[topic.name]
+                for each, topic in zip(asked, found, strict=True)
+            ]
+        )
+
+    def _found(self, asked: MetadataRequestTopic) -> TopicImage | None:
+        image = self._cluster.image
+        if asked.topic_id.int:
+            return image.topic_by_id(asked.topic_id)
+        return image.topic(asked.name or "")
+
+    def _unknown(
+        self, asked: MetadataRequestTopic, body: MetadataRequest, now_ms: int
     ) -> MetadataResponseTopic:
         if asked.topic_id.int:
-            name = self._cluster.topic_name(asked.topic_id)
-            if name is not None:
-                return self._topic(name, listener)
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID,
                 name=None,
@@ -146,8 +185,6 @@ class Views:
                 partitions=(),
             )
         name = asked.name or ""
-        if self._cluster.topic_id(name) is not None:
-            return self._topic(name, listener)
         return unknown_topic(name, self._missing(name, body, now_ms))
 
     def _missing(self, name: str, body: MetadataRequest, now_ms: int) -> ErrorCode:
@@ -158,35 +195,28 @@ class Views:
         self._auto_creation.create(name, now_ms)
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
-    def _topic(self, name: str, listener: str) -> MetadataResponseTopic:
-        self._check_image()
-        known = self._known.get((listener, name))
-        if known is None:
-            topic = self._cluster.image.topic(name)
-            assert topic is not None, name
-            known = self._known[(listener, name)] = self._describe(topic, listener)
-        return known
+    def _all_topics(self, listener: str) -> _KeptTopics:
+        shown = self._to(listener)
+        if shown.all_topics is None:
+            by_name = self._cluster.image.topics.by_name
+            self._prepare(by_name.values(), shown)
+            shown.all_topics = KeptArray.joined([shown.topics[name] for name in sorted(by_name)])
+        return shown.all_topics
 
-    def _describe(self, topic: TopicImage, listener: str) -> MetadataResponseTopic:
-        alive = self._alive_ids(listener)
-        partitions = tuple(
-            MetadataResponsePartition(
-                error_code=partition_error(state, alive),
-                partition_index=index,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=state.replicas,
-                isr_nodes=state.isr,
-                offline_replicas=offline_replicas(state, alive),
+    def _prepare(self, topics: Iterable[TopicImage], shown: _Shown) -> None:
+        missing = [topic for topic in topics if topic.name not in shown.topics]
+        if not missing:
+            return
+        table = self._cluster.image.partitions
+        described = described_partitions(table, missing, shown.alive)
+        for topic, partitions in zip(missing, described, strict=True):
+            one = MetadataResponseTopic(
+                name=topic.name,
+                topic_id=topic.id,
+                is_internal=topic.name in INTERNAL_TOPICS,
+                partitions=partitions,
             )
-            for index, state in self._cluster.image.partitions_of(topic.id)
-        )
-        return MetadataResponseTopic(
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=partitions,
-        )
+            shown.topics[topic.name] = KeptArray((one,))
 
     # --- DescribeTopicPartitions ------------------------------------------------------------
 
@@ -242,9 +272,9 @@ class Views:
     def _describe_partition(
         self, index: int, state: PartitionState, listener: str
     ) -> DescribeTopicPartitionsResponsePartition:
-        alive = self._alive_ids(listener)
+        alive = self._to(listener).alive
         return DescribeTopicPartitionsResponsePartition(
-            error_code=partition_error(state, alive),
+            error_code=partition_error(state.leader, alive),
             partition_index=index,
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,
@@ -252,7 +282,7 @@ class Views:
             isr_nodes=state.isr,
             eligible_leader_replicas=state.eligible_leader_replicas,
             last_known_elr=state.last_known_elr,
-            offline_replicas=offline_replicas(state, alive),
+            offline_replicas=offline_replicas(state.replicas, alive),
         )
 
     # --- DescribeCluster, ApiVersions -------------------------------------------------------

@@ -18,6 +18,8 @@ FOUND_AT = {
     "reports_no_failed_directory": 0,
     "says_that_what_is_offline_lies_nowhere": 9,
     "acknowledges_at_once": 0,
+    "answers_as_if_no_broker_had_changed": 0,
+    "answers_as_if_no_partition_had_changed": 0,
     "answers_without_doing": 0,
     "counts_on_the_shrunk_isr": 0,
     "counts_the_joining_as_in_sync": 0,

@@ -1,7 +1,9 @@
 """The brokers, topics and partitions of a cluster, as clients ask for them."""
 
+from typing import Annotated
 from uuid import UUID
 
+from wire.kept_arrays import KEPT
 from wire.message import Message
 from wire.messages.endpoints import (
     NodeEndpoint,
@@ -50,7 +52,7 @@ class MetadataResponse(ThrottledOutcome):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: str | None = None
     controller_id: int = -1
-    topics: tuple[MetadataResponseTopic, ...] = ()
+    topics: Annotated[tuple[MetadataResponseTopic, ...], KEPT] = ()
     cluster_authorized_operations: int = OPERATIONS_OMITTED
 
 

@@ -21,6 +21,7 @@ from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.controller_invariants import ControllerInvariants
 from jepsen_like.sim.assemblies.cluster.group_commits import GroupCommits, GroupInvariants
 from jepsen_like.sim.assemblies.cluster.lagging_members import LaggingMembers
+from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.nodes import (
     BROKER_LISTENER,
@@ -101,6 +102,7 @@ class Cluster(Observer):
         world.judge(self)
         world.judge(ControllerInvariants(self._node_of))
         world.judge(LaggingMembers(self._node_of))
+        world.judge(self.answers)
         for node_id in (*options.controllers, *options.brokers):
             world.add(
                 node_id,
@@ -143,6 +145,9 @@ class Cluster(Observer):
             hosts=self.hosts,
             broker_of=self.broker,
             metadata=self.metadata,
+        )
+        self.answers = MetadataAnswers(
+            node_of=self._node_of, images_between=self.metadata.images_between
         )
 
     def _node_of(self, host: Host) -> ClusterNode:
