@@ -15,10 +15,9 @@ from random import Random
 from typing import Self
 
 from broker.chores import Chores
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import Whereabouts
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig
 from broker.groups.coordinators import Coordinators
+from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
 from broker.membership.membership import Handler, Membership, Timed
 from broker.membership.metadata import MetadataFollower
@@ -26,6 +25,7 @@ from broker.membership.quorum_membership import QuorumMembership
 from broker.partition.lag_watch import LagWatch
 from broker.partition.leaders import Leaders
 from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
+from broker.parts import BrokerParts
 from broker.replication.replication import Replication
 from broker.requests.administration import DESCRIBED, describe
 from broker.requests.auto_creation import AutoCreation

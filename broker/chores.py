@@ -16,7 +16,7 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLo
 from collections import deque
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from broker.replicas import Replicas
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox

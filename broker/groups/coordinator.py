@@ -11,7 +11,7 @@ Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import joining, members, offsets, removal, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.joiner import Joiner, join_refusal

@@ -7,9 +7,10 @@ Source: Kafka's GroupCoordinatorService (onElection, onResignation, partitionFor
 
 from collections.abc import Iterable, Iterator
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig, partition_of
+from broker.cluster import Cluster
+from broker.config import GroupConfig
 from broker.groups.coordinator import Coordinator, Surroundings
+from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from broker.groups.timers import Timers
 from broker.partition.partition import Partition
 from broker.waiting import Deadlines

@@ -6,7 +6,7 @@ leaves no ghost behind. Static members are known by their instance ids, and need
 Source: KIP-62, KIP-345, KIP-394; Kafka's GroupMetadataManager, classicGroupJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import static
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import Joiner, join_refusal, joined

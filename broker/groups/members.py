@@ -4,7 +4,7 @@ Source: KIP-62 (session and rebalance time-outs), KIP-345 (static members); Kafk
 GroupMetadataManager.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import join_refusal
 from broker.groups.rebalancing import complete_join, rebalance, try_complete_join

@@ -8,7 +8,7 @@ Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.records import CommittedOffset, OffsetChange
 from wire.capabilities import Capability, Lacking

@@ -10,7 +10,7 @@ rebalance goes on for another time-out, of a second at least.
 Source: KIP-62, KIP-134, KIP-345; Kafka's GroupMetadataManager, completeClassicGroupJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState, Outcome
 from broker.groups.joiner import joined

@@ -25,7 +25,7 @@ Source: KIP-345, KIP-814; Kafka's GroupMetadataManager,
 updateStaticMemberThenRebalanceOrCompleteJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState, Member, Outcome, Replacement
 from broker.groups.joiner import Joiner, join_refusal, joined

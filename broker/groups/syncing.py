@@ -5,7 +5,7 @@ Nobody hears of an assignment before it is committed, so that the next coordinat
 Source: KIP-62; Kafka's GroupMetadataManager, classicGroupSync.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.rebalancing import rebalance
 from broker.groups.records import GroupMetadata

@@ -11,8 +11,8 @@ from collections import deque
 from enum import Enum
 from uuid import UUID
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response

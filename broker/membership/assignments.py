@@ -8,8 +8,8 @@ Source: KIP-858; Kafka's AssignmentsManager.
 
 from uuid import UUID
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (

@@ -13,10 +13,10 @@ from enum import IntEnum
 from functools import partial
 from random import Random
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.log_dirs import LogDirs
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.log_dirs import LogDirs
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.metadata import MetadataFollower
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Answered, Outbox

@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import BrokerState
 from broker.partition.leaders import IsrKeeper
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, Request

@@ -9,7 +9,7 @@ Source: Kafka's MetadataLoader and BrokerMetadataPublisher; KIP-868 (transaction
 
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from controller.metadata.apply import UnreplayableRecord, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.delta import MetadataDelta

@@ -15,8 +15,7 @@ from functools import partial
 from heapq import heappop, heappush
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.parts import Incarnation
+from broker.cluster import Cluster, Incarnation
 from broker.fetch_protocol import EARLIEST, LATEST, PartitionKey
 from broker.partition.partition import FollowerOf, Partition
 from broker.replication import following

@@ -7,10 +7,10 @@ Source: Kafka's AutoTopicCreationManager.
 
 from functools import partial
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.group_config import OFFSETS_TOPIC, offsets_topic
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic
+from broker.membership.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
 from quorum.core.outbox import Outbox
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -15,13 +15,14 @@ from functools import partial
 from random import Random
 from typing import Generic, TypeVar
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster import Cluster
+from broker.config import GroupConfig
 from broker.groups import offsets
 from broker.groups.coordinator import Coordinator
 from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups
 from broker.groups.joiner import Joiner, join_refusal
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.requests.auto_creation import AutoCreation
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition.isr_rules import Peers
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas

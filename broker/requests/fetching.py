@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from broker.fetch_protocol import PartitionKey
 from broker.partition import reads
 from broker.partition.leaders import Leaders

@@ -11,8 +11,8 @@ Source: KIP-590; Kafka's ForwardingManager.
 from dataclasses import dataclass
 from functools import partial
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.waiting import Deadlines
 from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from quorum.core.outbox import Outbox

@@ -9,8 +9,8 @@ Source: KIP-113, KIP-827; Kafka's ReplicaManager.describeLogDirs.
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.log_dirs import LogDirs
+from broker.config import BrokerConfig
+from broker.log_dirs import LogDirs
 from broker.partition.partition import Partition
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (

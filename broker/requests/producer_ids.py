@@ -10,8 +10,8 @@ Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 from dataclasses import dataclass
 from functools import partial
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.waiting import Deadlines
 from quorum.core.effects import Event, Reply, Request, Response
 from quorum.core.outbox import Outbox

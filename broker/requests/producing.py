@@ -13,8 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition import appends
 from broker.partition.appends import ACKS, Appended
 from broker.partition.batch_checks import Refused

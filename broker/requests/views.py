@@ -14,8 +14,8 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 from collections.abc import Collection, Iterator
 from random import Random
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.requests.auto_creation import AutoCreation
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState

@@ -14,8 +14,8 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 
 from collections import deque
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, Response, earliest

@@ -12,10 +12,11 @@ Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 
 from collections.abc import Callable
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import ALLOWED, BrokerState
+from broker.parts import BrokerParts
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, Response, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one

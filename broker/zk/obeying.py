@@ -13,7 +13,7 @@ Source: seed 000, C; seed 001, "controller-to-broker requests".
 
 from collections.abc import Callable, Mapping
 
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View

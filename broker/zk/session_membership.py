@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Cluster, Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
 from broker.partition.isr_rules import EligibleReplicas
 from broker.partition.leaders import IsrKeeper
 from broker.partition.partition import IsrRules
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_writes import IsrNotifications, IsrWrites

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.membership.membership import Handler
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType

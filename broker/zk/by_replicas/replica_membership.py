@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing

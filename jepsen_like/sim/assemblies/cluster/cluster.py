@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.assemblies.cluster.clean_stops import CleanStops

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.cluster.group_config import OFFSETS_TOPIC
 from broker.groups.coordinator import Coordinator
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.assemblies.cluster.one_at_a_time import Operator

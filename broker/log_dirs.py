@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
+from broker.config import BrokerConfig
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import FoundLog
