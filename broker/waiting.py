@@ -135,10 +135,12 @@ class Answers(Generic[Result]):
         """The slots without an answer."""
         return [slot for slot, result in enumerate(self._results) if result is None]
 
-    def put(self, slot: int, result: Result) -> None:
+    def put(self, slot: int, result: Result) -> bool:
+        """Returns whether all are there now."""
         assert self._results[slot] is None, (slot, result)
         self._results[slot] = result
         self._missing -= 1
+        return self.is_complete
 
     def take(self) -> list[Result]:
         """All of them, in order, to be told: the request is done."""

@@ -36,7 +36,7 @@ class Coordinators:
         self._config = config
         self._cluster = cluster
         self._here: dict[int, Coordinator] = {}  # by partition
-        self._timers: Timers[tuple[int, str]] = Timers()  # of partition and group
+        self._timers: Timers[tuple[int, str]] = Timers()
         self._next_expiry_ms: int | None = None
         self._shared = Surroundings(
             config=config,
@@ -44,7 +44,7 @@ class Coordinators:
             outbox=outbox,
             topic_id_of=cluster.topic_id,
             topic_with=cluster.topic_with,
-            wake=self._wake,
+            timers=self._timers,
         )
 
     def __iter__(self) -> Iterator[Coordinator]:
@@ -123,9 +123,6 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         return earliest(self._timers.deadline_ms(), self._next_expiry_ms)
-
-    def _wake(self, index: int, group_id: str, at_ms: int | None) -> None:
-        self._timers.set((index, group_id), at_ms)
 
     def _serving(self) -> Iterable[Coordinator]:
         return tuple(one for one in self if one.error is ErrorCode.NONE)

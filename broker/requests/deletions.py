@@ -129,8 +129,7 @@ class Deletions:
     def _settle(
         self, pending: PendingDeletion, slot: int, result: DeleteRecordsPartitionResult
     ) -> None:
-        pending.answers.put(slot, result)
-        if pending.answers.is_complete:
+        if pending.answers.put(slot, result):
             self._reply(pending)
 
     def _reply(self, pending: PendingDeletion) -> None:

@@ -201,8 +201,7 @@ class Producing:
     # --- answering --------------------------------------------------------------------------
 
     def _settle(self, pending: PendingProduce, slot: int, result: PartitionProduceResponse) -> None:
-        pending.answers.put(slot, result)
-        if pending.answers.is_complete:
+        if pending.answers.put(slot, result):
             self._reply(pending)
 
     def _reply(self, pending: PendingProduce) -> None:
