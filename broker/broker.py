@@ -1,4 +1,4 @@
-"""One broker, as an application on the metadata log: it routes between its parts.
+"""A broker is an application on the metadata log: it routes between its parts.
 
     request          _serve          to the door for its type (doors.py); early ones are held
     new image        _publish        replicas.py applies it; the changes of roles come back
@@ -51,7 +51,7 @@ __all__ = ["Broker"]
 
 
 class Broker:
-    """A core, owner "broker" of its tokens."""
+    """It is a core; its tokens have the owner "broker"."""
 
     def __init__(self, membership: Membership, random: Random) -> None:
         parts = membership.parts

@@ -1,7 +1,7 @@
-"""The committed metadata as this broker has published it, and the questions the broker asks of it.
+"""All parts of a broker see the cluster here: the committed metadata, as far as it is published.
 
-Holds the image and no rule. `publish` is the only writer; everything else in the broker looks
-here, so all of it sees the same offset of the metadata log.
+The view holds the image and no rule. `publish` is the only writer; everything else in the broker
+looks here, so all of it sees the same offset of the metadata log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -128,7 +128,7 @@ class Cluster:
 
 
 class Incarnation:
-    """One life of the broker's process, as the cluster knows it."""
+    """The cluster knows each life of the broker's process as an incarnation."""
 
     __slots__ = ("_cluster", "id", "node_id", "registered_epoch")
 

@@ -1,6 +1,6 @@
-"""What a broker core is told when it starts: who it is, and its limits and intervals.
+"""A broker core is told this when it starts: who it is, and its limits and intervals.
 
-Decides nothing. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
+Nothing is decided here. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
 `heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.
 """
 
@@ -33,7 +33,7 @@ SUPPORTED_FEATURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """The limits and times of the coordinators of groups."""
+    """These are the limits and times of the coordinators of groups."""
 
     # Groups.
     initial_rebalance_delay_ms: int = 3000

@@ -1,9 +1,9 @@
-"""The coordinator of some groups: those of one partition of `__consumer_offsets`, while this broker
-leads it.
+"""A coordinator serves the groups of one partition of `__consumer_offsets` that this broker leads.
 
-Joins the rules with the log: loads what the log says, lets events change groups, writes down what
-must survive, and answers. Groups live here and are lost with leadership; generations, assignments
-and offsets are in the log. Who asks for which group is routed in broker/requests/coordination.py.
+It joins the rules with the log: it loads what the log says, lets events change groups, writes down
+what must survive, and answers. Groups live here and are lost with leadership; generations,
+assignments and offsets are in the log. Who asks for which group is routed in
+broker/requests/coordination.py.
 
 Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 """
@@ -46,7 +46,7 @@ __all__ = ["Coordinator", "Surroundings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all coordinators of a broker share."""
+    """All coordinators of a broker share these."""
 
     config: GroupConfig
     deadlines: Deadlines

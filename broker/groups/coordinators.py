@@ -1,6 +1,7 @@
-"""The coordinators on this broker: one for each partition of `__consumer_offsets` that it leads.
+"""This broker has a coordinator for each partition of `__consumer_offsets` that it leads.
 
-Decides when one begins and ends, and whose turn it is; finds the one of a group, here or elsewhere.
+This module decides when one begins and ends, and whose turn it is, and finds the one of a group,
+here or elsewhere.
 
 Source: Kafka's GroupCoordinatorService (onElection, onResignation, partitionFor).
 """

@@ -1,4 +1,4 @@
-"""The first half of a rebalance: members join.
+"""Members join in the first half of a rebalance.
 
 Dynamic members get an id first and join with it (KIP-394), so that a request whose answer was lost
 leaves no ghost behind. Static members are known by their instance ids, and need none first.

@@ -1,4 +1,4 @@
-"""Reading a partition of `__consumer_offsets`, before its groups are served.
+"""A partition of `__consumer_offsets` is read before its groups are served.
 
 Only committed records are read, and all that lay in the log at the election: what was loaded can
 not be taken back, and nothing that was acknowledged is missing. Until the high watermark of the new
@@ -26,7 +26,7 @@ __all__ = ["Contents", "Loading", "apply_offset", "load_end"]
 
 @dataclass(slots=True)
 class Contents:
-    """What the records say so far."""
+    """The records say this so far."""
 
     groups: dict[str, GroupMetadata] = field(default_factory=dict)
     offsets: dict[str, GroupOffsets] = field(default_factory=dict)

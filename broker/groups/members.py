@@ -1,4 +1,4 @@
-"""Members that stay, leave, or are not heard of any more, and what that means for the group.
+"""Members stay, leave, or are not heard of any more, and the group follows.
 
 Source: KIP-62 (session and rebalance time-outs), KIP-345 (static members); Kafka's
 GroupMetadataManager.

@@ -1,4 +1,4 @@
-"""`__consumer_offsets`, the topic of the coordinators of groups.
+"""Coordinators of groups keep what must survive in the topic `__consumer_offsets`.
 
 The leader of a group's partition in that topic is the coordinator of the group, so that electing it
 needs nothing of its own.

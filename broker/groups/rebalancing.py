@@ -1,4 +1,4 @@
-"""A rebalance: when it begins, whom it waits for, and the generation that it ends with.
+"""A rebalance begins, waits for members, and ends with a generation.
 
 A group that was empty waits a little for the others to come (KIP-134), one that was not until all
 its members have joined again or their rebalance time-out is over. A dynamic member that has not

@@ -1,4 +1,4 @@
-"""The second half of a rebalance: the leader says who gets what, and every member asks for its own.
+"""In the second half of a rebalance the leader says who gets what, and members ask for their part.
 
 Nobody hears of an assignment before it is committed, so that the next coordinator knows it too.
 

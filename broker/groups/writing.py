@@ -1,4 +1,4 @@
-"""Writing to a partition of `__consumer_offsets`, as a producer with acks=all would.
+"""A coordinator writes to `__consumer_offsets` as a producer with acks=all would.
 
 What is written counts when the high watermark has passed it, and is answered for then. An answer
 can come earlier, as an error, if that takes too long or leadership is lost; what was written may

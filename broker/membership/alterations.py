@@ -1,4 +1,4 @@
-"""AlterPartition: ask the controller for the ISR changes that leaders want.
+"""A broker asks the controller for the ISR changes that its leaders want (AlterPartition).
 
 An answer counts only if what was asked is still what the partition wants
 (`IsrChange`). Which change to want is decided by the partition.
@@ -32,7 +32,7 @@ Key = tuple[UUID, int]  # topic id, partition
 
 
 class Verdict(Enum):
-    """What an answer means for the change that was asked."""
+    """An answer means this for the change that was asked."""
 
     ACCEPTED = "accepted"
     REVERT = "revert"  # not made, for certain: back to the committed ISR

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: report to the controller in which directory each replica lies.
+"""A broker reports in which directory each of its replicas lies (AssignReplicasToDirs).
 
 When a directory fails, the controller can tell only by that which replicas are lost (KIP-858).
 

@@ -1,4 +1,4 @@
-"""What a broker wants of the active controller for many partitions, in one request at a time.
+"""A broker asks the active controller for many partitions in one request at a time.
 
 What is wanted while a request is in flight goes into the next one, for all partitions together. A
 kind of request says what is in it, and what its answer means for what was asked.

@@ -1,4 +1,4 @@
-"""Membership by the metadata log: registered with the controller, heartbeats, AlterPartition."""
+"""By the metadata log, a broker belongs to a quorum: it registers, and asks the controller."""
 
 from collections import deque
 from collections.abc import Mapping

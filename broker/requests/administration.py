@@ -1,4 +1,4 @@
-"""Describe requests that any broker answers: configs, ACLs, quotas and SCRAM credentials.
+"""Any broker describes configs, ACLs, quotas and SCRAM credentials.
 
 All of it comes from the published image, so it may be a little older than what the controller
 knows. Changes are forwarded: see `broker.requests.forwarding`.

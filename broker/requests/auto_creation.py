@@ -1,6 +1,6 @@
-"""Topics that clients ask for before anyone has created them (auto.create.topics.enable).
+"""Topics that clients ask for are created if nobody has done so (auto.create.topics.enable).
 
-Asks the controller once for each name at a time; the client comes again for the result.
+The controller is asked once for each name at a time; the client comes again for the result.
 
 Source: Kafka's AutoTopicCreationManager.
 """

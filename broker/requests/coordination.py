@@ -1,7 +1,7 @@
-"""Requests about consumer groups: find the coordinator of each group, and have it answer.
+"""Requests about consumer groups are answered by the coordinator of each group.
 
-Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
-answers of requests about several groups together.
+Each request goes to the coordinator of its group (broker/groups/) or is refused, and the answers of
+requests about several groups are put together.
 
 Transactions are refused with CLUSTER_AUTHORIZATION_FAILED and a sentence. librdkafka asks again
 until its time is up after any code but the two of a failed authorization, and of these the Java

@@ -1,4 +1,4 @@
-"""DeleteRecords: a client raises the start of a log, and is answered when all live replicas follow.
+"""A client that raises a log's start (DeleteRecords) is answered when all live replicas follow.
 
 The leader raises its own start at once. A follower does so when it fetches, and states its new
 start in the Fetch after that.
@@ -48,7 +48,7 @@ class PendingDeletion:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One partition of a request, whose followers have not followed yet."""
+    """The followers of this partition of a request have not followed yet."""
 
     pending: PendingDeletion
     slot: int

@@ -1,4 +1,4 @@
-"""The doors of a broker: for each type of request, the part that answers it.
+"""A broker has a door for each type of request: the part that answers it.
 
 Each door parses a request, asks partitions, coordinators or the image, waits if it has to, and
 answers once. The broker tells them what has happened meanwhile: a partition has moved, or is led

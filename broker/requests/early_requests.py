@@ -1,4 +1,4 @@
-"""Requests that come before the broker first runs: held, in order, and not for ever.
+"""Requests that come before the broker first runs are held, in order, and not for ever.
 
 A broker accepts connections as soon as its process is up, so that clients find the port, but says
 nothing of the cluster before the controller has unfenced it and it has seen so in the metadata: an

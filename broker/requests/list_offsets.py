@@ -1,7 +1,7 @@
-"""Questions about offsets: ListOffsets and OffsetForLeaderEpoch.
+"""Clients and followers ask about offsets by ListOffsets and OffsetForLeaderEpoch.
 
-Decides what "latest" means to whom, and that a new leader whose high watermark has not yet
-reached the start of its epoch says OFFSET_NOT_AVAILABLE rather than an offset that went back.
+This module decides what "latest" means to whom, and that a new leader whose high watermark has not
+yet reached the start of its epoch says OFFSET_NOT_AVAILABLE rather than an offset that went back.
 Finding a timestamp is left to the log; the largest one is found by bisecting with the same
 question, since no view of a log remembers it.
 
@@ -54,7 +54,7 @@ def is_high_watermark_known(partition: Partition, role: LeaderOf) -> bool:
 
 @dataclass(slots=True)
 class Question:
-    """A ListOffsets request while the logs look for timestamps."""
+    """A ListOffsets request waits while the logs look for timestamps."""
 
     token: int
     is_consumer: bool

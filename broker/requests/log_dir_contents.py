@@ -1,4 +1,4 @@
-"""DescribeLogDirs: which replicas lie in which data directory of a broker, and how large they are.
+"""DescribeLogDirs tells which replicas lie in which data directory, and how large they are.
 
 A size is that of the log's batches. A log that was truncated behind the batches whose sizes are
 known is reported too large until its next retention.

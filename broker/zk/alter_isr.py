@@ -1,4 +1,4 @@
-"""AlterIsr: the leader asks its controller for ISR changes, and obeys the command that follows.
+"""A leader asks its controller for ISR changes (AlterIsr), and obeys the command that follows.
 
 An answer says only that the controller has received the change: until a LeaderAndIsr with a newer
 version comes, the change stays pending, and the larger of both ISRs counts. One that is refused for

@@ -1,4 +1,4 @@
-"""How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
+"""A broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
 The four are transitions of any replica (partition.py, replicas.py): a missing replica is started,
 one that a newer decision names leads or follows, a stopped one is removed with its log.

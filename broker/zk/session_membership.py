@@ -1,7 +1,7 @@
-"""Membership by a session with ZooKeeper: registered by a node, commanded by the controller.
+"""By a session with ZooKeeper, a broker is registered by a node and commanded by the controller.
 
-Joins the parts; each decides for itself (see its module). Which of them differ between the designs
-is said by the `Design`.
+The membership joins the parts; each decides for itself (see its module). Which of them differ
+between the designs is said by the `Design`.
 """
 
 from collections import deque

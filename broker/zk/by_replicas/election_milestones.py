@@ -1,9 +1,10 @@
-"""Milestones of the replicas on one broker: how far they are with electing leaders.
+"""Milestones tell how far the replicas on one broker are with electing leaders.
 
-Decides nothing. Milestones are those of a run, which looks one after another at all leaders' nodes
-that have changed: the partitions that it found without a leader and why, the elections in which
-this broker was a candidate and won, and the replicas that know their leader now. Partitions count
-as detected when the first watch of the run fired, and as decided when the first candidacy began.
+Nothing is decided here. Milestones are those of a run, which looks one after another at all
+leaders' nodes that have changed: the partitions that it found without a leader and why, the
+elections in which this broker was a candidate and won, and the replicas that know their leader now.
+Partitions count as detected when the first watch of the run fired, and as decided when the first
+candidacy began.
 """
 
 from collections import Counter

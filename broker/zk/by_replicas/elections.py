@@ -1,4 +1,4 @@
-"""Who leads a partition: the leader-change listener, and the election by the replicas.
+"""Replicas listen for changes of a partition's leader, and elect one.
 
 on_leader_change(), for one partition after the other:
 

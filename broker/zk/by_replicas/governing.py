@@ -1,4 +1,4 @@
-"""The state machine of a partition, which its leader runs alone: reassignment, balancing, removal.
+"""A leader alone runs its partition's state machine: it reassigns, balances and removes.
 
 An administrator moves a partition by writing its new replicas (RAR) to
 `/brokers/partitions_reassigned/[topic]/[partition_id]`. The leader has the new replicas start,

@@ -1,4 +1,4 @@
-"""The replicas of this broker: which partitions it has, and what each of them is told to be.
+"""This broker finds out which replicas it has, and what each of them is told to be.
 
 A topic is created by writing its node. Every broker that is assigned starts its replica and looks
 for the leader. After that a replica comes and goes by the state changes that a leader has queued

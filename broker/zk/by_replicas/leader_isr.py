@@ -1,4 +1,4 @@
-"""The commit thread of seed 002 as rules of the ISR, and the node in which a leader writes it.
+"""The commit thread of seed 002 is here as rules of the ISR, with the node that a leader writes.
 
 The document's leader takes requests from `commitQ` one by one. It waits until every member of the
 ISR has reached the request's offset, for KeepInSyncTime at most, and drops the members that have

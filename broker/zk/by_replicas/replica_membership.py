@@ -1,8 +1,9 @@
-"""Membership where there is no controller: the replicas of each partition elect its leader.
+"""Where there is no controller, the replicas of each partition elect its leader.
 
-Joins the parts; each decides for itself (see its module). Changes of leader have a queue of their
-own: they do not wait behind other notifications of ZooKeeper. The requests that go to a controller
-in other designs are served by an administrator in this process (`controller.zk.administrator`).
+The membership joins the parts; each decides for itself (see its module). Changes of leader have a
+queue of their own: they do not wait behind other notifications of ZooKeeper. The requests that go
+to a controller in other designs are served by an administrator in this process
+(`controller.zk.administrator`).
 
 Source: seed 002; seed 004 for what `zk-v1` leaves out.
 """
