@@ -251,7 +251,7 @@ class Cluster(Observer):
             random=self.world.fork("group commits"),
         )
         reads = GroupReads(
-            newest=lambda: invariants.newest,
+            commits=invariants.commits,
             told=invariants.told,
             timeout_ms=options.client_timeout_ms // 4,
             interval_ms=operations.commit_interval_ms if has_reader else 0,

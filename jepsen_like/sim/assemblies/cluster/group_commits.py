@@ -12,7 +12,7 @@ deposed without knowing. And whoever asks the broker that acknowledged a commit 
 or told an error, in words that its software knows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ __all__ = ["GroupCommits", "GroupInvariants", "GroupReads"]
 
 _PLACE = (TOPIC, 0)
 _MOVE_SHARE = 0.2
+_RECENT = 5  # commits
 _CREATED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
@@ -133,15 +134,15 @@ class GroupCommits(Operator):
 
 @dataclass(slots=True, kw_only=True)
 class GroupReads(Operator):
-    """Asks for the newest commit where it was acknowledged: most often that broker still leads."""
+    """Asks for a recent commit where it was acknowledged; that broker may lead no longer."""
 
-    newest: Callable[[], Commit | None]
+    commits: Sequence[Commit]
     told: Callable[[Commit, OffsetFetchResponse], None]
 
     def _operate(self) -> None:
-        commit = self.newest()
-        if commit is None:
+        if not self.commits:
             return
+        commit = self.random.choice(self.commits[-_RECENT:])
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,))
         group = OffsetFetchRequestGroup(group_id=commit.group, topics=(topic,))
 
@@ -159,7 +160,7 @@ class GroupInvariants(Observer):
     node_of: Callable[[Host], ClusterNode]
     watched: Callable[[], Watched | None]  # the partition of the offsets
     fired: Callable[[str], None]
-    newest: Commit | None = None
+    commits: list[Commit] = field(default_factory=list)  # all that were acknowledged
     _acknowledged: dict[int, dict[str, int]] = field(default_factory=dict)  # by leader epoch
     _served: dict[int, Coordinator] = field(default_factory=dict)  # by node: the last one seen
 
@@ -169,7 +170,7 @@ class GroupInvariants(Observer):
         if watched is not None and watched.state is not None:
             commits = self._acknowledged.setdefault(watched.state.leader_epoch, {})
             commits[commit.group] = commit.offset
-            self.newest = commit
+            self.commits.append(commit)
             self.fired("offset_committed")
 
     def told(self, commit: Commit, answer: OffsetFetchResponse) -> None:
