@@ -276,7 +276,8 @@ class Broker:
         own = self.cluster.own_registration
         if own is not None and not own.fenced:
             self.serves_clients = True
-            self._doors.early_requests.release(self._handle, now_ms)
+            for request in self._doors.early_requests.release():
+                self._handle(request, now_ms)
 
     # --- replicas -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ client's own time-out then sends it elsewhere.
 Source: Kafka's BrokerServer.enableRequestProcessing.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,12 +40,12 @@ class EarlyRequests:
         else:
             self._expire(held, now_ms)
 
-    def release(self, handle: Callable[[Request, int], None], now_ms: int) -> None:
+    def release(self) -> Iterator[Request]:
         held, self._held = self._held, {}
         for item in held:
             if not item.is_done:
                 item.is_done = True
-                handle(item.request, now_ms)
+                yield item.request
 
     def _expire(self, held: Held, _now_ms: int) -> None:
         held.is_done = True
