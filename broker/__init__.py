@@ -1,1 +1,1 @@
-"""A broker: it keeps replicas of partitions, serves clients and belongs to a cluster."""
+"""A broker keeps replicas of partitions, serves clients and belongs to a cluster."""

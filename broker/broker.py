@@ -1,6 +1,6 @@
-"""One broker, as an application on the metadata log: it builds its parts and routes between them.
+"""A broker is an application on the metadata log: it routes between its parts.
 
-    request          _serve          to the part that handles its type; early ones are held
+    request          _serve          to the door for its type (doors.py); early ones are held
     new image        _publish        replicas.py applies it; the changes of roles come back
     change of role   _apply_changes  replication, leaders, coordinators and waiters are told
     moved offsets    _settle         whoever waits for the partition is answered
@@ -10,36 +10,24 @@ Each part decides for itself; nothing is decided here but the order.
 Source: Kafka's BrokerServer, BrokerMetadataPublisher and KafkaApis.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Self
 
 from broker.chores import Chores
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import Whereabouts
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig
 from broker.groups.coordinators import Coordinators
+from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
-from broker.membership.membership import Handler, Membership, Timed
+from broker.membership.membership import Membership, Timed
 from broker.membership.metadata import MetadataFollower
 from broker.membership.quorum_membership import QuorumMembership
 from broker.partition.lag_watch import LagWatch
 from broker.partition.leaders import Leaders
 from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
+from broker.parts import BrokerParts
 from broker.replication.replication import Replication
-from broker.requests.administration import DESCRIBED, describe
-from broker.requests.auto_creation import AutoCreation
-from broker.requests.coordination import Coordination
-from broker.requests.deletions import Deletions
-from broker.requests.early_requests import EarlyRequests
-from broker.requests.fetching import Fetching
-from broker.requests.forwarding import FORWARDED, Forwarding
-from broker.requests.list_offsets import Offsets
-from broker.requests.log_dir_contents import describe_log_dirs
-from broker.requests.producer_ids import ProducerIds
-from broker.requests.producing import Producing
-from broker.requests.sessions import FetchSessions
-from broker.requests.views import Views
+from broker.requests.doors import Doors
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
@@ -48,7 +36,6 @@ from quorum.core.effects import (
     Effect,
     Event,
     FoundLog,
-    Reply,
     Request,
     Stop,
     StorageFailed,
@@ -57,22 +44,14 @@ from quorum.core.effects import (
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest
-from wire.messages.fetching import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
-from wire.messages.log_dirs import DescribeLogDirsRequest
-from wire.messages.metadata import (
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-)
-from wire.messages.producing import InitProducerIdRequest, ProduceRequest
-from wire.messages.topics import DeleteRecordsRequest
+from wire.messages.fetching import FetchRequest
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = ["Broker"]
 
 
 class Broker:
-    """A core, owner "broker" of its tokens."""
+    """It is a core; its tokens have the owner "broker"."""
 
     def __init__(self, membership: Membership, random: Random) -> None:
         parts = membership.parts
@@ -84,24 +63,46 @@ class Broker:
         self._controller_id: int | None = None
         self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
-        self._deadlines = Deadlines(self.config.parked_requests_max)
-        self.lag_watch = LagWatch()
         self._followers_to_invite: set[int] = set()  # brokers that follow what we lead anew
-        self._build_data_plane(random)
-        self._build_control_plane(random)
-        self._build_groups(random)
+        self.lag_watch = LagWatch()
+        deadlines = Deadlines(self.config.parked_requests_max)
+        self.leaders = Leaders(
+            keeper=membership.isr_keeper,
+            check_interval_ms=self.config.replica_lag_time_max_ms // 2,
+            outbox=self.outbox,
+            lag_watch=self.lag_watch,
+        )
+        self._replication: Replication = Replication(
+            cluster=self.cluster, outbox=self.outbox, incarnation=membership.incarnation
+        )
+        self._chores: Chores = Chores(
+            replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
+        )
+        self.coordinators = Coordinators(
+            config=self.config.groups,
+            cluster=self.cluster,
+            deadlines=deadlines,
+            outbox=self.outbox,
+        )
+        self._doors = Doors(
+            membership,
+            leaders=self.leaders,
+            coordinators=self.coordinators,
+            deadlines=deadlines,
+            lag_watch=self.lag_watch,
+            random=random,
+        )
+        self._fetching = self._doors.fetching
         self._timed: tuple[Timed, ...] = (
-            self._deadlines,
+            deadlines,
             self.leaders,
             membership.isr_keeper,
             membership,
             self._replication,
-            self._forwarding,
-            self._producer_ids,
+            *self._doors.timed,
             self._chores,
             self.coordinators,
         )
-        self._routes = self._build_routes()
         self._always_served = (ApiVersionsRequest, *membership.always_served)
 
     @classmethod
@@ -110,126 +111,6 @@ class Broker:
     ) -> Self:
         """It belongs to a quorum, the metadata log of which it follows."""
         return cls(QuorumMembership(BrokerParts.of(config, found), log, random), random)
-
-    def _build_data_plane(self, random: Random) -> None:
-        self.leaders = Leaders(
-            keeper=self.membership.isr_keeper,
-            check_interval_ms=self.config.replica_lag_time_max_ms // 2,
-            outbox=self.outbox,
-            lag_watch=self.lag_watch,
-        )
-        self._producing = Producing(
-            replicas=self.replicas,
-            cluster=self.cluster,
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-        )
-        self._fetching = Fetching(
-            replicas=self.replicas,
-            leaders=self.leaders,
-            cluster=self.cluster,
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-            sessions=FetchSessions(
-                slots=self.config.session_cache_slots,
-                eviction_ms=self.config.session_eviction_ms,
-                random=random,
-                lag_watch=self.lag_watch,
-            ),
-        )
-        self._deletions = Deletions(
-            replicas=self.replicas,
-            peers=self.cluster,
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-        )
-        self._offsets = Offsets(replicas=self.replicas, outbox=self.outbox)
-        self._replication: Replication = Replication(
-            cluster=self.cluster,
-            outbox=self.outbox,
-            incarnation=self.membership.incarnation,
-        )
-        self._chores: Chores = Chores(
-            replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
-        )
-
-    def _build_control_plane(self, random: Random) -> None:
-        self._forwarding = Forwarding(
-            config=self.config,
-            controller=self.membership.controller,
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-        )
-        self._producer_ids = ProducerIds(
-            incarnation=self.membership.incarnation,
-            controller=self.membership.controller,
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-            timeout_ms=self.config.session_timeout_ms,
-        )
-        self._auto_creation = AutoCreation(
-            cluster=self.cluster, controller=self.membership.controller, outbox=self.outbox
-        )
-        self._views = Views(cluster=self.cluster, random=random, auto_creation=self._auto_creation)
-        self._early_requests = EarlyRequests(
-            outbox=self.outbox,
-            deadlines=self._deadlines,
-            hold_max_ms=self.config.hold_max_ms,
-        )
-
-    def _build_groups(self, random: Random) -> None:
-        self.coordinators = Coordinators(
-            config=self.config.groups,
-            cluster=self.cluster,
-            deadlines=self._deadlines,
-            outbox=self.outbox,
-        )
-        self._coordination = Coordination(
-            config=self.config.groups,
-            cluster=self.cluster,
-            coordinators=self.coordinators,
-            auto_creation=self._auto_creation,
-            outbox=self.outbox,
-            random=random,
-        )
-
-    def _build_routes(self) -> Mapping[type, Handler]:
-        routes: dict[type, Handler] = {
-            ProduceRequest: self._producing.handle,
-            FetchRequest: self._fetching.handle,
-            ListOffsetsRequest: self._offsets.list_offsets,
-            DeleteRecordsRequest: self._deletions.handle,
-            OffsetForLeaderEpochRequest: self._offsets.offset_for_leader_epoch,
-            InitProducerIdRequest: self._producer_ids.handle,
-            MetadataRequest: self._answered_by(self._views.metadata),
-            DescribeClusterRequest: self._answered_by(
-                lambda request, _: self._views.cluster(request)
-            ),
-            DescribeTopicPartitionsRequest: self._answered_by(
-                lambda request, _: self._views.topic_partitions(request)
-            ),
-            DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
-            ApiVersionsRequest: self._answered_by(
-                lambda _request, _: self._views.api_versions(self._controller.kraft_version)
-            ),
-        }
-        answer = self._answered_by(lambda request, _: describe(self.cluster, request.body))
-        described = dict.fromkeys(DESCRIBED, answer)
-        forwarded = dict.fromkeys(FORWARDED, self._forwarding.handle)
-        every = routes | described | self._coordination.routes | forwarded
-        return self.membership.routes(every)
-
-    def _contents(self, request: Request) -> object:
-        assert isinstance(request.body, DescribeLogDirsRequest), request.body
-        return describe_log_dirs(
-            request.body, replicas=self.replicas, log_dirs=self.log_dirs, config=self.config
-        )
-
-    def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
-        def handle(request: Request, now_ms: int) -> None:
-            self.outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
-
-        return handle
 
     @property
     def broker_epoch(self) -> int:
@@ -279,8 +160,7 @@ class Broker:
                     continue
                 if isinstance(partition.role, LeaderOf):
                     self.leaders.moved(partition)
-                    self._producing.progressed(partition)
-                    self._deletions.progressed(partition)
+                    self._doors.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
                 elif isinstance(partition.role, FollowerOf):
                     self._replication.moved(partition)
@@ -303,7 +183,7 @@ class Broker:
                 topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
                 for topic in body.topics
             )
-        return type(body) in self._routes
+        return type(body) in self._doors.routes
 
     def lead(self, epoch: int, now_ms: int) -> None:
         """Leading the metadata log is the controller's business."""
@@ -353,7 +233,7 @@ class Broker:
             self._apply_each(self.replicas.apply_all(now_ms), now_ms)
             self._chores.start(now_ms)
             return
-        self._views.forget(delta)
+        self._doors.views.forget(delta)
         self._apply_each(self.replicas.apply(delta, now_ms), now_ms)
         self._tell_of_delta(delta, now_ms)
 
@@ -381,10 +261,10 @@ class Broker:
         if self.serves_clients or isinstance(request.body, self._always_served):
             self._handle(request, now_ms)
         else:
-            self._early_requests.hold(request, now_ms)
+            self._doors.early_requests.hold(request, now_ms)
 
     def _handle(self, request: Request, now_ms: int) -> None:
-        self._routes[type(request.body)](request, now_ms)
+        self._doors.routes[type(request.body)](request, now_ms)
         self._settle(now_ms)
 
     def _become_ready(self, now_ms: int) -> None:
@@ -396,7 +276,8 @@ class Broker:
         own = self.cluster.own_registration
         if own is not None and not own.fenced:
             self.serves_clients = True
-            self._early_requests.release(self._handle, now_ms)
+            for request in self._doors.early_requests.release():
+                self._handle(request, now_ms)
 
     # --- replicas -----------------------------------------------------------------------------
 
@@ -413,7 +294,7 @@ class Broker:
         news = self.membership.news
         while news:
             delta = news.popleft()
-            self._views.forget(delta)
+            self._doors.views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
             self._tell_of_delta(delta, now_ms)
             self._chores.start(now_ms)
@@ -446,8 +327,7 @@ class Broker:
 
     def _stop_leading(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
-        self._producing.lost(partition, error)
-        self._deletions.lost(partition, error)
+        self._doors.lost(partition, error)
         self.coordinators.lost(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:

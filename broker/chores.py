@@ -1,4 +1,5 @@
-"""Periodic work on a broker's logs: save high watermarks, remove old records, expire producers.
+"""A broker works on its logs from time to time: it saves high watermarks, removes old records and
+forgets producers.
 
 A replica that restarts begins with its checkpointed high watermark, so that it hides as few records
 as possible that consumers have already read. The checkpoint is also written at an orderly stop.
@@ -16,7 +17,7 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLo
 from collections import deque
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from broker.replicas import Replicas
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
@@ -136,7 +137,7 @@ class ProducerExpiry:
 
 
 class Chores:
-    """All of them. They begin when the cluster's metadata is first seen."""
+    """All periodic work begins when the cluster's metadata is first seen."""
 
     def __init__(self, *, replicas: Replicas, cluster: Cluster, outbox: Outbox) -> None:
         config = cluster.config

@@ -1,4 +1,4 @@
-"""A broker in words and numbers, for the HTTP side, the logs and the simulator. Changes nothing."""
+"""A broker is described in words and numbers, for HTTP, logs and the simulator; nothing changes."""
 
 from broker.broker import Broker
 from broker.partition import isr

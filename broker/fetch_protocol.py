@@ -1,4 +1,4 @@
-"""The vocabulary of Fetch that leader and follower share: session epochs, and keys of partitions.
+"""Leader and follower share this vocabulary of Fetch: session epochs, and keys of partitions.
 
 Source: KIP-227 (sessions), KIP-516 (topic ids); Kafka's FetchMetadata and ListOffsetsRequest.
 """
@@ -28,7 +28,7 @@ EARLIEST = -2
 
 
 class PartitionKey(NamedTuple):
-    """A partition as a request names it: by topic name or, from version 13 on, by topic id."""
+    """A request names a partition by topic name or, from version 13 on, by topic id."""
 
     topic: str
     topic_id: UUID

@@ -13,10 +13,10 @@ from uuid import UUID
 
 import numpy as np
 
-from broker.cluster.log_dirs import directory_of, strays
-from broker.cluster.parts import BrokerParts
+from broker.log_dirs import directory_of, strays
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Change, IsrRules, Offline, Opening, Partition, Progress
+from broker.parts import BrokerParts
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows

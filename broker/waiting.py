@@ -1,4 +1,4 @@
-"""Requests that wait until a partition has reached an offset, or until their time is up.
+"""Requests wait until a partition has reached an offset, or until their time is up.
 
     - `Deadlines`: no request waits for ever; when its time is up it is answered with what there is;
     - `Waiting`: waiters by partition and by the offset that they wait for. Producers and group
@@ -26,7 +26,7 @@ Expire = Callable[[int], None]  # (now_ms): answer with what there is
 
 
 class Parked(Protocol):
-    """A request that is answered later, or a part of it."""
+    """A request, or a part of it, is answered later."""
 
     @property
     def is_done(self) -> bool:
@@ -45,7 +45,7 @@ def is_worth_compacting(count: int) -> bool:
 
 
 class Deadlines:
-    """Parked requests by deadline; `quorum.core.parking` scans all, this has thousands a second.
+    """Parked requests lie here by deadline: thousands come a second, too many to scan them all.
 
     Those that are done stay until they come up or room is needed.
     """
@@ -117,7 +117,7 @@ class Waiting(Generic[Waiter]):
 
 
 class Answers(Generic[Result]):
-    """The answers about the partitions of one request, each in the slot of its question."""
+    """Answers about the parts of a request come one by one, each into the slot of its question."""
 
     __slots__ = ("_missing", "_results", "is_done")
 
@@ -135,10 +135,12 @@ class Answers(Generic[Result]):
         """The slots without an answer."""
         return [slot for slot, result in enumerate(self._results) if result is None]
 
-    def put(self, slot: int, result: Result) -> None:
+    def put(self, slot: int, result: Result) -> bool:
+        """Returns whether all are there now."""
         assert self._results[slot] is None, (slot, result)
         self._results[slot] = result
         self._missing -= 1
+        return self.is_complete
 
     def take(self) -> list[Result]:
         """All of them, in order, to be told: the request is done."""

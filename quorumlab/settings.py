@@ -5,8 +5,7 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.group_config import GroupConfig
+from broker.config import BrokerConfig, GroupConfig
 from controller.config import ControllerConfig
 from quorum.core.log_settings import LogSettings
 from quorum.core.types import ReplicaKey

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from random import Random
 
 from broker.broker import Broker
-from broker.cluster.parts import BrokerParts
 from broker.membership.membership import Membership
+from broker.parts import BrokerParts
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits

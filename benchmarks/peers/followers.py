@@ -16,9 +16,9 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig
 from broker.membership.quorum_membership import QuorumMembership
+from broker.parts import BrokerParts
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import Effect, Event, RequestFailed, Response
 from quorum.core.storage import METADATA_LOG

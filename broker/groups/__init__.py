@@ -1,1 +1,1 @@
-"""Consumer groups: who is in them, which generation they are in, and what they have committed."""
+"""Consumer groups have members, a generation and committed offsets, which a coordinator keeps."""

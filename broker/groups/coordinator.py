@@ -1,9 +1,9 @@
-"""The coordinator of some groups: those of one partition of `__consumer_offsets`, while this broker
-leads it.
+"""A coordinator serves the groups of one partition of `__consumer_offsets` that this broker leads.
 
-Joins the rules with the log: loads what the log says, lets events change groups, writes down what
-must survive, and answers. Groups live here and are lost with leadership; generations, assignments
-and offsets are in the log. Who asks for which group is routed in broker/requests/coordination.py.
+It joins the rules with the log: it loads what the log says, lets events change groups, writes down
+what must survive, and answers. Groups live here and are lost with leadership; generations,
+assignments and offsets are in the log. Who asks for which group is routed in
+broker/requests/coordination.py.
 
 Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 """
@@ -11,17 +11,18 @@ Source: Kafka's GroupCoordinatorShard and CoordinatorRuntime.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import joining, members, offsets, removal, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, Replacement, restore
 from broker.groups.joiner import Joiner, join_refusal
-from broker.groups.loading import Contents, Loading, apply_offset
+from broker.groups.loading import Loading, apply_offset
 from broker.groups.offsets import GroupOffsets, TopicIdOf, TopicWith
 from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChange
+from broker.groups.timers import Timers
 from broker.groups.writing import Concluded, Writing
 from broker.partition.partition import Partition
 from broker.waiting import Deadlines
-from quorum.core.effects import Reply
+from quorum.core.effects import Event, Reply
 from quorum.core.outbox import Outbox
 from wire.capabilities import Lacking
 from wire.errors import ErrorCode
@@ -45,14 +46,14 @@ __all__ = ["Coordinator", "Surroundings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What all coordinators of a broker share."""
+    """All coordinators of a broker share these."""
 
     config: GroupConfig
     deadlines: Deadlines
     outbox: Outbox
     topic_id_of: TopicIdOf
     topic_with: TopicWith
-    wake: Callable[[int, str, int | None], None]  # (partition, group, when): call `tick` then
+    timers: Timers[tuple[int, str]]  # by partition and group: when its coordinator is to `tick`
 
 
 class Coordinator:
@@ -69,33 +70,33 @@ class Coordinator:
             partition,
             deadlines=shared.deadlines,
             timeout_ms=shared.config.commit_timeout_ms,
-            committed=self._committed,
         )
-        self._loading = Loading(
-            partition,
-            bytes_max=shared.config.load_bytes_max,
-            loaded=self._loaded,
-            failed=self._failed,
-        )
+        self._loading = Loading(partition, bytes_max=shared.config.load_bytes_max)
 
     # --- life -------------------------------------------------------------------------------
 
     def progressed(self, now_ms: int) -> None:
         """The high watermark of the partition may have moved."""
-        self._loading.go_on(now_ms)
-        self._writing.progressed(now_ms)
+        self._load(now_ms)
+        for write in self._writing.committed():
+            for change in write.changes:
+                self._committed(change, now_ms)
+            write.conclude(ErrorCode.NONE, now_ms)
 
     def close(self, error: ErrorCode, now_ms: int) -> None:
         """This broker does not lead the partition any more."""
         self.error = error
         self._loading.cancel()
         for group in self.groups.values():
-            self._shared.wake(self.index, group.id, None)
+            self._shared.timers.set((self.index, group.id), None)
             self._answer(members.close(group, error, now_ms))
         self.groups.clear()
         self._writing.close(error, now_ms)
 
-    def _loaded(self, contents: Contents, now_ms: int) -> None:
+    def _load(self, now_ms: int) -> None:
+        contents = self._loading.go_on(self._has_read)
+        if contents is None:
+            return
         self.offsets = contents.offsets
         for group_id, metadata in contents.groups.items():
             self.groups[group_id] = restore(group_id, metadata, now_ms)
@@ -108,9 +109,13 @@ class Coordinator:
             count = len(self.groups)
             self._shared.outbox.trace("groups-loaded", partition=self._name, groups=count)
 
-    def _failed(self, reason: str) -> None:
+    def _has_read(self, event: Event, now_ms: int) -> None:
+        problem = self._loading.take(event)
+        if problem is None:
+            self._load(now_ms)
+            return
         self.error = ErrorCode.NOT_COORDINATOR
-        self._shared.outbox.trace("groups-not-loaded", partition=self._name, reason=reason)
+        self._shared.outbox.trace("groups-not-loaded", partition=self._name, reason=problem)
 
     # --- groups -----------------------------------------------------------------------------
 
@@ -172,22 +177,18 @@ class Coordinator:
         """Its tombstone is in the log: from here on the name stands for a new group."""
         members.close(group, ErrorCode.UNKNOWN_MEMBER_ID, now_ms)
         del self.groups[group.id]
-        self._shared.wake(self.index, group.id, None)
+        self._shared.timers.set((self.index, group.id), None)
 
     # --- offsets ----------------------------------------------------------------------------
 
     def commit(
-        self,
-        request: OffsetCommitRequest,
-        lacking: Lacking,
-        answer: Callable[[object], None],
-        now_ms: int,
+        self, token: int, request: OffsetCommitRequest, lacking: Lacking, now_ms: int
     ) -> None:
         group = self.groups.get(request.group_id)
         topic_with = self._shared.topic_with
         error = offsets.check_commit(group, request, lacking)
         if error is not ErrorCode.NONE:
-            answer(offsets.refused_commit(request, error, topic_with))
+            self._reply(token, offsets.refused_commit(request, error, topic_with))
             return
         member = None if group is None else group.members.get(request.member_id)
         if group is not None and member is not None and member.join_token is None:
@@ -200,7 +201,7 @@ class Coordinator:
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             is_done = error is ErrorCode.NONE
             refused = offsets.refused_commit(request, error, topic_with)
-            answer(response if is_done else refused)
+            self._reply(token, response if is_done else refused)
 
         self._write(changes, concluded, now_ms)
 
@@ -227,9 +228,7 @@ class Coordinator:
         else:
             concluded(ErrorCode.NONE, now_ms)
 
-    def delete_offsets(
-        self, request: OffsetDeleteRequest, answer: Callable[[object], None], now_ms: int
-    ) -> None:
+    def delete_offsets(self, token: int, request: OffsetDeleteRequest, now_ms: int) -> None:
         group_id = request.group_id
         known = self.offsets.get(group_id, {})
         group = self.groups.get(group_id)
@@ -238,7 +237,8 @@ class Coordinator:
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
             is_done = error is ErrorCode.NONE
-            answer(response if is_done else OffsetDeleteResponse(error_code=error))
+            refused = OffsetDeleteResponse(error_code=error)
+            self._reply(token, response if is_done else refused)
 
         self._write(changes, concluded, now_ms)
 
@@ -318,7 +318,7 @@ class Coordinator:
     def _wake(self, group: Group) -> None:
         is_ours = self.groups.get(group.id) is group
         if is_ours:
-            self._shared.wake(self.index, group.id, group.wake_ms)
+            self._shared.timers.set((self.index, group.id), group.wake_ms)
 
     def _answer(self, out: Outcome) -> None:
         for token, body in out.answers:

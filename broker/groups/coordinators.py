@@ -1,15 +1,17 @@
-"""The coordinators on this broker: one for each partition of `__consumer_offsets` that it leads.
+"""This broker has a coordinator for each partition of `__consumer_offsets` that it leads.
 
-Decides when one begins and ends, and whose turn it is; finds the one of a group, here or elsewhere.
+This module decides when one begins and ends, and whose turn it is, and finds the one of a group,
+here or elsewhere.
 
 Source: Kafka's GroupCoordinatorService (onElection, onResignation, partitionFor).
 """
 
 from collections.abc import Iterable, Iterator
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig, partition_of
+from broker.cluster import Cluster
+from broker.config import GroupConfig
 from broker.groups.coordinator import Coordinator, Surroundings
+from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from broker.groups.timers import Timers
 from broker.partition.partition import Partition
 from broker.waiting import Deadlines
@@ -35,7 +37,7 @@ class Coordinators:
         self._config = config
         self._cluster = cluster
         self._here: dict[int, Coordinator] = {}  # by partition
-        self._timers: Timers[tuple[int, str]] = Timers()  # of partition and group
+        self._timers: Timers[tuple[int, str]] = Timers()
         self._next_expiry_ms: int | None = None
         self._shared = Surroundings(
             config=config,
@@ -43,7 +45,7 @@ class Coordinators:
             outbox=outbox,
             topic_id_of=cluster.topic_id,
             topic_with=cluster.topic_with,
-            wake=self._wake,
+            timers=self._timers,
         )
 
     def __iter__(self) -> Iterator[Coordinator]:
@@ -122,9 +124,6 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         return earliest(self._timers.deadline_ms(), self._next_expiry_ms)
-
-    def _wake(self, index: int, group_id: str, at_ms: int | None) -> None:
-        self._timers.set((index, group_id), at_ms)
 
     def _serving(self) -> Iterable[Coordinator]:
         return tuple(one for one in self if one.error is ErrorCode.NONE)

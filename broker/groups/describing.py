@@ -1,4 +1,4 @@
-"""What tools are told of groups: ListGroups and DescribeGroups.
+"""Tools are told of groups by ListGroups and DescribeGroups.
 
 Source: KIP-518 (states), KIP-848 (types), KIP-1043 (absent groups); Kafka's ClassicGroup.
 """

@@ -1,4 +1,4 @@
-"""Fields of the keys and values of `__consumer_offsets`, one by one.
+"""Keys and values of `__consumer_offsets` are written and read field by field.
 
 Plain until version 3 of a value, with lengths in two or four bytes; flexible after it (KIP-482).
 """
@@ -28,7 +28,7 @@ def sized_bytes(value: bytes) -> bytes:
 
 
 class Fields:
-    """A key or value, read field by field."""
+    """It reads a key or value, field by field."""
 
     __slots__ = ("_buffer", "_flexible", "_position")
 

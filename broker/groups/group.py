@@ -1,5 +1,4 @@
-"""One group: its state, its members, its generation. What changes them is in joining.py,
-syncing.py and members.py.
+"""A group has a state, members and a generation. joining.py, syncing.py and members.py change them.
 
     Empty               nobody; offsets may be left
     PreparingRebalance  members are expected to join (again)
@@ -29,7 +28,7 @@ __all__ = ["Group", "GroupState", "Member", "Outcome", "Replacement", "restore"]
 
 
 class GroupState(Enum):
-    """Named as Kafka's tools show them."""
+    """The names are those that Kafka's tools show."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -90,7 +89,7 @@ class Replacement:
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What follows from an event: answers to send, and a generation to write down.
+    """An event is followed by answers to send, and perhaps by a generation to write down.
 
     `replacement` says that the generation is written down for the sake of a member's new id.
     """

@@ -1,4 +1,4 @@
-"""A JoinGroup request, where it comes from, and its answers."""
+"""A JoinGroup request is kept with where it comes from; its answers are made here."""
 
 from dataclasses import dataclass
 

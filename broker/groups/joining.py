@@ -1,4 +1,4 @@
-"""The first half of a rebalance: members join.
+"""Members join in the first half of a rebalance.
 
 Dynamic members get an id first and join with it (KIP-394), so that a request whose answer was lost
 leaves no ghost behind. Static members are known by their instance ids, and need none first.
@@ -6,7 +6,7 @@ leaves no ghost behind. Static members are known by their instance ids, and need
 Source: KIP-62, KIP-345, KIP-394; Kafka's GroupMetadataManager, classicGroupJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import static
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import Joiner, join_refusal, joined

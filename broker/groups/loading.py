@@ -1,4 +1,4 @@
-"""Reading a partition of `__consumer_offsets`, before its groups are served.
+"""A partition of `__consumer_offsets` is read before its groups are served.
 
 Only committed records are read, and all that lay in the log at the election: what was loaded can
 not be taken back, and nothing that was acknowledged is missing. Until the high watermark of the new
@@ -10,7 +10,6 @@ What a producer wrote in a transaction is passed over: transactional offsets are
 Source: Kafka's CoordinatorLoaderImpl.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker.groups.offsets import GroupOffsets
@@ -18,6 +17,7 @@ from broker.groups.records import Change, GroupChange, GroupMetadata, OffsetChan
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
 from quorum.core.effects import Event, ReadDone
+from quorum.core.outbox import Answered
 from wire.batch import Record, headers, records_of
 from wire.varint import Malformed
 
@@ -26,7 +26,7 @@ __all__ = ["Contents", "Loading", "apply_offset", "load_end"]
 
 @dataclass(slots=True)
 class Contents:
-    """What the records say so far."""
+    """The records say this so far."""
 
     groups: dict[str, GroupMetadata] = field(default_factory=dict)
     offsets: dict[str, GroupOffsets] = field(default_factory=dict)
@@ -59,34 +59,22 @@ def load_end(log: LocalLog) -> int:
 
 
 class Loading:
-    """`loaded` gets the contents once; `failed` gets a sentence instead if they cannot be read."""
-
-    def __init__(
-        self,
-        partition: Partition,
-        *,
-        bytes_max: int,
-        loaded: Callable[[Contents, int], None],
-        failed: Callable[[str], None],
-    ) -> None:
+    def __init__(self, partition: Partition, *, bytes_max: int) -> None:
         self._log = partition.open_log
         self._bytes_max = bytes_max
-        self._loaded = loaded
-        self._failed = failed
         self._contents = Contents()
         self._next_offset = self._log.start_offset
         self._end_offset = load_end(self._log)
         self._is_reading = False
         self._is_over = False
 
-    def go_on(self, now_ms: int) -> None:
-        """Read the next piece, if it is committed, or be done."""
+    def go_on(self, answered: Answered) -> Contents | None:
+        """Read the next piece, if it is committed. Returns the contents once all are read."""
         if self._is_reading or self._is_over:
-            return
+            return None
         if self._next_offset >= self._end_offset:
             self._is_over = True
-            self._loaded(self._contents, now_ms)
-            return
+            return self._contents
         committed = min(self._log.high_watermark, self._end_offset)
         if self._next_offset < committed:
             self._is_reading = True
@@ -94,25 +82,28 @@ class Loading:
                 start_offset=self._next_offset,
                 end_offset=committed,
                 bytes_max=self._bytes_max,
-                answered=self._read,
+                answered=answered,
             )
+        return None
 
     def cancel(self) -> None:
         self._is_over = True
 
-    def _read(self, event: Event, now_ms: int) -> None:
+    def take(self, event: Event) -> str | None:
+        """A piece was read. Returns a sentence if it cannot be: then this is over."""
         self._is_reading = False
         if self._is_over:
-            return
-        if not isinstance(event, ReadDone) or not event.records:
-            self._give_up(f"offset {self._next_offset} cannot be read")
-            return
-        try:
-            self._apply(event.records)
-        except Malformed as error:
-            self._give_up(str(error))
-            return
-        self.go_on(now_ms)
+            return None
+        problem: str | None = None
+        if isinstance(event, ReadDone) and event.records:
+            try:
+                self._apply(event.records)
+            except Malformed as error:
+                problem = str(error)
+        else:
+            problem = f"offset {self._next_offset} cannot be read"
+        self._is_over = problem is not None
+        return problem
 
     def _apply(self, records: bytes) -> None:
         """Applies the last record of each key: reading the others would take most of the time."""
@@ -127,7 +118,3 @@ class Loading:
             change = decode_change(record)
             if change is not None:
                 self._contents.apply(change)
-
-    def _give_up(self, reason: str) -> None:
-        self._is_over = True
-        self._failed(reason)

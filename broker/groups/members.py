@@ -1,10 +1,10 @@
-"""Members that stay, leave, or are not heard of any more, and what that means for the group.
+"""Members stay, leave, or are not heard of any more, and the group follows.
 
 Source: KIP-62 (session and rebalance time-outs), KIP-345 (static members); Kafka's
 GroupMetadataManager.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.joiner import join_refusal
 from broker.groups.rebalancing import complete_join, rebalance, try_complete_join

@@ -1,6 +1,7 @@
-"""Committed offsets: who may commit, what is committed, and what is told.
+"""These rules say who may commit offsets, what is committed, and what is told.
 
-Pure. What has no committed offset is told as -1: consumers then go by their own setting.
+The rules are pure. What has no committed offset is told as -1: consumers then go by their own
+setting.
 
 Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
 """
@@ -8,7 +9,7 @@ Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState
 from broker.groups.records import CommittedOffset, OffsetChange
 from wire.capabilities import Capability, Lacking

@@ -1,7 +1,7 @@
-"""Which assignment protocol a group uses: one that every member speaks, and most like best.
+"""A group uses the assignment protocol that every member speaks, and most like best.
 
-Pure. Also reads the one thing that a coordinator needs of what consumers tell each other: the
-topics that they are subscribed to.
+The rules are pure. Also reads the one thing that a coordinator needs of what consumers tell each
+other: the topics that they are subscribed to.
 
 Source: Kafka's ClassicGroup.selectProtocol and ConsumerProtocol.
 """

@@ -1,4 +1,4 @@
-"""A rebalance: when it begins, whom it waits for, and the generation that it ends with.
+"""A rebalance begins, waits for members, and ends with a generation.
 
 A group that was empty waits a little for the others to come (KIP-134), one that was not until all
 its members have joined again or their rebalance time-out is over. A dynamic member that has not
@@ -10,7 +10,7 @@ rebalance goes on for another time-out, of a second at least.
 Source: KIP-62, KIP-134, KIP-345; Kafka's GroupMetadataManager, completeClassicGroupJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState, Outcome
 from broker.groups.joiner import joined

@@ -1,8 +1,8 @@
-"""The records of `__consumer_offsets`: what a group has committed, and who was in it last.
+"""The records of `__consumer_offsets` say what a group has committed, and who was in it last.
 
-Knows bytes only. A key begins with its kind, a value with its version, in two bytes each; a record
-without value is a tombstone. Reads every version that Kafka has written, and writes those that
-Kafka 4 writes: its tools and its coordinators read ours.
+This module knows bytes only. A key begins with its kind, a value with its version, in two bytes
+each; a record without value is a tombstone. Every version that Kafka has written is read, and those
+that Kafka 4 writes are written: its tools and its coordinators read ours.
 
     key kind 1   group, topic, partition    value: a committed offset, versions 0 to 4
     key kind 2   group                      value: a generation, versions 0 to 4

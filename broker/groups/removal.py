@@ -1,6 +1,6 @@
-"""Offsets that go: because somebody says so, or because nobody has needed them for long.
+"""Offsets go because somebody says so, or because nobody has needed them for long.
 
-Pure. Whoever decides that an offset goes gets the tombstones to write.
+The rules are pure. Whoever decides that an offset goes gets the tombstones to write.
 
 Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataManager.
 """

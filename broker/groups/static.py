@@ -1,4 +1,4 @@
-"""Static members: one that comes back keeps its place (KIP-345).
+"""A static member that comes back keeps its place (KIP-345).
 
 A static member has an instance id, which outlives its process; its member id does not. A process
 that has been started again joins with the instance id alone. It gets a new member id in the place
@@ -25,7 +25,7 @@ Source: KIP-345, KIP-814; Kafka's GroupMetadataManager,
 updateStaticMemberThenRebalanceOrCompleteJoin.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import protocols
 from broker.groups.group import Group, GroupState, Member, Outcome, Replacement
 from broker.groups.joiner import Joiner, join_refusal, joined

@@ -1,11 +1,11 @@
-"""The second half of a rebalance: the leader says who gets what, and every member asks for its own.
+"""In the second half of a rebalance the leader says who gets what, and members ask for their part.
 
 Nobody hears of an assignment before it is committed, so that the next coordinator knows it too.
 
 Source: KIP-62; Kafka's GroupMetadataManager, classicGroupSync.
 """
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups.group import Group, GroupState, Member, Outcome
 from broker.groups.rebalancing import rebalance
 from broker.groups.records import GroupMetadata

@@ -1,4 +1,4 @@
-"""When something is due, for many things whose time changes often.
+"""Timers say what is due next, of many things whose time changes often.
 
 Times that move away cost nothing: an entry of the heap that is not that of its key any more is
 dropped when it comes up.

@@ -1,4 +1,4 @@
-"""Writing to a partition of `__consumer_offsets`, as a producer with acks=all would.
+"""A coordinator writes to `__consumer_offsets` as a producer with acks=all would.
 
 What is written counts when the high watermark has passed it, and is answered for then. An answer
 can come earlier, as an error, if that takes too long or leadership is lost; what was written may
@@ -7,7 +7,7 @@ be committed all the same, and counts then.
 Source: Kafka's CoordinatorPartitionWriter and CoordinatorRuntime.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,13 +46,10 @@ class Writing:
         *,
         deadlines: Deadlines,
         timeout_ms: int,
-        committed: Callable[[Change, int], None],
     ) -> None:
-        """`committed` is told of each change, in the order of the log."""
         self._partition = partition
         self._deadlines = deadlines
         self._timeout_ms = timeout_ms
-        self._committed = committed
         self._waiting: Waiting[Write] = Waiting()  # for the high watermark
 
     @property
@@ -77,14 +74,12 @@ class Writing:
         else:
             concluded(ErrorCode.NONE, now_ms)
 
-    def progressed(self, now_ms: int) -> None:
-        """The high watermark may have moved."""
+    def committed(self) -> Iterator[Write]:
+        """What the high watermark has passed by now, in the order of the log, to be concluded."""
         high_watermark = self._partition.open_log.high_watermark
         for write in self._waiting.reached(self._partition, high_watermark):
             write.is_done = True
-            for change in write.changes:
-                self._committed(change, now_ms)
-            write.conclude(ErrorCode.NONE, now_ms)
+            yield write
 
     def close(self, error: ErrorCode, now_ms: int) -> None:
         for write in self._waiting.lost(self._partition):

@@ -1,1 +1,1 @@
-"""A broker belongs to a cluster: registration, heartbeats, the metadata log, AlterPartition."""
+"""A broker belongs to a cluster: it registers, sends heartbeats and follows the metadata log."""

@@ -1,21 +1,20 @@
-"""AlterPartition: ask the controller for the ISR changes that leaders want.
+"""A broker asks the controller for the ISR changes that its leaders want (AlterPartition).
 
-One request is in flight at a time; what is wanted meanwhile goes into the next one, for all
-partitions together. An answer counts only if what was asked is still what the partition wants
+An answer counts only if what was asked is still what the partition wants
 (`IsrChange`). Which change to want is decided by the partition.
 
 Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
 
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.membership.controller_batches import ControllerBatches
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
-from quorum.core.effects import Event, Response
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     AlterPartitionRequest,
@@ -28,13 +27,12 @@ from wire.messages.partitions import (
 
 __all__ = ["Alterations", "Verdict", "judge"]
 
-_BATCH_MAX = 1000  # partitions in one request
 _RECOVERED = 0
 Key = tuple[UUID, int]  # topic id, partition
 
 
 class Verdict(Enum):
-    """What an answer means for the change that was asked."""
+    """An answer means this for the change that was asked."""
 
     ACCEPTED = "accepted"
     REVERT = "revert"  # not made, for certain: back to the committed ISR
@@ -62,72 +60,37 @@ def judge(error: ErrorCode | None) -> Verdict:
             return Verdict.RETRY
 
 
-class Alterations:
-    def __init__(
-        self,
-        *,
-        incarnation: Incarnation,
-        controller: ControllerChannel,
-        retry_backoff_ms: int,
-        timeout_ms: int,
-    ) -> None:
-        self.decided: deque[Partition] = deque()
-        self._incarnation = incarnation
-        self._controller = controller
-        self._retry_backoff_ms = retry_backoff_ms
-        self._timeout_ms = timeout_ms
-        self._wanted: dict[Key, IsrChange] = {}
-        self._in_flight: dict[Key, IsrChange] | None = None
-        self._next_send_ms = 0
+@dataclass(kw_only=True, eq=False)
+class Alterations(ControllerBatches[Key, IsrChange]):
+    channel = "alter-partition"
+    batch_max = 1000
+
+    decided: deque[Partition] = field(default_factory=deque, init=False)
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         """Ask the controller for it."""
         self._wanted[key_of(change)] = change
-        self._send(now_ms)
+        self.tick(now_ms)
 
-    def tick(self, now_ms: int) -> None:
-        self._send(now_ms)
+    def _holds(self, wish: IsrChange) -> bool:
+        return wish.is_wanted
 
-    def deadline_ms(self) -> int | None:
-        return self._next_send_ms if self._wanted and self._in_flight is None else None
+    def _request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
+        ours = self.incarnation
+        return alter_partition_request(tuple(batch.values()), ours.node_id, ours.broker_epoch)
 
-    def _send(self, now_ms: int) -> None:
-        if self._in_flight is not None or now_ms < self._next_send_ms:
-            return
-        self._wanted = {key: each for key, each in self._wanted.items() if each.is_wanted}
-        batch = dict(list(self._wanted.items())[:_BATCH_MAX])
-        if not batch:
-            return
-        request = alter_partition_request(
-            tuple(batch.values()), self._incarnation.node_id, self._incarnation.broker_epoch
-        )
-        sent = self._controller.ask(
-            request,
-            channel="alter-partition",
-            timeout_ms=self._timeout_ms,
-            answered=self._answered,
-        )
-        if sent:
-            self._in_flight = batch
-        else:
-            self._next_send_ms = now_ms + self._retry_backoff_ms
-
-    def _answered(self, event: Event, now_ms: int) -> None:
-        assert self._in_flight is not None
-        in_flight, self._in_flight = self._in_flight, None
-        results = results_of(event)
-        for key, change in in_flight.items():
+    def _conclude(self, asked: Mapping[Key, IsrChange], body: object, now_ms: int) -> None:
+        results = results_of(body)
+        for key, change in asked.items():
             self.conclude(change, results.get(key), now_ms)
-        self._send(now_ms)
+        self.tick(now_ms)
 
     def conclude(self, change: IsrChange, result: IsrPartitionResult | None, now_ms: int) -> None:
         verdict = judge(None if result is None else result.error_code)
         if verdict is Verdict.RETRY:
-            self._next_send_ms = now_ms + self._retry_backoff_ms
+            self._retry(now_ms)
             return
-        key = key_of(change)
-        if self._wanted.get(key) is change:
-            del self._wanted[key]
+        self._forget(key_of(change), change)
         is_decided = False
         if verdict is Verdict.ACCEPTED:
             assert result is not None
@@ -142,9 +105,8 @@ def key_of(change: IsrChange) -> Key:
     return change.partition.topic_id, change.partition.index
 
 
-def results_of(event: Event) -> dict[Key, IsrPartitionResult]:
+def results_of(body: object) -> dict[Key, IsrPartitionResult]:
     """By partition; nothing if there is no answer, or the request was refused as a whole."""
-    body = event.body if isinstance(event, Response) else None
     if not isinstance(body, AlterPartitionResponse) or body.error_code is not ErrorCode.NONE:
         return {}
     return {

@@ -1,7 +1,7 @@
-"""The life of a broker as the controller sees it: registration, heartbeats, orderly shutdown.
+"""The controller sees the life of a broker as a registration, heartbeats and an orderly shutdown.
 
-Decides when to send to the controller and what to claim, and in which state that leaves the
-broker. It never decides that the broker is fenced or leads: the metadata log does.
+The life-cycle decides when to send to the controller and what to claim, and in which state that
+leaves the broker. It never decides that the broker is fenced or leads: the metadata log does.
 
 A STALE_BROKER_EPOCH is an ordinary failure. A broker does not register again by itself: that
 would make it a new incarnation, whose log is taken to be possibly shorter.
@@ -13,10 +13,10 @@ from enum import IntEnum
 from functools import partial
 from random import Random
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.log_dirs import LogDirs
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.log_dirs import LogDirs
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.metadata import MetadataFollower
 from quorum.core.effects import Event, Response, earliest
 from quorum.core.outbox import Answered, Outbox
@@ -32,7 +32,7 @@ __all__ = ["ALLOWED", "BrokerState", "Lifecycle", "next_state", "registration_ba
 
 
 class BrokerState(IntEnum):
-    """With the values of Kafka's BrokerState metric."""
+    """The values are those of Kafka's BrokerState metric."""
 
     NOT_RUNNING = 0
     STARTING = 1

@@ -1,4 +1,4 @@
-"""A broker's membership in its cluster: all in which quorum and ZooKeeper mode differ.
+"""A broker's membership in its cluster is all in which quorum and ZooKeeper mode differ.
 
 The membership tells a broker what the cluster looks like and what its replicas have to be, and has
 the broker's ISR changes committed. quorum_membership.py follows the metadata log and asks its
@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import BrokerState
 from broker.partition.leaders import IsrKeeper
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import Event, Request
@@ -24,7 +25,7 @@ Handler = Callable[[Request, int], None]
 
 
 class Timed(Protocol):
-    """A part with something to do when its time has come."""
+    """Such a part has something to do when its time has come."""
 
     def tick(self, now_ms: int) -> None: ...
 
@@ -32,7 +33,7 @@ class Timed(Protocol):
 
 
 class Life(Timed, Protocol):
-    """The life of a broker: from the start of its process to an orderly end; see `state`."""
+    """A broker lives from the start of its process to an orderly end; see `state`."""
 
     state: BrokerState
     failure: str | None
@@ -58,7 +59,7 @@ class Metadata(Protocol):
 
 
 class Membership(Timed, Protocol):
-    """Whole when it is made: the broker is built on it."""
+    """It is whole when it is made: the broker is built on it."""
 
     @property
     def parts(self) -> BrokerParts: ...

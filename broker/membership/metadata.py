@@ -1,15 +1,16 @@
-"""Following the metadata log: committed records in, a published image out.
+"""A broker follows the metadata log: committed records come in, a published image goes out.
 
-Decides when the first image may be seen: not before everything that is known to be committed has
-been read, and not before this process's own registration is among it. An earlier image may still
-have the broker's previous life in it, as leader of partitions whose records it has since lost.
+The follower decides when the first image may be seen: not before everything that is known to be
+committed has been read, and not before this process's own registration is among it. An earlier
+image may still have the broker's previous life in it, as leader of partitions whose records it has
+since lost.
 
 Source: Kafka's MetadataLoader and BrokerMetadataPublisher; KIP-868 (transactions).
 """
 
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from controller.metadata.apply import UnreplayableRecord, apply_with_delta
 from controller.metadata.changes import decode_changes
 from controller.metadata.delta import MetadataDelta

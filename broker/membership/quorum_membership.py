@@ -1,17 +1,18 @@
-"""Membership by the metadata log: registered with the controller, heartbeats, AlterPartition."""
+"""By the metadata log, a broker belongs to a quorum: it registers, and asks the controller."""
 
 from collections import deque
 from collections.abc import Mapping
 from random import Random
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
 from broker.membership.alterations import Alterations
 from broker.membership.assignments import Assignments
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import Lifecycle
 from broker.membership.membership import Handler
 from broker.membership.metadata import MetadataFollower
 from broker.partition.isr_rules import EligibleReplicas
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog

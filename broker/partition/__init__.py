@@ -1,1 +1,1 @@
-"""One replica of a partition: its log, its role, its ISR, its high watermark, and their rules."""
+"""A replica of a partition has a log and a role; a leader has an ISR. Their rules are here."""

@@ -1,4 +1,4 @@
-"""What a producer may append to one partition, and when it may be told.
+"""These rules say what a producer may append to a partition, and when it may be told.
 
 Takes a batch that batch_checks.py finds valid and that idempotence.py expects, brings it into the
 form in which it is kept, appends it, and judges whether enough replicas have a batch for acks=all;

@@ -1,9 +1,9 @@
-"""Idempotent producers: is a batch the next one, a repetition, or out of order?
+"""A batch of an idempotent producer is the next one, a repetition, or out of order.
 
-Decides by the sequence numbers of the last batches that each producer wrote to one partition. The
-state follows the log: appends extend it on leader and follower alike, truncation takes it back,
-and recovery (`quorum.log.files.producers`) rebuilds it from batch headers. Transactions are not
-decided here.
+That is decided by the sequence numbers of the last batches that each producer wrote to one
+partition. The state follows the log: appends extend it on leader and follower alike, truncation
+takes it back, and recovery (`quorum.log.files.producers`) rebuilds it from batch headers.
+Transactions are not decided here.
 
 Kafka remembers five batches of a producer, which is how many a client may have in flight. Here a
 producer's batches are kept until five lie below the high watermark, so that truncation, which
@@ -113,7 +113,7 @@ def _out_of_order(header: BatchHeader, *, expected: int) -> OutOfSequence:
 
 
 class ProducerStates:
-    """The producers of one partition."""
+    """A partition remembers its producers."""
 
     __slots__ = ("_entries",)
 

@@ -1,8 +1,8 @@
-"""The leader's arithmetic of the ISR: which followers are caught up, which may join or must leave,
-and how far the high watermark may go.
+"""A leader reckons which followers are caught up, which may join the ISR or must leave it, and how
+far the high watermark may go.
 
-Pure rules and the values they work on. Does not send AlterPartition (alterations.py), store what
-the controller decided (partition.py) or read logs.
+These are pure rules and the values that they work on. They do not send AlterPartition
+(alterations.py), store what the controller decided (partition.py) or read logs.
 
 A leader that has asked for an ISR change does not know whether the controller has made it, so it
 reckons with the *maximal* ISR: the committed one and whom it wants to add. Removing a replica
@@ -46,7 +46,7 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What the controller last decided; nothing is asked of it."""
+    """The ISR is what the controller last decided; nothing is asked of it."""
 
     members: tuple[int, ...]
 
@@ -93,14 +93,14 @@ def proposed_isr(state: PendingExpand | PendingShrink) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class SessionClock:
-    """When a fetch session was last used. All followers that rest in the session share it."""
+    """A fetch session was last used then. All followers that rest in it share this clock."""
 
     last_fetch_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
 class FollowerProgress:
-    """What the leader of one epoch knows of a follower. Owned by the leader's role.
+    """The leader of one epoch knows this of a follower. The leader's role owns it.
 
     A follower that stands at the leader's end *rests* in its fetch session: each fetch of the
     session is a fetch of this partition at its end, so `clock` stands for both times below, and

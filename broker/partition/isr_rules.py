@@ -1,5 +1,5 @@
-"""The ISR rules of KRaft: which replicas may follow, join and stay, by the committed metadata, and
-how far the high watermark may go.
+"""In KRaft the committed metadata says which replicas may follow, join the ISR and stay, and how
+far the high watermark may go.
 
 The arithmetic is in isr.py; the older designs have other rules (`broker.zk.lag_limits`).
 

@@ -1,4 +1,4 @@
-"""The partitions that this broker leads: their ISR changes, and the passing of time.
+"""This broker tells the partitions that it leads that time has passed, and has their ISRs changed.
 
 Passes each change of an ISR that a partition wants to the `IsrKeeper`, which has it made, and looks
 now and then for replicas that lag.

@@ -1,8 +1,8 @@
-"""The broker's view of one partition log: offsets, epochs and producers, but no record.
+"""A broker knows the offsets, epochs and producers of a partition log, but no record.
 
 Every effect on a partition log leaves through here, so that the view and the log agree: an append
-moves the end when it is emitted, because the driver carries out a log's effects in order. Decides
-nothing about who may append.
+moves the end when it is emitted, because the driver carries out a log's effects in order. It
+decides nothing about who may append.
 
 Beside the offsets it remembers how many bytes the latest batches have, so that a fetch with
 `min_bytes` can be judged, and reads be planned, without asking the disk.
@@ -40,7 +40,7 @@ _RECENT_MAX = 1024  # batches whose size is known; older ones count as "many byt
 
 
 class RecentBatches:
-    """Where the latest batches begin, in offsets and in bytes since the log was opened."""
+    """It knows where the latest batches begin, in offsets and in bytes since the log was opened."""
 
     __slots__ = ("_end_byte", "_offsets", "_starts")
 
@@ -84,7 +84,7 @@ class RecentBatches:
 
 
 class Moves:
-    """The partitions, by the name of their log, that have moved since the broker last settled.
+    """These partitions, by the name of their log, have moved since the broker last settled.
 
     A log notes itself here when its start, end or high watermark moves; whoever changes a role or
     an ISR notes the partition. The broker takes them when it settles, and tells those who wait.

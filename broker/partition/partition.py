@@ -1,4 +1,4 @@
-"""One replica of a partition: it is told what has happened, and returns what follows.
+"""A replica of a partition is told what has happened, and returns what follows.
 
 A replica is told that the metadata has changed, that a batch was appended, that a follower has
 fetched, that its ISR was decided, and that time has passed. It changes its own state at once, the
@@ -103,7 +103,7 @@ class FollowerFetch:
 
 
 class Change(Enum):
-    """The outcome for the role of this replica."""
+    """An event has one of these outcomes for the role of this replica."""
 
     NONE = "none"
     UPDATED = "updated"  # still in the same role and leader epoch
@@ -114,7 +114,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """A change of the ISR that a leader wants in one leader epoch."""
+    """A leader wants this change of the ISR in one leader epoch."""
 
     partition: "Partition"
     role: LeaderOf
@@ -167,7 +167,7 @@ NOTHING = Progress()
 
 
 class IsrRules(Protocol):
-    """Rules that say who may join and stay in the ISR, and how far the high watermark may go.
+    """These rules say who may join and stay in the ISR, and how far the high watermark may go.
 
     The rules look at a partition and decide; the partition changes itself.
     """

@@ -1,8 +1,8 @@
 """A partition may be read by followers up to the end of its log, by consumers up to the high
 watermark, and by neither if the reader's log has diverged.
 
-Pure rules about positions. Requests, sessions and waiting are in fetching.py, other questions
-about offsets in list_offsets.py.
+These are pure rules about positions. Requests, sessions and waiting are in fetching.py, other
+questions about offsets in list_offsets.py.
 
 Source: KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafka's
 Partition.fetchRecords.

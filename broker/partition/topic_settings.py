@@ -1,4 +1,4 @@
-"""What a topic's configuration means to the data path of a broker.
+"""The data path of a broker reads a topic's configuration as these settings.
 
 Which level of a value wins, and which values there may be, is decided in
 `controller.metadata.configs`.

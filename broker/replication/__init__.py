@@ -1,1 +1,1 @@
-"""The follower side of replication: fetching from the leaders of the partitions held here."""
+"""Followers fetch from the leaders of the partitions that are held here."""

@@ -41,7 +41,7 @@ class FetchOn:
 
 @dataclass(frozen=True, slots=True)
 class TryLater:
-    """Nothing to do but wait a little."""
+    """There is nothing to do but wait a little."""
 
     reason: str
 
@@ -172,7 +172,7 @@ def follower_high_watermark(
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Whole, intact batches that continue the log."""
+    """The batches are whole and intact, and continue the log."""
 
     records: bytes
     headers: tuple[BatchHeader, ...]

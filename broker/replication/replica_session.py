@@ -1,6 +1,6 @@
-"""The follower's side of an incremental fetch session: each request sends only what has changed.
+"""In an incremental fetch session, a follower's request holds only what has changed.
 
-Pure. The leader's side is in sessions.py.
+The session is pure. The leader's side is in sessions.py.
 
 Source: KIP-227; Kafka's FetchSessionHandler.
 """
@@ -18,7 +18,7 @@ __all__ = ["Asked", "ReplicaSession"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The part of a Fetch that the session decides."""
+    """The session decides this part of a Fetch."""
 
     session_id: int
     session_epoch: int

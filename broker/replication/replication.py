@@ -1,8 +1,8 @@
-"""Followers: one fetcher for each broker that leads something here.
+"""Followers have one fetcher for each broker that leads something here.
 
-Decides which partitions are asked of whom, and when again. One Fetch is in flight for each leader;
-the leader holds it until there is something to say. What an answer means for a partition is in
-following.py.
+This module decides which partitions are asked of whom, and when again. One Fetch is in flight for
+each leader; the leader holds it until there is something to say. What an answer means for a
+partition is in following.py.
 
 A request costs what has changed, not what is followed: a partition is *touched* if what to ask of
 it may differ from what its leader was last asked, and only those are looked at.
@@ -15,8 +15,7 @@ from functools import partial
 from heapq import heappop, heappush
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.parts import Incarnation
+from broker.cluster import Cluster, Incarnation
 from broker.fetch_protocol import EARLIEST, LATEST, PartitionKey
 from broker.partition.partition import FollowerOf, Partition
 from broker.replication import following
@@ -43,14 +42,14 @@ _NEVER = 1 << 62
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A partition that a fetcher looks after."""
+    """A fetcher looks after this partition."""
 
     partition: Partition
     next_fetch_ms: int = 0  # _NEVER: not before its metadata changes
 
 
 class Replication:
-    """All fetchers of a broker."""
+    """A broker has these fetchers, one for each leader."""
 
     def __init__(self, *, cluster: Cluster, outbox: Outbox, incarnation: Incarnation) -> None:
         self._cluster = cluster
@@ -92,7 +91,7 @@ class Replication:
 
 
 class Fetcher:
-    """Fetches from one leader."""
+    """It fetches from one leader."""
 
     def __init__(
         self, leader_id: int, cluster: Cluster, outbox: Outbox, incarnation: Incarnation

@@ -1,1 +1,1 @@
-"""The requests that a broker serves: each is parsed, may wait, and gets one answer."""
+"""Each request that a broker serves is parsed, may wait, and gets one answer."""

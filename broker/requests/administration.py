@@ -1,10 +1,10 @@
-"""Describe requests that any broker answers: configs, ACLs, quotas and SCRAM credentials.
+"""Any broker describes configs, ACLs, quotas and SCRAM credentials.
 
 All of it comes from the published image, so it may be a little older than what the controller
 knows. Changes are forwarded: see `broker.requests.forwarding`.
 """
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from controller.metadata.client_quotas import describe_client_quotas
 from controller.metadata.describe_configs import describe_configs, list_config_resources
 from controller.metadata.security import AUTHORIZER, describe_acls, describe_scram_credentials

@@ -1,16 +1,16 @@
-"""Topics that clients ask for before anyone has created them (auto.create.topics.enable).
+"""Topics that clients ask for are created if nobody has done so (auto.create.topics.enable).
 
-Asks the controller once for each name at a time; the client comes again for the result.
+The controller is asked once for each name at a time; the client comes again for the result.
 
 Source: Kafka's AutoTopicCreationManager.
 """
 
 from functools import partial
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.group_config import OFFSETS_TOPIC, offsets_topic
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic
+from broker.membership.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
 from quorum.core.outbox import Outbox
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -1,7 +1,7 @@
-"""Requests about consumer groups: find the coordinator of each group, and have it answer.
+"""Requests about consumer groups are answered by the coordinator of each group.
 
-Routes each request to the coordinator of its group (broker/groups/), or refuses it, and puts the
-answers of requests about several groups together.
+Each request goes to the coordinator of its group (broker/groups/) or is refused, and the answers of
+requests about several groups are put together.
 
 Transactions are refused with CLUSTER_AUTHORIZATION_FAILED and a sentence. librdkafka asks again
 until its time is up after any code but the two of a failed authorization, and of these the Java
@@ -13,16 +13,17 @@ Source: Kafka's KafkaApis and GroupCoordinatorService.
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Generic, TypeVar
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.cluster import Cluster
+from broker.config import GroupConfig
 from broker.groups import offsets
 from broker.groups.coordinator import Coordinator
 from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups
 from broker.groups.joiner import Joiner, join_refusal
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.requests.auto_creation import AutoCreation
+from broker.waiting import Answers
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from wire.capabilities import Capability, Lacking
@@ -62,28 +63,6 @@ __all__ = ["Coordination"]
 NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _NAME_IN_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
-
-Part = TypeVar("Part")
-
-
-class Gathering(Generic[Part]):
-    """The parts of an answer, which may come one by one and in any order."""
-
-    __slots__ = ("_complete", "_missing", "_parts")
-
-    def __init__(self, count: int, complete: Callable[[tuple[Part, ...]], None]) -> None:
-        self._parts: list[Part | None] = [None] * count
-        self._missing = count
-        self._complete = complete
-        if count == 0:
-            complete(())
-
-    def put(self, slot: int, part: Part) -> None:
-        assert self._parts[slot] is None, (slot, part)
-        self._parts[slot] = part
-        self._missing -= 1
-        if self._missing == 0:
-            self._complete(tuple(part for part in self._parts if part is not None))
 
 
 class Coordination:
@@ -209,26 +188,29 @@ class Coordination:
         if isinstance(found, ErrorCode):
             self._reply(request, offsets.refused_commit(body, found, self._cluster.topic_with))
         else:
-            found.commit(body, request.lacking, partial(self._reply, request), now_ms)
+            found.commit(request.token, body, request.lacking, now_ms)
 
     def _fetch(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, OffsetFetchRequest), body
+        answers: Answers[OffsetFetchResponseGroup] = Answers(len(body.groups))
 
-        def complete(groups: tuple[OffsetFetchResponseGroup, ...]) -> None:
-            self._reply(request, OffsetFetchResponse(groups=groups))
+        def put(slot: int, group: OffsetFetchResponseGroup) -> None:
+            if answers.put(slot, group):
+                self._reply(request, OffsetFetchResponse(groups=tuple(answers.take())))
 
-        gathering = Gathering(len(body.groups), complete)
+        if not body.groups:
+            self._reply(request, OffsetFetchResponse(groups=()))
         for slot, asked in enumerate(body.groups):
             found = self._coordinators.find(asked.group_id)
             if isinstance(found, ErrorCode):
-                gathering.put(slot, offsets.refused_fetch(asked, found, request.lacking))
+                put(slot, offsets.refused_fetch(asked, found, request.lacking))
                 continue
             found.fetch(
                 asked,
                 lacking=request.lacking,
                 require_stable=body.require_stable,
-                answer=partial(gathering.put, slot),
+                answer=partial(put, slot),
                 now_ms=now_ms,
             )
 
@@ -239,7 +221,7 @@ class Coordination:
         if isinstance(found, ErrorCode):
             self._reply(request, OffsetDeleteResponse(error_code=found))
         else:
-            found.delete_offsets(body, partial(self._reply, request), now_ms)
+            found.delete_offsets(request.token, body, now_ms)
 
     # --- tools ------------------------------------------------------------------------------
 
@@ -270,16 +252,15 @@ class Coordination:
     def _delete(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, DeleteGroupsRequest), body
-
-        def complete(results: tuple[DeletableGroupResult, ...]) -> None:
-            self._reply(request, DeleteGroupsResponse(results=results))
-
         names = tuple(dict.fromkeys(body.groups_names))
-        gathering = Gathering(len(names), complete)
+        answers: Answers[DeletableGroupResult] = Answers(len(names))
 
         def concluded(slot: int, error: ErrorCode, _now_ms: int) -> None:
-            gathering.put(slot, DeletableGroupResult(group_id=names[slot], error_code=error))
+            if answers.put(slot, DeletableGroupResult(group_id=names[slot], error_code=error)):
+                self._reply(request, DeleteGroupsResponse(results=tuple(answers.take())))
 
+        if not names:
+            self._reply(request, DeleteGroupsResponse(results=()))
         for slot, group_id in enumerate(names):
             found = self._coordinators.find(group_id)
             if isinstance(found, ErrorCode):

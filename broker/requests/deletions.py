@@ -1,4 +1,4 @@
-"""DeleteRecords: a client raises the start of a log, and is answered when all live replicas follow.
+"""A client that raises a log's start (DeleteRecords) is answered when all live replicas follow.
 
 The leader raises its own start at once. A follower does so when it fetches, and states its new
 start in the Fetch after that.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition.isr_rules import Peers
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
@@ -48,7 +48,7 @@ class PendingDeletion:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One partition of a request, whose followers have not followed yet."""
+    """The followers of this partition of a request have not followed yet."""
 
     pending: PendingDeletion
     slot: int
@@ -129,8 +129,7 @@ class Deletions:
     def _settle(
         self, pending: PendingDeletion, slot: int, result: DeleteRecordsPartitionResult
     ) -> None:
-        pending.answers.put(slot, result)
-        if pending.answers.is_complete:
+        if pending.answers.put(slot, result):
             self._reply(pending)
 
     def _reply(self, pending: PendingDeletion) -> None:

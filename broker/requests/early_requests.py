@@ -1,4 +1,4 @@
-"""Requests that come before the broker first runs: held, in order, and not for ever.
+"""Requests that come before the broker first runs are held, in order, and not for ever.
 
 A broker accepts connections as soon as its process is up, so that clients find the port, but says
 nothing of the cluster before the controller has unfenced it and it has seen so in the metadata: an
@@ -8,7 +8,7 @@ client's own time-out then sends it elsewhere.
 Source: Kafka's BrokerServer.enableRequestProcessing.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,12 +40,12 @@ class EarlyRequests:
         else:
             self._expire(held, now_ms)
 
-    def release(self, handle: Callable[[Request, int], None], now_ms: int) -> None:
+    def release(self) -> Iterator[Request]:
         held, self._held = self._held, {}
         for item in held:
             if not item.is_done:
                 item.is_done = True
-                handle(item.request, now_ms)
+                yield item.request
 
     def _expire(self, held: Held, _now_ms: int) -> None:
         held.is_done = True

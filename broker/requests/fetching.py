@@ -1,7 +1,7 @@
-"""Fetch requests, from consumers and followers: from the request to its one answer.
+"""A Fetch of a consumer or a follower is read, may wait, and gets its one answer.
 
-Decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in which
-order the disk is read and what fits into the answer. Who may read what is in reads.py, which
+This module decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in
+which order the disk is read and what fits into the answer. Who may read what is in reads.py, which
 partitions of a session have to be looked at in sessions.py, what follows from a follower's position
 in partition.py.
 
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from broker.cluster.cluster import Cluster
+from broker.cluster import Cluster
 from broker.fetch_protocol import PartitionKey
 from broker.partition import reads
 from broker.partition.leaders import Leaders
@@ -53,7 +53,7 @@ _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 @dataclass(slots=True)
 class Part:
-    """One partition of a fetch. `outcome` is set if there is nothing to read there."""
+    """A fetch has one for each partition. `outcome` is set if there is nothing to read there."""
 
     item: SessionPartition
     partition: Partition | None = None

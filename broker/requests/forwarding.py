@@ -1,9 +1,10 @@
-"""Forwards requests to the active controller when only that can answer them.
+"""A broker forwards requests to the active controller when only that can answer them.
 
-Decides when to ask again: while no controller is known or the one that was asked is not it, until
-the request's time is up. The client's own bytes travel in an envelope, and the controller's answer
-goes back as it came (an EnvelopeResponse as the answer to something else is unpacked at the edge),
-so neither knows of the detour. A request without bytes, in a simulation, travels as it is.
+This module decides when to ask again: while no controller is known or the one that was asked is not
+it, until the request's time is up. The client's own bytes travel in an envelope, and the
+controller's answer goes back as it came (an EnvelopeResponse as the answer to something else is
+unpacked at the edge), so neither knows of the detour. A request without bytes, in a simulation,
+travels as it is.
 
 Source: KIP-590; Kafka's ForwardingManager.
 """
@@ -11,8 +12,8 @@ Source: KIP-590; Kafka's ForwardingManager.
 from dataclasses import dataclass
 from functools import partial
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.waiting import Deadlines
 from quorum.core.effects import Event, Failure, Reply, Request, RequestFailed, Response
 from quorum.core.outbox import Outbox

@@ -1,7 +1,7 @@
-"""Questions about offsets: ListOffsets and OffsetForLeaderEpoch.
+"""Clients and followers ask about offsets by ListOffsets and OffsetForLeaderEpoch.
 
-Decides what "latest" means to whom, and that a new leader whose high watermark has not yet
-reached the start of its epoch says OFFSET_NOT_AVAILABLE rather than an offset that went back.
+This module decides what "latest" means to whom, and that a new leader whose high watermark has not
+yet reached the start of its epoch says OFFSET_NOT_AVAILABLE rather than an offset that went back.
 Finding a timestamp is left to the log; the largest one is found by bisecting with the same
 question, since no view of a log remembers it.
 
@@ -10,10 +10,12 @@ Source: KIP-79, KIP-207, KIP-320, KIP-734; Kafka's Partition.fetchOffsetForTimes
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from broker.fetch_protocol import EARLIEST, LATEST
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
+from broker.waiting import Answers
 from quorum.core.effects import Event, Reply, Request, TimestampFound
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
@@ -52,13 +54,12 @@ def is_high_watermark_known(partition: Partition, role: LeaderOf) -> bool:
 
 @dataclass(slots=True)
 class Question:
-    """A ListOffsets request while the logs look for timestamps."""
+    """A ListOffsets request waits while the logs look for timestamps."""
 
     token: int
     is_consumer: bool
     topics: tuple[ListOffsetsTopic, ...]
-    results: list[ListOffsetsPartitionResponse | None]
-    open: int = 0
+    answers: Answers[ListOffsetsPartitionResponse]
 
 
 Found = Callable[[TimestampFound | None], None]
@@ -79,8 +80,7 @@ class Offsets:
             token=request.token,
             is_consumer=body.replica_id in (_CONSUMER, _DEBUGGING),
             topics=body.topics,
-            results=[None] * count,
-            open=count,
+            answers=Answers(count),
         )
         if count == 0:
             self._outbox.emit(Reply(token=request.token, body=ListOffsetsResponse(topics=())))
@@ -177,18 +177,16 @@ class Offsets:
         self._find(partition, now_ms + 1, bounded)
 
     def _answer(self, question: Question, slot: int, result: ListOffsetsPartitionResponse) -> None:
-        question.results[slot] = result
-        question.open -= 1
-        if question.open:
+        if not question.answers.put(slot, result):
             return
-        results = iter(question.results)
-        topics = []
-        for topic in question.topics:
-            parts = [next(results) for _ in topic.partitions]
-            partitions = tuple(part for part in parts if part is not None)
-            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-        body = ListOffsetsResponse(topics=tuple(topics))
-        self._outbox.emit(Reply(token=question.token, body=body))
+        results = iter(question.answers.take())
+        topics = tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=tuple(islice(results, len(topic.partitions)))
+            )
+            for topic in question.topics
+        )
+        self._outbox.emit(Reply(token=question.token, body=ListOffsetsResponse(topics=topics)))
 
     # --- OffsetForLeaderEpoch ---------------------------------------------------------------
 

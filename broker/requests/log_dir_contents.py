@@ -1,4 +1,4 @@
-"""DescribeLogDirs: which replicas lie in which data directory of a broker, and how large they are.
+"""DescribeLogDirs tells which replicas lie in which data directory, and how large they are.
 
 A size is that of the log's batches. A log that was truncated behind the batches whose sizes are
 known is reported too large until its next retention.
@@ -9,8 +9,8 @@ Source: KIP-113, KIP-827; Kafka's ReplicaManager.describeLogDirs.
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.log_dirs import LogDirs
+from broker.config import BrokerConfig
+from broker.log_dirs import LogDirs
 from broker.partition.partition import Partition
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (

@@ -1,8 +1,8 @@
-"""InitProducerId: ids for idempotent producers, handed out from blocks that the controller grants.
+"""Idempotent producers get ids from blocks that the controller grants (InitProducerId).
 
-Decides when to ask for the next block; requests wait while there is none, but not for ever, since
-their clients do not. Transactional ids need a coordinator, which is not here yet: they are refused
-in words that a client shows.
+This module decides when to ask for the next block; requests wait while there is none, but not for
+ever, since their clients do not. Transactional ids need a coordinator, which is not here yet: they
+are refused in words that a client shows.
 
 Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 """
@@ -10,8 +10,8 @@ Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 from dataclasses import dataclass
 from functools import partial
 
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.waiting import Deadlines
 from quorum.core.effects import Event, Reply, Request, Response
 from quorum.core.outbox import Outbox

@@ -1,8 +1,8 @@
-"""Produce requests: from the request to its one answer, which may have to wait.
+"""A Produce request is appended, may have to wait, and gets its one answer.
 
-Decides nothing about batches (appends.py) or replicas (partition.py). With acks=all a request waits
-until each partition's high watermark has passed its batch, until leadership is lost, or until the
-time it gave has passed; the batches stay in the log all the same.
+Nothing is decided here about batches (appends.py) or replicas (partition.py). With acks=all a
+request waits until each partition's high watermark has passed its batch, until leadership is lost,
+or until the time it gave has passed; the batches stay in the log all the same.
 
 Source: Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
 """
@@ -13,8 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition import appends
 from broker.partition.appends import ACKS, Appended
 from broker.partition.batch_checks import Refused
@@ -45,7 +45,7 @@ _NOT_FOR_CLIENTS = Refused(
 
 
 class Asked(NamedTuple):
-    """A topic of a request, without the records: they are not to be kept while it waits."""
+    """A topic of a request is kept without the records, which are not needed while it waits."""
 
     name: str
     topic_id: UUID
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingProduce:
-    """A request and its answers so far, in the order of the request."""
+    """A request is kept with its answers so far, in the order of the request."""
 
     token: int
     acks: int
@@ -70,7 +70,7 @@ class PendingProduce:
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One partition of a pending request, whose batch is in the log."""
+    """The batch of this partition of a pending request is in the log."""
 
     pending: PendingProduce
     slot: int
@@ -201,8 +201,7 @@ class Producing:
     # --- answering --------------------------------------------------------------------------
 
     def _settle(self, pending: PendingProduce, slot: int, result: PartitionProduceResponse) -> None:
-        pending.answers.put(slot, result)
-        if pending.answers.is_complete:
+        if pending.answers.put(slot, result):
             self._reply(pending)
 
     def _reply(self, pending: PendingProduce) -> None:

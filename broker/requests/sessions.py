@@ -1,7 +1,7 @@
-"""Incremental fetch sessions on the leader: both requests and answers hold only what has changed.
+"""In an incremental fetch session, requests and answers hold only what has changed.
 
-Decides which partitions a Fetch has to look at and which belong into its answer, and keeps a
-bounded number of sessions. Reads nothing and waits for nothing: see fetching.py.
+A session decides which partitions a Fetch has to look at and which belong into its answer. The
+number of sessions is bounded. A session reads nothing and waits for nothing: see fetching.py.
 
 A session has an id and an epoch that grows with every request, so that a lost or repeated request
 is noticed. Followers' sessions may push out clients', not the other way round.
@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(slots=True, eq=False)
 class SessionPartition:
-    """What is asked of a partition, and what was last answered."""
+    """It holds what is asked of a partition, and what was last answered."""
 
     session: "Session"
     key: PartitionKey
@@ -74,7 +74,7 @@ class SessionPartition:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Session:
-    """`NO_SESSION` as its id: it lasts for one request."""
+    """One that has `NO_SESSION` as its id lasts for one request."""
 
     id: int
     replica: ReplicaState = field(default_factory=ReplicaState)  # a consumer's id is negative
@@ -118,7 +118,7 @@ Results = Iterable[tuple[SessionPartition, FetchedPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Sessionless:
-    """Everything asked, everything answered."""
+    """Everything is asked, and everything is answered."""
 
     session: Session
 
@@ -128,7 +128,7 @@ class Sessionless:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The first request of a session: its answer is complete too."""
+    """The answer to the first request of a session is complete, too."""
 
     session: Session
 
@@ -194,7 +194,7 @@ def by_topic(results: Results) -> tuple[FetchedTopic, ...]:
 
 
 class FetchSessions:
-    """The sessions of one broker, and which of them hold which partition."""
+    """A broker knows its sessions, and which of them hold which partition."""
 
     def __init__(
         self, *, slots: int, eviction_ms: int, random: Random, lag_watch: LagWatch | None = None

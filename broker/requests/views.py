@@ -14,8 +14,8 @@ Source: Kafka's KRaftMetadataCache, MetadataRequest handling in KafkaApis, KIP-9
 from collections.abc import Iterable, Iterator
 from random import Random
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import INTERNAL_TOPICS
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.requests.auto_creation import AutoCreation
 from broker.requests.described_partitions import (
     described_partitions,

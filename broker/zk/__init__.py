@@ -1,1 +1,1 @@
-"""Brokers of the ZooKeeper designs: what they read, write and obey instead of a metadata log."""
+"""Brokers of the ZooKeeper designs read and write nodes, and obey, instead of a metadata log."""

@@ -1,4 +1,4 @@
-"""The leader's ISR changes in ZooKeeper, which it writes itself, at the version that it knows.
+"""A leader writes its ISR changes to ZooKeeper itself, at the version that it knows.
 
 At another version the znode is another node's decision. The leader keeps the ISR that it had, and
 tries again when it would have wanted the change anyway, with the version that it knows: only a

@@ -1,4 +1,4 @@
-"""maybe_change_ISR of seed 000: three limits on lag, and no knowledge of other brokers.
+"""maybe_change_ISR of seed 000 has three limits on lag, and no knowledge of other brokers.
 
     - MAX_BYTES_LAG: a member that is further behind the leader is taken out
       (`replica.lag.max.messages`; the seed counts bytes, as offsets then did; ours count records);

@@ -1,8 +1,8 @@
-"""The life of a broker as ZooKeeper sees it: an ephemeral node, and a controlled shutdown.
+"""ZooKeeper sees the life of a broker as an ephemeral node; it may end in a controlled shutdown.
 
-Decides when to be registered: once the broker knows its replicas and their logs are open. A lost
-session takes the registration with it; the next session begins as the process did. An earlier life
-of this broker may still have its node. It goes with its session, and is waited for.
+The life decides when to be registered: once the broker knows its replicas and their logs are open.
+A lost session takes the registration with it; the next session begins as the process did. An
+earlier life of this broker may still have its node. It goes with its session, and is waited for.
 
 A controlled shutdown asks the controller to move leaderships away first, a few times at most.
 Without a controller, the end of the session gives them up.
@@ -12,10 +12,11 @@ Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 
 from collections.abc import Callable
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import ALLOWED, BrokerState
+from broker.parts import BrokerParts
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, Response, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one

@@ -1,4 +1,4 @@
-"""How a broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
+"""A broker obeys its controller: becomeLeader, becomeFollower, startReplica, stopReplica.
 
 The four are transitions of any replica (partition.py, replicas.py): a missing replica is started,
 one that a newer decision names leads or follows, a stopped one is removed with its log.
@@ -13,7 +13,7 @@ Source: seed 000, C; seed 001, "controller-to-broker requests".
 
 from collections.abc import Callable, Mapping
 
-from broker.cluster.parts import Incarnation
+from broker.cluster import Incarnation
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View

@@ -1,20 +1,20 @@
-"""Membership by a session with ZooKeeper: registered by a node, commanded by the controller.
+"""By a session with ZooKeeper, a broker is registered by a node and commanded by the controller.
 
-Joins the parts; each decides for itself (see its module). Which of them differ between the designs
-is said by the `Design`.
+The membership joins the parts; each decides for itself (see its module). Which of them differ
+between the designs is said by the `Design`.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Cluster, Incarnation
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
 from broker.partition.isr_rules import EligibleReplicas
 from broker.partition.leaders import IsrKeeper
 from broker.partition.partition import IsrRules
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_writes import IsrNotifications, IsrWrites

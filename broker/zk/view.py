@@ -1,4 +1,4 @@
-"""What a broker of the ZooKeeper designs knows of the cluster, beside its own replicas.
+"""A broker of the ZooKeeper designs has this view of the cluster, beside its own replicas.
 
 `zk-v3` reads it from ZooKeeper when a client asks, or when it misses a broker: "the published
 decisions are used by clients for request routing". The image is then as old as the last such
@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.cluster import Cluster
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.membership.membership import Handler
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
@@ -67,7 +67,7 @@ _Partitions = dict[TopicPartition, PartitionState]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The topics that exist in ZooKeeper, and an image of those that were read."""
+    """It holds the topics that exist in ZooKeeper, and an image of those that were read."""
 
     topics: tuple[str, ...]
     image: MetadataImage
@@ -232,7 +232,7 @@ _ROUTING = (
 
 @dataclass(frozen=True, slots=True)
 class ReadClusterRequest:
-    """Asked by the node itself; it has no form on the wire. None: all topics."""
+    """The node itself asks this; it has no form on the wire. None stands for all topics."""
 
     topics: tuple[str, ...] | None = None
 

@@ -128,12 +128,13 @@ class Consumer:
                 self._failed(place, "no answer", poll)
             return
         answered = {
-            (topic.topic_id, partition.partition_index): partition
+            (topic.topic or topic.topic_id, partition.partition_index): partition
             for topic in told.responses
             for partition in topic.partitions
         }
         for place in ready:
-            data = answered.get((place.topic_id, place.partition))
+            by_name, by_id = (place.topic, place.partition), (place.topic_id, place.partition)
+            data = answered.get(by_name) or answered.get(by_id)  # as the version of Fetch has it
             if data is not None:
                 self._take(place, data, poll)
 

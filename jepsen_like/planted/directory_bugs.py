@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from broker.cluster.log_dirs import LogDirs
+from broker.log_dirs import LogDirs
 from broker.membership.assignments import Assignments
 from broker.partition.partition import Offline
 from broker.replicas import Replicas

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.cluster.config import BrokerConfig
+from broker.config import BrokerConfig
 from broker.membership.lifecycle import BrokerState
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes

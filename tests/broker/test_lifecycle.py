@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig
 from broker.membership.lifecycle import BrokerState, next_state, registration_backoff_ms
 from broker.membership.quorum_membership import QuorumMembership
+from broker.parts import BrokerParts
 from controller.metadata.image import BrokerImage, MetadataImage
 from quorum.core.effects import Event, Failure, RequestFailed, Response, Send
 from quorum.core.types import Endpoint, LeaderAndEpoch

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from broker.cluster.config import OWNER, BrokerConfig
-from broker.cluster.log_dirs import LogDirs
+from broker.config import OWNER, BrokerConfig
+from broker.log_dirs import LogDirs
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
 from broker.requests.log_dir_contents import describe_log_dirs

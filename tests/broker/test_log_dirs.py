@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.log_dirs import LogDirs
+from broker.config import BrokerConfig
+from broker.log_dirs import LogDirs
 from broker.membership.quorum_membership import QuorumMembership
 from quorum.core.effects import FoundLog
 from tests.broker.brokers import Brokers, batch_of

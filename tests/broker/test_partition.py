@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Change, FollowerOf, IsrChange, LeaderOf, Partition

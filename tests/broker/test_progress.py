@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import NOTHING, Change, FollowerFetch, Partition

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerOf
 from broker.replication.following import (

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.local_log import LocalLog
 from quorum.core.effects import LogState, Retain, Trimmed
 from quorum.core.log_settings import LogSettings

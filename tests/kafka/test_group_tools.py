@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from broker.cluster.group_config import OFFSETS_TOPIC, partition_of
+from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.interop import create_topic, needs_kafka, produce, tool, tools, wait
 

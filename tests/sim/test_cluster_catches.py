@@ -50,6 +50,7 @@ FOUND_AT = {
     "takes_batches_of_any_size": 9,
     "takes_the_boundary_for_lagging": 7,
     "takes_repetitions": 7,
+    "tells_errors_in_new_words": 29,
     "tells_no_epoch": 6,
     "tells_one_session": 11,
     "truncates_to_the_high_watermark": 0,

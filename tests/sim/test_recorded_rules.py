@@ -12,7 +12,7 @@ from tests.jepsen_like.spoiled import SPOILED, spoiled
 
 @pytest.fixture(scope="module")
 def history() -> History:
-    plan = Plan(seed=4, workload="kafka", faults=("kill", "pause"), seconds=12, pause_ms=50)
+    plan = Plan(seed=6, workload="kafka", faults=("kill", "pause"), seconds=12, pause_ms=50)
     outcome = run_plan(plan)
     assert outcome.verdict.outcome is Outcome.VALID, outcome.verdict
     return outcome.history

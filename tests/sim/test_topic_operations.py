@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.local_log import LocalLog
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage

@@ -1,1 +1,1 @@
-"""The designs without a controller: the replicas of a partition elect, and their leader governs."""
+"""Without a controller, the replicas of a partition elect a leader, which governs."""

@@ -1,4 +1,4 @@
-"""Who leads a partition: the leader-change listener, and the election by the replicas.
+"""Replicas listen for changes of a partition's leader, and elect one.
 
 on_leader_change(), for one partition after the other:
 
@@ -122,7 +122,7 @@ class Elections:
         self._procedures = procedures
         self._roles = roles
         self._elected = elected
-        self._milestones = ElectionMilestones(context.node_id, context.outbox.emit)
+        self._milestones = ElectionMilestones(context.node_id, context.outbox)
         self._nodes = PartitionNodes(context.design)
         self._due: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}  # until when
@@ -140,6 +140,13 @@ class Elections:
         self._milestones.watch_fired()
         self._due[of] = None
         self._procedures.submit("leader changes", self._on_leader_changes)
+
+    def look_again(self, of: TopicPartition, now_ms: int) -> None:
+        """What we know of the leader was wrong: another may lead, or we no longer."""
+        held = self._held.get(of)
+        if held is not None:
+            held.leader_zxid = 0
+            self.look_soon(of, now_ms)
 
     def notified(self, of: TopicPartition, now_ms: int) -> None:
         """A watch of the leader's node has fired."""

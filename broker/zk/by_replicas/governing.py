@@ -1,4 +1,4 @@
-"""The state machine of a partition, which its leader runs alone: reassignment, balancing, removal.
+"""A leader alone runs its partition's state machine: it reassigns, balances and removes.
 
 An administrator moves a partition by writing its new replicas (RAR) to
 `/brokers/partitions_reassigned/[topic]/[partition_id]`. The leader has the new replicas start,
@@ -15,12 +15,11 @@ first: while the leader's node is being deleted, nobody commits.
 Source: seed 002; the removal of nodes and the order of it are reconstructed.
 """
 
-from collections.abc import Callable
-
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
+from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext
-from broker.zk.by_replicas.held_replicas import ReplicaRoles
+from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.zk.zk_metadata import decoded, partitions_under, readable, write_over
@@ -38,17 +37,13 @@ START, CLOSE = StateChangeKind.START_REPLICA, StateChangeKind.CLOSE_REPLICA
 
 
 class Governing:
-    """`named` hears of all partitions that shall move, with RAR; `moved` of those that have moved
-    from us; `look` that we may not lead."""
-
     def __init__(
         self,
         context: ReplicaContext,
         *,
         roles: ReplicaRoles,
-        named: Callable[[TopicPartition, tuple[int, ...]], None],
-        moved: Callable[[TopicPartition], None],
-        look: Callable[[TopicPartition], None],
+        elections: Elections,
+        assigned: Assigned,
     ) -> None:
         self._design = context.design
         self._settings = context.settings
@@ -58,9 +53,8 @@ class Governing:
         self._held = context.held
         self._nodes = PartitionNodes(context.design)
         self._roles = roles
-        self._named = named
-        self._moved = moved
-        self._look = look
+        self._elections = elections
+        self._assigned = assigned
         self._again: dict[TopicPartition, None] = {}  # a queue was full
         self._has_given_way = False  # for the sake of balance, in this round of checks
         self._moving: set[TopicPartition] = set()  # as last read
@@ -86,7 +80,7 @@ class Governing:
             return
         replicas = yield from self._nodes.replicas(of)
         if replicas and self._node_id not in replicas:
-            self._moved(of)
+            self._assigned.let_go(of, self._procedures.now_ms)
 
     def _withdraw(self, held: Held) -> None:
         """The leader moves the partition back to where it is, so the replicas that were started
@@ -103,7 +97,8 @@ class Governing:
         listed = decoded(found, ReplicaList.decode)
         if listed is None or not isinstance(found, Data):
             return
-        self._named(of, listed.replicas)
+        if self._node_id in listed.replicas:  # our replica was told so, or finds out here
+            self._assigned.hold(of)
         held = self._held.get(of)
         led = self._roles.led(of)
         if held is None or led is None:
@@ -171,7 +166,7 @@ class Governing:
             yield from self._nodes.write_replicas(held, target)
         )
         if not is_done:
-            self._look(held.of)
+            self._elections.look_again(held.of, self._procedures.now_ms)
             return
         held.replicas, version = target, held.target_version
         held.stay()
@@ -221,7 +216,7 @@ class Governing:
         """Delete the leader's node: "triggers leader election"."""
         self._roles.rest(held, self._procedures.now_ms)
         if not (yield from self._nodes.resign(held)):
-            self._look(held.of)
+            self._elections.look_again(held.of, self._procedures.now_ms)
 
     # --- removal ------------------------------------------------------------------------------
 
@@ -233,7 +228,7 @@ class Governing:
         of = held.of
         leads = yield from self._nodes.leader(of)
         if leads is None or leads.zxid != held.leader_zxid:
-            self._look(of)
+            self._elections.look_again(of, self._procedures.now_ms)
             return
         held.replicas = yield from self._nodes.replicas(of)
         everybody = dict.fromkeys((*held.members, *held.dropped))
@@ -241,7 +236,7 @@ class Governing:
             return
         left = yield from self._remove_from_topic(of)
         if not (yield from self._nodes.remove(held)):
-            self._look(of)
+            self._elections.look_again(of, self._procedures.now_ms)
             return
         if not left:
             yield from one(Delete(path=paths.topic(of.topic)))

@@ -1,6 +1,6 @@
-"""What a broker knows of each partition that it has a replica of, and its intervals.
+"""A broker knows this of each partition that it has a replica of; its intervals are here, too.
 
-Holds, and decides nothing. AR, RAR and ISR are the document's words for the assigned replicas, the
+Nothing is decided here. AR, RAR and ISR are the document's words for the assigned replicas, the
 replicas after a reassignment, and the in-sync replicas.
 
 Source: seed 002.

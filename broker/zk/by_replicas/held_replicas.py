@@ -1,4 +1,4 @@
-"""The replicas of this broker: which partitions it has, and what each of them is told to be.
+"""This broker finds out which replicas it has, and what each of them is told to be.
 
 A topic is created by writing its node. Every broker that is assigned starts its replica and looks
 for the leader. After that a replica comes and goes by the state changes that a leader has queued
@@ -20,6 +20,7 @@ from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext
+from broker.zk.by_replicas.leader_isr import CommitThread
 from broker.zk.by_replicas.state_queue import drain
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -134,14 +135,14 @@ class Assigned:
         *,
         roles: ReplicaRoles,
         elections: Elections,
-        closed: Callable[[TopicPartition], None],
+        commit_thread: CommitThread,
     ) -> None:
         self._context = context
         self._held = context.held
         self._procedures = context.procedures
         self._roles = roles
         self._elections = elections
-        self._closed = closed
+        self._commit_thread = commit_thread
         self._topics: set[str] = set()  # as last read
         self._changed: set[str] = set()
 
@@ -187,7 +188,7 @@ class Assigned:
         self._held.pop(of, None)
         self._elections.forget(of)
         self._roles.close(of, now_ms)
-        self._closed(of)
+        self._commit_thread.forget(of)
 
     # --- state changes ------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The commit thread of seed 002 as rules of the ISR, and the node in which a leader writes it.
+"""The commit thread of seed 002 is here as rules of the ISR, with the node that a leader writes.
 
 The document's leader takes requests from `commitQ` one by one. It waits until every member of the
 ISR has reached the request's offset, for KeepInSyncTime at most, and drops the members that have
@@ -31,6 +31,7 @@ from functools import partial
 from broker.partition import isr
 from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
 from broker.partition.partition import IsrChange, LeaderOf, Partition
+from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import ReplicaContext
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import tell_wanted, tell_written
@@ -126,20 +127,13 @@ def _of(partition: Partition) -> TopicPartition:
 
 
 class IsrNode:
-    """`failed` hears if another broker leads."""
-
-    def __init__(
-        self,
-        context: ReplicaContext,
-        *,
-        failed: Callable[[TopicPartition], None],
-    ) -> None:
+    def __init__(self, context: ReplicaContext, elections: Elections) -> None:
         self._outbox = context.outbox
         self._procedures = context.procedures
         self._nodes = PartitionNodes(context.design)
         self._held = context.held
         self.decided: deque[Partition] = deque()
-        self._failed = failed
+        self._elections = elections
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         partition = change.partition
@@ -163,7 +157,7 @@ class IsrNode:
             self._settle(change, members)
             return
         self._outbox.trace("isr-not-written", partition=change.partition.name)
-        self._failed(_of(partition))
+        self._elections.look_again(held.of, self._procedures.now_ms)
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
         if change.end(members):

@@ -1,4 +1,4 @@
-"""The nodes of one partition: read, and written by its leader or by a candidate.
+"""The nodes of one partition are read, and written by its leader or by a candidate.
 
 In `zk-v2` every write holds only if the ISR's node is at the version that was read. That version
 moves with each election and each change of the ISR, so that a replica that does not know of the
@@ -35,7 +35,7 @@ class FoundLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundIsr:
-    """An empty ISR at NO_NODE: nobody has ever led."""
+    """The ISR is empty at NO_NODE: nobody has ever led."""
 
     isr: tuple[int, ...] = ()
     leader_epoch: int = NO_EPOCH

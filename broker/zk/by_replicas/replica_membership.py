@@ -1,8 +1,9 @@
-"""Membership where there is no controller: the replicas of each partition elect its leader.
+"""Where there is no controller, the replicas of each partition elect its leader.
 
-Joins the parts; each decides for itself (see its module). Changes of leader have a queue of their
-own: they do not wait behind other notifications of ZooKeeper. The requests that go to a controller
-in other designs are served by an administrator in this process (`controller.zk.administrator`).
+The membership joins the parts; each decides for itself (see its module). Changes of leader have a
+queue of their own: they do not wait behind other notifications of ZooKeeper. The requests that go
+to a controller in other designs are served by an administrator in this process
+(`controller.zk.administrator`).
 
 Source: seed 002; seed 004 for what `zk-v1` leaves out.
 """
@@ -13,10 +14,11 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from broker.cluster.config import BrokerConfig
-from broker.cluster.controller_channel import ControllerChannel
-from broker.cluster.parts import BrokerParts, Incarnation
+from broker.cluster import Incarnation
+from broker.config import BrokerConfig
+from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
+from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.governing import Governing
@@ -130,19 +132,15 @@ class ReplicaMembership:
             context, procedures=self._leader_changes, roles=self._roles, elected=self._elected
         )
         self._assigned = Assigned(
-            context, roles=self._roles, elections=self.elections, closed=self._commit_thread.forget
-        )
-        self._governing = Governing(
             context,
             roles=self._roles,
-            named=self._named,
-            moved=lambda of: self._assigned.let_go(of, self._procedures.now_ms),
-            look=self._look,
+            elections=self.elections,
+            commit_thread=self._commit_thread,
         )
-        self.isr_keeper = IsrNode(
-            context,
-            failed=self._look,
+        self._governing = Governing(
+            context, roles=self._roles, elections=self.elections, assigned=self._assigned
         )
+        self.isr_keeper = IsrNode(context, self.elections)
 
     def _recover(self) -> Procedure[None]:
         """on_broker_startup(): obey what was queued for us, then start what is assigned to us."""
@@ -159,23 +157,11 @@ class ReplicaMembership:
         held = self.held.get(of)
         return () if held is None else held.leaving
 
-    def _named(self, of: TopicPartition, target: tuple[int, ...]) -> None:
-        """The partition is to move to `target`; its new replicas were told so, or find out here."""
-        if self.parts.config.node_id in target:
-            self._assigned.hold(of)
-
     def _elected(self, of: TopicPartition) -> None:
         """The former leader may not have completed a reassignment."""
         self._procedures.submit(
             f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
         )
-
-    def _look(self, of: TopicPartition) -> None:
-        """What we know of the leader was wrong: read it again."""
-        held = self.held.get(of)
-        if held is not None:
-            held.leader_zxid = 0
-            self.elections.look_soon(of, self._procedures.now_ms)
 
     def _not_assigned(self, of: TopicPartition, now_ms: int) -> None:
         """A leader tells us to close a replica; in `zk-v1` nobody does."""

@@ -1,4 +1,4 @@
-"""State-change queues: how the leader of a partition tells a broker to start or close a replica.
+"""The leader of a partition tells a broker by a queue to start or close a replica.
 
     sendStateChange(stateChange, followerBrokerId, leaderEpoch)
 

@@ -7,12 +7,23 @@ knows older versions only (`jepsen_like.sim.world.releases`): below Vote 2 there
 
 from collections.abc import Mapping
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from wire.api_table import Versions, api_of
 from wire.apis import decode_request, decode_response, encode_request, encode_response
+from wire.capabilities import NOTHING_LACKING, Lacking, lacking
 
-__all__ = ["Codec", "Speech", "Unencoded"]
+__all__ = [
+    "Codec",
+    "InVersion",
+    "Speech",
+    "Unencoded",
+    "answer_as_heard",
+    "answer_in",
+    "lacking_in",
+    "request_as_heard",
+    "request_in",
+]
 
 _DRAWN = {
     "begin_quorum_epoch": Versions(0, 1),
@@ -36,6 +47,43 @@ class Speech(Protocol):
     def request(self, body: Any, between: tuple[int, int]) -> Any: ...
 
     def response(self, body: Any, between: tuple[int, int]) -> Any: ...
+
+
+class InVersion(NamedTuple):
+    """A request that its sender says in a version of its own, whatever the run draws."""
+
+    body: object
+    version: int
+
+
+def request_in(body: Any, version: int) -> Any:
+    """The request as the peer reads it."""
+    return decode_request(b"".join(encode_request(body, version, 1, "simulated"))).body
+
+
+def answer_in(body: Any, version: int) -> Any:
+    """The answer as the asker reads it."""
+    key = api_of(type(body)).key
+    return decode_response(b"".join(encode_response(body, key, version, 1)), key, version)[1]
+
+
+def request_as_heard(body: Any, speech: Speech, between: tuple[int, int]) -> tuple[Any, int | None]:
+    """The request as the peer reads it, and the version if its sender chose that."""
+    if isinstance(body, InVersion):
+        return request_in(*body), body.version
+    return speech.request(body, between), None
+
+
+def answer_as_heard(
+    body: Any, version: int | None, speech: Speech, between: tuple[int, int]
+) -> Any:
+    """The answer as the asker reads it, in the version of the request."""
+    return speech.response(body, between) if version is None else answer_in(body, version)
+
+
+def lacking_in(body: object, version: int | None) -> Lacking:
+    """What the sender of a request lacks, by the version that it chose."""
+    return NOTHING_LACKING if version is None else lacking(type(body), version)
 
 
 class Unencoded:
@@ -71,12 +119,10 @@ class Codec:
         """`body` as the peer reads it. Raises `CannotExpress` if the peer's release is too old."""
         api = api_of(type(body))
         version = self._version(api.name, api.versions.newest, between)
-        frame = b"".join(encode_request(body, version, 1, "simulated"))
-        return decode_request(frame).body
+        return request_in(body, version)
 
     def response(self, body: Any, between: tuple[int, int]) -> Any:
         """`body` as the asker reads it."""
         api = api_of(type(body))
         version = self._version(api.name, api.versions.newest, between)
-        frame = b"".join(encode_response(body, api.key, version, 1))
-        return decode_response(frame, api.key, version)[1]
+        return answer_in(body, version)

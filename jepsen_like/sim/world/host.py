@@ -22,7 +22,7 @@ from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US, Pace
 from jepsen_like.sim.time.virtual_time import EventsSpent, VirtualTime, below
 from jepsen_like.sim.violation import Crash, Stuck, Violation
-from jepsen_like.sim.world.codec import Speech
+from jepsen_like.sim.world.codec import Speech, answer_as_heard, lacking_in, request_as_heard
 from jepsen_like.sim.world.network import Message, Network
 from quorum.core.effects import (
     Core,
@@ -249,11 +249,19 @@ class Host:
             self._refuse(message)
             return
         self._next_token += 1
-        request = Request(token=self._next_token, body=message.body, listener=self._listener)
+        request = Request(
+            token=self._next_token,
+            body=message.body,
+            listener=self._listener,
+            lacking=lacking_in(message.body, message.version),
+        )
         self._turn.add_request(request, _Asked(message=message, since_us=self._world.now_us))
         self._begin_turn()
 
     def _refuse(self, message: Message) -> None:
+        self._respond(message, _Refused())
+
+    def _respond(self, message: Message, body: object) -> None:
         self._network.send(
             Message(
                 source=self.node_id,
@@ -261,7 +269,7 @@ class Host:
                 channel=message.channel,
                 correlation=message.correlation,
                 is_request=False,
-                body=_Refused(),
+                body=body,
             )
         )
 
@@ -269,10 +277,8 @@ class Host:
         correlation = self._world.sequence()
         target = _node_at(effect.to)
         try:
-            body = self._speech.request(effect.body, (self.node_id, target))
-        except (
-            CannotExpress
-        ):  # the turn that asks goes on first, and what follows is its next round
+            body, version = request_as_heard(effect.body, self._speech, (self.node_id, target))
+        except CannotExpress:  # the turn that asks goes on, and what follows is its next round
             self._turn.add(RequestFailed(token=effect.token, failure=Failure.UNSUPPORTED_VERSION))
             return
         self._sent[correlation] = effect.token
@@ -284,6 +290,7 @@ class Host:
                 correlation=correlation,
                 is_request=True,
                 body=body,
+                version=version,
             )
         )
 
@@ -303,17 +310,9 @@ class Host:
         if effect.body is None:
             return
         self._watch.replying(self, effect.token, asked.message.body, effect.body)
-        target = asked.message.source
-        self._network.send(
-            Message(
-                source=self.node_id,
-                target=target,
-                channel=asked.message.channel,
-                correlation=asked.message.correlation,
-                is_request=False,
-                body=self._speech.response(effect.body, (self.node_id, target)),
-            )
-        )
+        between = (self.node_id, asked.message.source)
+        heard = answer_as_heard(effect.body, asked.message.version, self._speech, between)
+        self._respond(asked.message, heard)
 
     def _hang_up(self, effect: HangUp) -> None:
         self._refuse(self._turn.answered(effect.token).message)

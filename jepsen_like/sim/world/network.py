@@ -45,6 +45,7 @@ class Message(NamedTuple):
     correlation: int  # a response carries that of its request
     is_request: bool
     body: object
+    version: int | None = None  # of a request that was said in one of the sender's own
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

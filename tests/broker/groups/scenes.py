@@ -1,6 +1,6 @@
 """Groups in each of their states, made the way that members make them."""
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import joining, syncing
 from broker.groups import members as membership
 from broker.groups.group import Group, GroupState, Outcome

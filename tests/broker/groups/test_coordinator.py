@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.config import GroupConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.batch import records_of

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import offsets, removal
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets

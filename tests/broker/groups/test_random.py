@@ -7,7 +7,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.config import GroupConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers
 from tests.broker.groups.members import PARTITIONS, TOPIC, Consumer, Promises
 from tests.examples import dear

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import members as membership
 from broker.groups import syncing
 from broker.groups.group import Group, GroupState, Outcome, restore

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.group_config import GroupConfig
+from broker.config import GroupConfig
 from broker.groups import members as membership
 from broker.groups import offsets, static, syncing
 from broker.groups.group import Group, GroupState, Outcome, restore

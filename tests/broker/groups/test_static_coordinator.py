@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig
+from broker.config import GroupConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers
 from tests.broker.groups.scenes import SUBSCRIPTION
 from wire.errors import ErrorCode

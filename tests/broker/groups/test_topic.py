@@ -2,7 +2,8 @@
 
 import pytest
 
-from broker.cluster.group_config import OFFSETS_TOPIC, GroupConfig, offsets_topic, partition_of
+from broker.config import GroupConfig
+from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic, partition_of
 
 
 # Utils.abs(group.hashCode()) % 50, from a Java machine.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.isr import PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import LeaderOf, Partition

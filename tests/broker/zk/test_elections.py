@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.config import BrokerConfig
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
 from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.partition_nodes import FoundIsr

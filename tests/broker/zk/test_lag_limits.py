@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.cluster.config import OWNER
+from broker.config import OWNER
 from broker.partition.isr import FollowerProgress, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import LeaderOf, Partition

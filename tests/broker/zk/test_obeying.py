@@ -6,9 +6,9 @@ from random import Random
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.cluster.config import BrokerConfig
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
+from broker.parts import BrokerParts
 from broker.zk.lag_limits import Limits
 from broker.zk.obeying import Obeying
 from broker.zk.session_membership import ZkMembership

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.cluster.cluster import Cluster
-from broker.cluster.config import BrokerConfig
+from broker.cluster import Cluster
+from broker.config import BrokerConfig
 from broker.zk.view import Reading, View
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from broker.cluster.group_config import OFFSETS_TOPIC, partition_of
+from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.workload import SteadyProducer
 from tests.integration.waiting import wait

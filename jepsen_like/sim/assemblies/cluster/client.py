@@ -176,7 +176,7 @@ class Client:
     judge: Judge
     fired: Callable[[str], None] = lambda _kind: None
     produces: bool = True
-    _asking: Asking = field(default_factory=Asking)
+    asking: Asking = field(default_factory=Asking)
     _is_created: bool = False
     _partitions: dict[Key, ProducedPartition] = field(default_factory=dict)
     _ids: dict[tuple[str, int], list[UUID]] = field(default_factory=dict)  # ever, the last counts
@@ -186,7 +186,7 @@ class Client:
     # --- Core ---------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
+        self.asking.receive(event, now_ms)
 
     def ends_batch(self, event: Event) -> bool:
         return False
@@ -219,7 +219,7 @@ class Client:
         return min(due, default=None)
 
     def take_effects(self) -> list[Effect]:
-        return self._asking.take()
+        return self.asking.take()
 
     @property
     def waits(self) -> tuple[Key, ...]:
@@ -258,7 +258,7 @@ class Client:
         body = CreateTopicsRequest(
             topics=(self.settings.topic,), timeout_ms=self.settings.timeout_ms
         )
-        self._asking.ask(self._any_broker(), body, self.settings.timeout_ms, self._created)
+        self.asking.ask(self._any_broker(), body, self.settings.timeout_ms, self._created)
 
     def _created(self, body: object, now_ms: int) -> None:
         if isinstance(body, CreateTopicsResponse) and body.topics:
@@ -269,7 +269,7 @@ class Client:
     def _ask_metadata(self) -> None:
         self._is_asking_metadata = True
         body = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        self._asking.ask(self._any_broker(), body, self.settings.short_ms, self._learn)
+        self.asking.ask(self._any_broker(), body, self.settings.short_ms, self._learn)
 
     def _learn(self, body: object, now_ms: int) -> None:
         self._is_asking_metadata = False
@@ -323,7 +323,7 @@ class Client:
         if not partition.is_asking_id:
             partition.is_asking_id = True
             answered = partial(self._given_id, partition)
-            self._asking.ask(
+            self.asking.ask(
                 self._any_broker(), InitProducerIdRequest(), self.settings.short_ms, answered
             )
 
@@ -352,7 +352,7 @@ class Client:
         body = ProduceRequest(
             acks=-1, timeout_ms=self.settings.timeout_ms // 2, topic_data=(topic,)
         )
-        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
+        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _batch(self, partition: ProducedPartition, now_ms: int) -> bytes:
         return batch_of(partition, partition.sent, partition.sequence, now_ms)
@@ -398,7 +398,7 @@ class Client:
             topics=(FetchTopic(topic=partition.name, topic_id=key[0], partitions=(place,)),),
         )
         answered = partial(self._has_read, key, partition)
-        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
+        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _has_read(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         partition.is_reading = False
@@ -421,7 +421,7 @@ class Client:
         body = FetchRequest(
             max_wait_ms=0, topics=(FetchTopic(topic=name, topic_id=key[0], partitions=(place,)),)
         )
-        self._asking.ask(leader, body, self.settings.short_ms, partial(self._has_read_deleted, key))
+        self.asking.ask(leader, body, self.settings.short_ms, partial(self._has_read_deleted, key))
 
     def _has_read_deleted(self, key: Key, body: object, now_ms: int) -> None:
         records = (
@@ -442,7 +442,7 @@ class Client:
             topics=(ListOffsetsTopic(name=partition.name, partitions=(asked,)),)
         )
         answered = partial(self._has_found_start, key, partition)
-        self._asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
+        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
     def _has_found_start(
         self, key: Key, partition: ProducedPartition, body: object, now_ms: int

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.assemblies.cluster.clean_stops import CleanStops
@@ -19,7 +19,11 @@ from jepsen_like.sim.assemblies.cluster.client import Client, ClientSettings, Ju
 from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin, AdminSettings
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.controller_invariants import ControllerInvariants
-from jepsen_like.sim.assemblies.cluster.group_commits import GroupCommits, GroupInvariants
+from jepsen_like.sim.assemblies.cluster.group_commits import (
+    GroupCommits,
+    GroupInvariants,
+    GroupReads,
+)
 from jepsen_like.sim.assemblies.cluster.lagging_members import LaggingMembers
 from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
@@ -37,10 +41,11 @@ from jepsen_like.sim.assemblies.cluster.setting_changes import SettingChanges
 from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
 from jepsen_like.sim.assemblies.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.assemblies.cluster.wide_topics import WideTopics
-from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL
+from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL, Asking
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
+from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -121,7 +126,7 @@ class Cluster(Observer):
             self.admin,
             self.wide_topics,
             self._record_deletion(),
-            self._group_commits(),
+            *self._group_clients(),
             self._setting_changes(),
         )
         world.add_client(self.client)
@@ -173,6 +178,7 @@ class Cluster(Observer):
             "next_serial": self.world.sequence,
             "judge": self.judge,
             "fired": self.counts.fired,
+            "asking": self._asking(options.operations.client_release),
         }
         if options.is_idempotent and options.operations.in_flight_max > 1:
             return PipelinedClient(
@@ -182,6 +188,11 @@ class Cluster(Observer):
             )
         return Client(**known)
 
+    def _asking(self, release: ClientRelease) -> Asking:
+        if release is not NEWEST:
+            self.counts.fired("older_client")
+        return Asking(release)
+
     def _admin(self) -> Admin:
         options = self.options
         settings = AdminSettings(
@@ -189,7 +200,10 @@ class Cluster(Observer):
             brokers=options.brokers,
             partitions=options.partitions,
             replication_factor=options.replication_factor,
-            reuses_names=not options.quorum.codecs,  # old versions of Fetch know but names
+            # Old versions of Produce and Fetch know but names.
+            reuses_names=(
+                not options.quorum.codecs and options.operations.client_release is NEWEST
+            ),
         )
         return Admin(
             settings=settings,
@@ -222,24 +236,34 @@ class Cluster(Observer):
             fired=self.counts.fired,
         )
 
-    def _group_commits(self) -> GroupCommits:
-        options = self.options
+    def _group_clients(self) -> tuple[Operator, Operator]:
+        options, operations = self.options, self.options.operations
         invariants = GroupInvariants(
             node_of=self._node_of,
             watched=partial(self.partitions.named, f"{OFFSETS_TOPIC}-0"),
             fired=self.counts.fired,
         )
-        if options.operations.commit_interval_ms:
+        has_reader = operations.reader_release is not NEWEST and operations.commit_interval_ms > 0
+        if operations.commit_interval_ms:
             self.world.judge(invariants)
-        return GroupCommits(
+        commits = GroupCommits(
             controllers=options.controllers,
             brokers=options.brokers,
             replication_factor=options.replication_factor,
             acknowledged=invariants.acknowledged,
             timeout_ms=options.client_timeout_ms // 4,
-            interval_ms=options.operations.commit_interval_ms,
+            interval_ms=operations.commit_interval_ms,
             random=self.world.fork("group commits"),
         )
+        reads = GroupReads(
+            commits=invariants.commits,
+            told=invariants.told,
+            timeout_ms=options.client_timeout_ms // 4,
+            interval_ms=operations.commit_interval_ms if has_reader else 0,
+            random=self.world.fork("group reads"),
+            asking=self._asking(operations.reader_release if has_reader else NEWEST),
+        )
+        return commits, reads
 
     def _setting_changes(self) -> SettingChanges:
         options = self.options

@@ -3,18 +3,21 @@
 The topic of the offsets has one partition, created here, so that every commit of a run is with the
 same coordinator. Each group commits once: what a coordinator must know of it never changes,
 whatever arrives late or twice. Now and then another replica is preferred, and elected as soon as a
-commit is acknowledged: it does not know yet that it is committed.
+commit is acknowledged: it does not know yet that it is committed. In some runs a client of older
+software asks what is committed.
 
 D-GRP: what a coordinator serves from its beginning on holds every commit that was acknowledged in
 an earlier leader epoch. Those of its own epoch are in it anyway, and of a later one it may be
-deposed without knowing.
+deposed without knowing. And whoever asks the broker that acknowledged a commit is shown the commit
+or told an error, in words that its software knows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from broker.cluster.group_config import OFFSETS_TOPIC
 from broker.groups.coordinator import Coordinator
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.assemblies.cluster.one_at_a_time import Operator
@@ -28,6 +31,10 @@ from wire.messages.group_offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
 )
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -37,11 +44,20 @@ from wire.messages.partitions import (
 )
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-__all__ = ["GroupCommits", "GroupInvariants"]
+__all__ = ["GroupCommits", "GroupInvariants", "GroupReads"]
 
 _PLACE = (TOPIC, 0)
 _MOVE_SHARE = 0.2
+_RECENT = 5  # commits
 _CREATED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+class Commit(NamedTuple):
+    """What a broker has acknowledged to a group."""
+
+    group: str
+    offset: int
+    broker: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +65,7 @@ class GroupCommits(Operator):
     controllers: tuple[int, ...]
     brokers: tuple[int, ...]
     replication_factor: int
-    acknowledged: Callable[[str, int], None]  # (group, offset)
+    acknowledged: Callable[[Commit], None]
     _coordinator: int | None = None  # that answered last
     _is_created: bool = False
     _number: int = 0  # of the last group, and what it commits
@@ -108,12 +124,33 @@ class GroupCommits(Operator):
             )
             self._coordinator = broker if is_done else None
             if is_done:
-                self.acknowledged(group, offset)
+                self.acknowledged(Commit(group, offset, broker))
                 self._elects = self._moves
                 if self._elects:
                     self._due_ms = 0
 
         self._ask(broker, body, committed)
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupReads(Operator):
+    """Asks for a recent commit where it was acknowledged; that broker may lead no longer."""
+
+    commits: Sequence[Commit]
+    told: Callable[[Commit, OffsetFetchResponse], None]
+
+    def _operate(self) -> None:
+        if not self.commits:
+            return
+        commit = self.random.choice(self.commits[-_RECENT:])
+        topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,))
+        group = OffsetFetchRequestGroup(group_id=commit.group, topics=(topic,))
+
+        def answered(answer: object) -> None:
+            if isinstance(answer, OffsetFetchResponse):
+                self.told(commit, answer)
+
+        self._ask(commit.broker, OffsetFetchRequest(groups=(group,)), answered)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,15 +160,34 @@ class GroupInvariants(Observer):
     node_of: Callable[[Host], ClusterNode]
     watched: Callable[[], Watched | None]  # the partition of the offsets
     fired: Callable[[str], None]
+    commits: list[Commit] = field(default_factory=list)  # all that were acknowledged
     _acknowledged: dict[int, dict[str, int]] = field(default_factory=dict)  # by leader epoch
     _served: dict[int, Coordinator] = field(default_factory=dict)  # by node: the last one seen
 
-    def acknowledged(self, group: str, offset: int) -> None:
+    def acknowledged(self, commit: Commit) -> None:
         """The commit was made in the leader epoch of now, or in an earlier one."""
         watched = self.watched()
         if watched is not None and watched.state is not None:
-            self._acknowledged.setdefault(watched.state.leader_epoch, {})[group] = offset
+            commits = self._acknowledged.setdefault(watched.state.leader_epoch, {})
+            commits[commit.group] = commit.offset
+            self.commits.append(commit)
             self.fired("offset_committed")
+
+    def told(self, commit: Commit, answer: OffsetFetchResponse) -> None:
+        """What the broker that acknowledged the commit has said of it since."""
+        watched, group = self.watched(), answer.groups[0]
+        places = [place for topic in group.topics for place in topic.partitions]
+        is_refused = any(each.error_code is not ErrorCode.NONE for each in (group, *places))
+        if watched is None or watched.excused or is_refused:
+            return
+        offsets = [place.committed_offset for place in places]
+        if offsets != [commit.offset]:
+            raise Violation(
+                "D-GRP",
+                f"{commit.group} committed {commit.offset}, acknowledged by {commit.broker}, which"
+                f" then showed {offsets}, and no error",
+            )
+        self.fired("commit_shown")
 
     def settled(self, host: Host, effects: object) -> None:
         broker = self.node_of(host).broker

@@ -6,10 +6,9 @@ What `quorumlab.node` composes for a real process is composed here for a simulat
 from dataclasses import dataclass
 from uuid import UUID
 
+from broker import config as broker_config
 from broker.broker import Broker
-from broker.cluster import config as broker_config
-from broker.cluster.config import BrokerConfig
-from broker.cluster.group_config import GroupConfig
+from broker.config import BrokerConfig, GroupConfig
 from controller import config as controller_config
 from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig

@@ -27,13 +27,13 @@ class Operator:
     timeout_ms: int
     interval_ms: int  # between two operations, on average
     works: bool = True
-    _asking: Asking = field(default_factory=Asking)
+    asking: Asking = field(default_factory=Asking)
     _due_ms: int | None = None
 
     # --- Core ---------------------------------------------------------------------------
 
     def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
+        self.asking.receive(event, now_ms)
 
     def ends_batch(self, event: Event) -> bool:
         return False
@@ -41,20 +41,20 @@ class Operator:
     def settle(self, now_ms: int) -> None:
         if self._due_ms is None:
             self._pause(now_ms)
-        elif now_ms >= self._due_ms and self._asking.is_quiet:
+        elif now_ms >= self._due_ms and self.asking.is_quiet:
             self._due_ms = now_ms + self.timeout_ms
             if self.works:
                 self._operate()
 
     def deadline_ms(self) -> int | None:
-        return 0 if self._due_ms is None else self._due_ms if self._asking.is_quiet else None
+        return 0 if self._due_ms is None else self._due_ms if self.asking.is_quiet else None
 
     def take_effects(self) -> list[Effect]:
-        return self._asking.take()
+        return self.asking.take()
 
     @property
     def is_quiet(self) -> bool:
-        return self._asking.is_quiet
+        return self.asking.is_quiet
 
     def _operate(self) -> None:
         raise NotImplementedError
@@ -70,4 +70,4 @@ class Operator:
             concludes(answer)
 
         told: Answered = answered
-        self._asking.ask(node, body, self.timeout_ms, told)
+        self.asking.ask(node, body, self.timeout_ms, told)

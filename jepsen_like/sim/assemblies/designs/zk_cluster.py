@@ -10,11 +10,10 @@ from random import Random
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.cluster.config import BrokerConfig
-from broker.cluster.group_config import GroupConfig
-from broker.cluster.parts import BrokerParts
+from broker.config import BrokerConfig, GroupConfig
 from broker.membership.membership import Membership
 from broker.partition.partition import LeaderOf, Partition
+from broker.parts import BrokerParts
 from broker.zk.by_replicas.held import ReplicaSettings
 from broker.zk.by_replicas.replica_membership import ReplicaMembership
 from broker.zk.lag_limits import Limits

@@ -5,6 +5,7 @@ Every request is answered once, by a body or by None if there was no answer.
 
 from collections.abc import Callable
 
+from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from quorum.core.effects import Effect, Event, RequestFailed, Response, Send, Token
 from quorum.core.types import Endpoint
 
@@ -16,9 +17,10 @@ _OWNER = "client"
 
 
 class Asking:
-    __slots__ = ("_answered", "_effects", "_number")
+    __slots__ = ("_answered", "_effects", "_number", "release")
 
-    def __init__(self) -> None:
+    def __init__(self, release: ClientRelease = NEWEST) -> None:
+        self.release = release  # of the client's software
         self._answered: dict[int, Answered] = {}  # by token
         self._effects: list[Effect] = []
         self._number = 0
@@ -36,7 +38,7 @@ class Asking:
                 token=Token(_OWNER, self._number),
                 to=Endpoint(node, f"node-{node}", 9092),
                 channel=f"{CLIENT_CHANNEL}-{self._number}",  # a connection each: nobody waits
-                body=body,
+                body=self.release.says(body),
                 timeout_ms=timeout_ms,
             )
         )

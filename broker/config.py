@@ -1,6 +1,6 @@
-"""What a broker core is told when it starts: who it is, and its limits and intervals.
+"""A broker core is told this when it starts: who it is, and its limits and intervals.
 
-Decides nothing. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
+Nothing is decided here. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
 `heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.
 """
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
-from broker.cluster.group_config import GroupConfig
 from wire.api_table import ListenerKind
 from wire.messages.registration import Feature, RegisteredListener
+from wire.primitives import INT32_MAX
 
-__all__ = ["OWNER", "SUPPORTED_FEATURES", "BrokerConfig"]
+__all__ = ["OWNER", "SUPPORTED_FEATURES", "BrokerConfig", "GroupConfig"]
 
+_DAY_MS = 24 * 3_600_000
 OWNER = "broker"  # of the core's tokens
 
 # What this broker can live with once the controllers have finalised it. A Kafka controller
@@ -28,6 +29,30 @@ SUPPORTED_FEATURES = (
         name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
     ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """These are the limits and times of the coordinators of groups."""
+
+    # Groups.
+    initial_rebalance_delay_ms: int = 3000
+    min_session_timeout_ms: int = 6000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = INT32_MAX  # members of a group
+    new_member_join_timeout_ms: int = 300_000  # Kafka's, and no key of its own
+
+    # Offsets.
+    offset_metadata_max_bytes: int = 4096
+    commit_timeout_ms: int = 5000  # offsets.commit.timeout.ms: of every write
+    retention_ms: int = 7 * _DAY_MS  # offsets.retention.minutes
+    retention_check_interval_ms: int = 600_000
+    load_bytes_max: int = 128 << 10  # a piece: what may stop the event loop for 10 to 30 ms
+
+    # The topic of offsets.
+    topic_num_partitions: int = 50
+    topic_replication_factor: int = 3
+    topic_segment_bytes: int = 100 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

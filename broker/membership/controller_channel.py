@@ -1,4 +1,4 @@
-"""The way to the active controller: whom to ask, on which connection.
+"""Whatever a broker asks of the active controller goes through this channel.
 
 The broker hears of the controller from the engine of the metadata log that it follows, or from the
 owner of a znode. Retries are up to those who ask, since each of them has its own pace.
@@ -13,7 +13,7 @@ __all__ = ["ControllerChannel", "Whereabouts"]
 
 
 class Whereabouts(Protocol):
-    """Who the active controller is, and where."""
+    """It knows who the active controller is, and where."""
 
     @property
     def leader(self) -> LeaderAndEpoch: ...

@@ -1,7 +1,7 @@
-"""The data directories of a broker: which are online, and in which of them a replica lies.
+"""A broker knows which of its data directories are online, and in which of them a replica lies.
 
-Decides where a replica's log is opened, and which logs the metadata does not know. Where there is
-a choice, the directory with the fewest logs is taken.
+It decides where a replica's log is opened, and which logs the metadata does not know. Where there
+is a choice, the directory with the fewest logs is taken.
 
 A replica that the metadata puts into a directory that is not online may have its records there:
 while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
+from broker.config import BrokerConfig
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from quorum.core.effects import FoundLog

@@ -1,13 +1,13 @@
-"""The committed metadata as this broker has published it, and the questions the broker asks of it.
+"""All parts of a broker see the cluster here: the committed metadata, as far as it is published.
 
-Holds the image and no rule. `publish` is the only writer; everything else in the broker looks
-here, so all of it sees the same offset of the metadata log.
+The view holds the image and no rule. `publish` is the only writer; everything else in the broker
+looks here, so all of it sees the same offset of the metadata log.
 """
 
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from broker.cluster.config import BrokerConfig
+from broker.config import BrokerConfig
 from broker.partition.topic_settings import TopicSettings, topic_settings
 from controller.metadata.configs import broker_value
 from controller.metadata.image import BrokerImage, MetadataImage
@@ -15,7 +15,7 @@ from controller.metadata.partitions import NO_LEADER
 from quorum.core.types import NO_EPOCH, Endpoint
 from wire.errors import ErrorCode
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "Incarnation"]
 
 
 class Cluster:
@@ -125,6 +125,30 @@ class Cluster:
             )
             self._settings[topic] = found
         return found
+
+
+class Incarnation:
+    """The cluster knows each life of the broker's process as an incarnation."""
+
+    __slots__ = ("_cluster", "id", "node_id", "registered_epoch")
+
+    def __init__(self, cluster: Cluster, id_: UUID) -> None:
+        self._cluster = cluster
+        self.id = id_
+        self.node_id = cluster.config.node_id
+        self.registered_epoch = -1  # as the last registration was answered
+
+    @property
+    def published_epoch(self) -> int | None:
+        """The broker epoch under which the metadata has this incarnation."""
+        return self._cluster.epoch_of(self.id)
+
+    @property
+    def broker_epoch(self) -> int:
+        """The broker epoch of all requests but heartbeats, and of .kafka_cleanshutdown once the
+        broker has stopped in order."""
+        published = self.published_epoch
+        return self.registered_epoch if published is None else published
 
 
 def endpoint_of(broker: BrokerImage, listener: str) -> Endpoint | None:

@@ -1,0 +1,156 @@
+"""A broker has a door for each type of request: the part that answers it.
+
+Each door parses a request, asks partitions, coordinators or the image, waits if it has to, and
+answers once. The broker tells them what has happened meanwhile: a partition has moved, or is led
+elsewhere.
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from broker.groups.coordinators import Coordinators
+from broker.membership.membership import Handler, Membership, Timed
+from broker.partition.lag_watch import LagWatch
+from broker.partition.leaders import Leaders
+from broker.partition.partition import Partition
+from broker.requests.administration import DESCRIBED, describe
+from broker.requests.auto_creation import AutoCreation
+from broker.requests.coordination import Coordination
+from broker.requests.deletions import Deletions
+from broker.requests.early_requests import EarlyRequests
+from broker.requests.fetching import Fetching
+from broker.requests.forwarding import FORWARDED, Forwarding
+from broker.requests.list_offsets import Offsets
+from broker.requests.log_dir_contents import describe_log_dirs
+from broker.requests.producer_ids import ProducerIds
+from broker.requests.producing import Producing
+from broker.requests.sessions import FetchSessions
+from broker.requests.views import Views
+from broker.waiting import Deadlines
+from quorum.core.effects import Reply, Request
+from wire.errors import ErrorCode
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from wire.messages.log_dirs import DescribeLogDirsRequest
+from wire.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from wire.messages.producing import InitProducerIdRequest, ProduceRequest
+from wire.messages.topics import DeleteRecordsRequest
+
+__all__ = ["Doors"]
+
+
+class Doors:
+    def __init__(
+        self,
+        membership: Membership,
+        *,
+        leaders: Leaders,
+        coordinators: Coordinators,
+        deadlines: Deadlines,
+        lag_watch: LagWatch,
+        random: Random,
+    ) -> None:
+        parts, controller = membership.parts, membership.controller
+        config, cluster, outbox = parts.config, parts.cluster, parts.outbox
+        replicas = membership.replicas
+        self._parts = parts
+        self._replicas = replicas
+        self._controller = controller
+        self._producing = Producing(
+            replicas=replicas, cluster=cluster, outbox=outbox, deadlines=deadlines
+        )
+        self._deletions = Deletions(
+            replicas=replicas, peers=cluster, outbox=outbox, deadlines=deadlines
+        )
+        self._offsets = Offsets(replicas=replicas, outbox=outbox)
+        self.fetching = Fetching(
+            replicas=replicas,
+            leaders=leaders,
+            cluster=cluster,
+            outbox=outbox,
+            deadlines=deadlines,
+            sessions=FetchSessions(
+                slots=config.session_cache_slots,
+                eviction_ms=config.session_eviction_ms,
+                random=random,
+                lag_watch=lag_watch,
+            ),
+        )
+        self._forwarding = Forwarding(
+            config=config, controller=controller, outbox=outbox, deadlines=deadlines
+        )
+        self._producer_ids = ProducerIds(
+            incarnation=membership.incarnation,
+            controller=controller,
+            outbox=outbox,
+            deadlines=deadlines,
+            timeout_ms=config.session_timeout_ms,
+        )
+        self.auto_creation = AutoCreation(cluster=cluster, controller=controller, outbox=outbox)
+        self.views = Views(cluster=cluster, random=random, auto_creation=self.auto_creation)
+        self._coordination = Coordination(
+            config=config.groups,
+            cluster=cluster,
+            coordinators=coordinators,
+            auto_creation=self.auto_creation,
+            outbox=outbox,
+            random=random,
+        )
+        self.early_requests = EarlyRequests(
+            outbox=outbox, deadlines=deadlines, hold_max_ms=config.hold_max_ms
+        )
+        self.timed: tuple[Timed, ...] = (self._forwarding, self._producer_ids)
+        self.routes = membership.routes(self._routes())
+
+    def _routes(self) -> Mapping[type, Handler]:
+        views, cluster = self.views, self._parts.cluster
+        described = self._answered_by(lambda request, _: describe(cluster, request.body))
+        return {
+            ProduceRequest: self._producing.handle,
+            FetchRequest: self.fetching.handle,
+            ListOffsetsRequest: self._offsets.list_offsets,
+            DeleteRecordsRequest: self._deletions.handle,
+            OffsetForLeaderEpochRequest: self._offsets.offset_for_leader_epoch,
+            InitProducerIdRequest: self._producer_ids.handle,
+            MetadataRequest: self._answered_by(views.metadata),
+            DescribeClusterRequest: self._answered_by(lambda request, _: views.cluster(request)),
+            DescribeTopicPartitionsRequest: self._answered_by(
+                lambda request, _: views.topic_partitions(request)
+            ),
+            DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
+            ApiVersionsRequest: self._answered_by(
+                lambda _request, _: views.api_versions(self._controller.whereabouts.kraft_version)
+            ),
+            **dict.fromkeys(DESCRIBED, described),
+            **self._coordination.routes,
+            **dict.fromkeys(FORWARDED, self._forwarding.handle),
+        }
+
+    def _contents(self, request: Request) -> object:
+        assert isinstance(request.body, DescribeLogDirsRequest), request.body
+        parts = self._parts
+        return describe_log_dirs(
+            request.body, replicas=self._replicas, log_dirs=parts.log_dirs, config=parts.config
+        )
+
+    def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:
+        def handle(request: Request, now_ms: int) -> None:
+            self._parts.outbox.emit(Reply(token=request.token, body=answer(request, now_ms)))
+
+        return handle
+
+    # --- what has happened ----------------------------------------------------------------------
+
+    def progressed(self, partition: Partition) -> None:
+        """The end or the high watermark of a led partition has moved."""
+        self._producing.progressed(partition)
+        self._deletions.progressed(partition)
+
+    def lost(self, partition: Partition, error: ErrorCode) -> None:
+        """The partition is not led here any more."""
+        self._producing.lost(partition, error)
+        self._deletions.lost(partition, error)
