@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from broker.cluster.config import OWNER
-from broker.cluster.group_config import OFFSETS_TOPIC
+from broker.config import OWNER
 from broker.groups.loading import Contents, Loading
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.groups.records import CommittedOffset, OffsetChange, encode_change
 from broker.partition.local_log import LocalLog
 from controller.metadata.partitions import PartitionState
@@ -36,15 +36,21 @@ class Reader:
         alone = PartitionState(replicas=(1,), isr=(1,), leader=1)
         partition = partition_of(OFFSETS_TOPIC, 0, alone)
         partition.opened(LocalLog(LogState(log=NAME, end_offset=1), self.outbox), 0)
-        self.loading = Loading(
-            partition,
-            bytes_max=1000,
-            loaded=lambda contents, _now_ms: self.loaded.append(contents),
-            failed=self.failed.append,
-        )
-        self.loading.go_on(0)
+        self.loading = Loading(partition, bytes_max=1000)
+        self.go_on()
         (read,) = (each for each in self.outbox.take() if isinstance(each, Read))
         self.token = read.token
+
+    def go_on(self) -> None:
+        contents = self.loading.go_on(self._answered)
+        if contents is not None:
+            self.loaded.append(contents)
+
+    def _answered(self, event: Event, _now_ms: int) -> None:
+        problem = self.loading.take(event)
+        if problem is not None:
+            self.failed.append(problem)
+        self.go_on()
 
     def hear(self, event: Event) -> None:
         self.outbox.deliver(self.token, event, 0)
@@ -73,5 +79,5 @@ def test_what_belongs_to_transactions_is_passed_over(
 def test_log_that_cannot_be_read_is_given_up_once(refused: Callable[..., Event]) -> None:
     reader = Reader()
     reader.hear(refused(token=reader.token, log=NAME))
-    reader.loading.go_on(0)
+    reader.go_on()
     assert (reader.failed, reader.loaded) == (["offset 0 cannot be read"], [])
