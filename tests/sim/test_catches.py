@@ -51,7 +51,7 @@ FOUND_AT = {
     "publishes_without_a_sync": 1,
     "refuses_pre_votes_for_any_leader": 3,
     "releases_all_that_is_held": 3,
-    "renames_without_a_sync": 2,
+    "renames_without_a_sync": 5,
     "replaces_without_a_sync": 5,
     "resumes_leadership": 0,
     "says_the_latest_voters": 8,
