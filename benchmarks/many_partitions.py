@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -31,6 +31,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 TOPIC_PARTITIONS_MAX = 1000
 FACTOR = 3
 IDLE_SECONDS = 20.0
+METADATA_SECONDS = 10.0
 QUIET: dict[str, Any] = {"log_level": 0}
 
 
@@ -137,8 +138,7 @@ class Partitions:
         """Until a client sees every partition so."""
         deadline = time.monotonic() + self._patience_seconds
         while True:
-            seen = self._admin.list_topics(timeout=60).topics
-            rows = [row for name in self._topics if name in seen for row in _rows(seen[name])]
+            rows = self._rows()
             well = sum(map(is_well, rows))
             if well == self._count:
                 return
@@ -146,9 +146,17 @@ class Partitions:
                 raise GivenUp(f"{well} of {self._count} partitions")
             time.sleep(0.2)
 
+    def _rows(self) -> list[Any]:
+        """What a client sees of the partitions: nothing, if no broker answers it in time.
 
-def _rows(topic: Any) -> list[Any]:
-    return list(topic.partitions.values())
+        librdkafka waits for the broker that it has asked, although that one was killed.
+        """
+        try:
+            seen = self._admin.list_topics(timeout=METADATA_SECONDS).topics
+        except KafkaException:
+            return []
+        found = [seen[name].partitions.values() for name in self._topics if name in seen]
+        return [row for rows in found for row in rows]
 
 
 def is_led_without(node_id: int) -> Callable[[Any], bool]:
