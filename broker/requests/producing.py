@@ -186,8 +186,11 @@ class Producing:
         Even if this broker leads again one day and the high watermark then passes the offset that
         somebody waits for, it may be another record that lies there.
         """
+        waiters = self._waiting.lost(partition)
+        if not waiters:
+            return
         leader = self._cluster.leader_of(partition.topic, partition.topic_id, partition.index)
-        for waiter in self._waiting.lost(partition):
+        for waiter in waiters:
             refused = failure(waiter.index, Refused(error=error), leader)
             self._settle(waiter.pending, waiter.slot, refused)
 
