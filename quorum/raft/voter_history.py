@@ -115,8 +115,8 @@ class VoterHistory:
         first = max(0, bisect_left(self._offsets, start_offset) - 1)
         del self._offsets[:first], self._memberships[:first]
 
-    def confirm(self, snapshot: SnapshotFile) -> bool:
-        """A snapshot of this log says what held where it ends. Did that change the membership?
+    def confirm(self, snapshot: SnapshotFile) -> None:
+        """A snapshot of this log says what held where it ends.
 
         It mostly repeats what is known: then the offset of the voters' record stays known, too.
         """
@@ -133,11 +133,9 @@ class VoterHistory:
                     pass
         known = self.at(snapshot.id.offset)
         if (known.voters, known.kraft_version) == (said.voters, said.kraft_version):
-            return False
-        before = self.latest
+            return
         self.truncate(snapshot.id.offset)
         self._add(offset, said)
-        return self.latest != before
 
     def restart(self, snapshot: SnapshotFile) -> bool:
         """The log was replaced by `snapshot`. Did that change the membership?"""

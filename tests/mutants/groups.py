@@ -76,7 +76,12 @@ GROUPS = {
             name="storage",
             title="Storage",
             sources=["quorum/log"],
-            tests=["tests/quorum/storage", "tests/broker/test_log_dirs.py", *_QUORUM],
+            tests=[
+                "tests/quorum/storage",
+                "tests/quorum/raft/test_log.py",
+                "tests/broker/test_log_dirs.py",
+                *_QUORUM,
+            ],
             seeds="files",
             histories="simulated",
         ),

@@ -4,7 +4,7 @@
     <end offset>-<epoch>-<saved or received>.checkpoint.part      being written
 
 A file gets its final name when it is whole and synced, so that a snapshot that is there can be
-relied on; what a crash leaves under another name is removed at the next start. Kafka's files have
+relied on; what a crash leaves under another name goes when the log is recovered. Kafka's files have
 the same names and content.
 
 Writing is long work in a thread beside the one that runs the core. They share the interpreter's
@@ -31,7 +31,6 @@ from wire.varint import Malformed
 __all__ = ["SnapshotFiles", "snapshot_name"]
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_LEFTOVER = re.compile(r".+\.checkpoint\.(part|deleted)")
 _HEAD_BYTES = 64 << 10  # the first batch: a header, and the voters
 _SYNC_BYTES = 4 << 20
 _CHECK_BYTES = 256 << 10
@@ -59,15 +58,13 @@ class SnapshotFiles:
     # --- at the start -----------------------------------------------------------------------
 
     def recover(self) -> tuple[SnapshotFile, ...]:
-        """All that are whole, ascending; what an interrupted operation left is removed."""
+        """All snapshots, ascending. Recovery of the log has removed what is not whole."""
         found = []
         for name in self._disk.names(self._directory):
             match = _NAME.fullmatch(name)
             if match:
                 snapshot_id = OffsetAndEpoch(int(match[1]), int(match[2]))
                 found.append(self._describe(self.path(snapshot_id), snapshot_id))
-            elif _LEFTOVER.fullmatch(name):
-                self._disk.remove(f"{self._directory}/{name}")
         return tuple(found)
 
     def _describe(self, path: str, snapshot_id: OffsetAndEpoch) -> SnapshotFile:

@@ -89,6 +89,17 @@ def test_bootstrap_snapshot_is_the_oldest() -> None:
     assert start_after_cleaning(node, now_ms=10 * DAY_MS) == 10
 
 
+def test_snapshots_are_looked_at_once_a_minute() -> None:
+    node, compaction = compacted(10, 20, retention_bytes=2 * SIZE), Compaction()
+    compaction.poll(node, 0)
+    node.log.size_bytes = 1
+    times = (59_999, 60_000)
+    for now_ms in times:
+        assert compaction.deadline_ms(node) == 60_000
+        compaction.poll(node, now_ms)
+    assert len(of_kind(node.outbox.take(), Trim)) == 1
+
+
 def test_cleaning_goes_on_until_all_is_small_enough() -> None:
     node = compacted(10, 20, 30, log_bytes=1000, retention_bytes=2 * SIZE)
     compaction = Compaction()
@@ -99,6 +110,7 @@ def test_cleaning_goes_on_until_all_is_small_enough() -> None:
     assert [file.id.offset for file in node.log.snapshots] == [20, 30]
     compaction.poll(node, 0)
     assert of_kind(node.outbox.take(), Trim) == [], "first hear how large the log is now"
+    assert compaction.deadline_ms(node) is None
     compaction.trimmed(node, _trimmed(trim, size_bytes=10), 0)
     compaction.poll(node, 0)
     (trim,) = of_kind(node.outbox.take(), Trim)

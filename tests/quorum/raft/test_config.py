@@ -18,6 +18,7 @@ def test_time_outs_follow_from_the_fetch_time_out() -> None:
         ({"node_id": -1}, "node.id"),
         ({"node_id": 9, "voters": ()}, "neither"),
         ({"node_id": 1, "bootstrap_servers": (endpoint(1),)}, "negative ids"),
+        ({"node_id": 1, "bootstrap_servers": (endpoint(0),)}, "negative ids"),
         ({"node_id": 1, "syncs": False}, "must be synced"),
         ({"node_id": 1, "fetch_timeout_ms": 0}, "fetch_timeout_ms must be positive"),
     ],

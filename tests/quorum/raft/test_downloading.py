@@ -258,6 +258,7 @@ def test_whole_snapshot_takes_the_place_of_the_log() -> None:
     log = node.log
     assert (log.start_offset, log.end, log.high_watermark) == (50, FILE.id, 50)
     assert log.latest_snapshot == FILE
+    assert node.download is None
     assert role.fetch_deadline_ms >= 4000, "however long the disk took"
     assert asked(node, role) is None, "not before the log is reset on the disk, too"
     (reset,) = (effect for effect in effects if isinstance(effect, ResetLog))

@@ -4,7 +4,7 @@ from struct import pack
 
 import pytest
 
-from quorum.core.effects import Append, Effect, Send, Trace, Truncate
+from quorum.core.effects import Append, Durability, Effect, Send, Trace, Truncate
 from quorum.raft import discovering, following
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower
@@ -177,6 +177,22 @@ def test_nothing_is_acknowledged_while_a_write_waits_for_its_sync() -> None:
     assert asks(node, role) == []
     node.log.stored(1)
     assert asks(node, role) == [3]
+
+
+def test_replica_that_does_not_sync_fetches_on_at_once() -> None:
+    node, role = replica(voters=(2, 3), syncs=False), builders.following()
+    obey(node, role, records=records(10, 5))
+    (written,) = (each for each in node.outbox.take() if isinstance(each, Append))
+    assert written.durability is Durability.WRITTEN
+    assert asks(node, role) == [3]
+
+
+def test_nobody_is_to_be_asked_while_a_write_waits_for_its_sync() -> None:
+    node, role = replica(), builders.following()
+    obey(node, role, records=records(10, 5))
+    assert discovering.discovery_due_ms(node) is None
+    node.log.stored(1)
+    assert discovering.discovery_due_ms(node) is not None
 
 
 def test_observer_does_not_give_up_its_leader() -> None:

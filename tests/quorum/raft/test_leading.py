@@ -5,18 +5,19 @@ from uuid import UUID
 import pytest
 
 from quorum.core.types import ReplicaKey
-from quorum.raft import leading
+from quorum.raft import leading, polling
 from quorum.raft.replica import Replica
-from quorum.raft.roles import Candidate, Leader
+from quorum.raft.roles import Candidate, Leader, Resigned
+from quorum.raft.voter_history import record_of
 from tests.quorum.builders import US, replica
-from tests.quorum.replicas import Replicas
+from tests.quorum.replicas import Replicas, listeners
 from wire.batch import read_header, records_of
 from wire.control_records import LeaderChange, decode_control
 
 
-def lead() -> tuple[Replica, Leader]:
+def lead(**settings: object) -> tuple[Replica, Leader]:
     """Node 1 of 3 has won epoch 5 by the votes of 1 and 3; its log ended at 10."""
-    node = replica((1, 2, 3))
+    node = replica((1, 2, 3), **settings)
     votes: dict[int, bool | None] = {1: True, 2: None, 3: True}
     stood = Candidate(epoch=5, voted=US, election_deadline_ms=0, votes=votes)
     role = leading.leader(node, stood, now_ms=0)
@@ -81,3 +82,12 @@ def test_caught_up_is_who_has_reached_where_the_leader_was_at_its_last_fetch() -
     assert times[3:] == [300, 400, 500], "one record behind the leader"
     leading.track(node, role, key, node.log.end_offset, now_ms=700)
     assert role.progress[2].last_caught_up_ms == 700
+
+
+def test_leader_whose_removal_is_committed_resigns_whatever_else_is_due() -> None:
+    node, role = lead(dynamic=True, listeners=listeners(1))
+    node.history.observe([(node.log.end_offset, record_of(node.voters.without(1)))])
+    node.voters_changed()
+    role.high_watermark = node.log.end_offset + 1
+    assert role.begin_epoch_due_ms <= 0
+    assert isinstance(polling.next_role(node, role, now_ms=0), Resigned)

@@ -39,6 +39,13 @@ def test_recovered_log_is_synced_and_knows_no_high_watermark() -> None:
     assert log.is_synced()
 
 
+def test_snapshot_behind_the_end_says_nothing_of_its_epoch() -> None:
+    log = ReplicaLog(LogState(log=METADATA_LOG, end_offset=9, epochs=(EpochStart(3, 0),)))
+    log.snapshots = (snapshot(50, 5)[1],)  # that is to take the place of the log
+    log.truncate(0, syncing=None)
+    assert log.end == OffsetAndEpoch(0, 0)
+
+
 def test_append_is_synced_only_when_stored() -> None:
     log = empty()
     log.append(b"", [header(0, 1, 3)], syncing=7)

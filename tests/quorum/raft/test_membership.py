@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from quorum.core.types import ReplicaKey
+from quorum.raft import membership
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, name_of
 from tests.quorum.replicas import (
@@ -38,6 +39,11 @@ from wire.messages.voters import (
 from wire.primitives import METADATA_TOPIC
 
 NOBODY = UUID(int=7)
+ANSWERS: dict[type, type] = {
+    AddRaftVoterRequest: AddRaftVoterResponse,
+    RemoveRaftVoterRequest: RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest: UpdateRaftVoterResponse,
+}
 
 
 def batch(text: str) -> bytes:
@@ -86,7 +92,9 @@ def error_of(answer: object) -> ErrorCode:
 
 
 def ask(cluster: Replicas, node: RaftNode, body: object) -> ErrorCode:
-    return error_of(cluster.ask(node.node_id, body))
+    answer = cluster.ask(node.node_id, body)
+    assert isinstance(answer, ANSWERS[type(body)])
+    return error_of(answer)
 
 
 def led(
@@ -235,6 +243,18 @@ def test_replica_that_does_not_answer_is_not_added() -> None:
     assert ask(cluster, leader, addition(2)) is ErrorCode.NONE, "nothing is left of it"
 
 
+def test_other_request_that_fails_meanwhile_says_nothing_of_the_new_voter() -> None:
+    cluster, leader = led((1, 2))
+    answers: list[object] = []
+    cluster.later_ask(1, addition(2), answers.append)
+    cluster.run(LATENCY_MS)
+    assert isinstance(leader.role, Leader)
+    assert leader.role.change is not None
+    membership.versions_told(leader.replica, leader.role, -1, None, cluster.now_ms)
+    assert cluster.run_until(lambda: bool(answers))
+    assert error_of(answers[0]) is ErrorCode.NONE
+
+
 def test_replica_that_has_never_fetched_is_not_added() -> None:
     cluster, leader = led()
     stranger = addition(3, voter_directory_id=NOBODY)
@@ -265,6 +285,10 @@ def test_replica_that_was_not_heard_of_for_long_is_not_added(
         (addition(2, voter_directory_id=UUID(int=0)), ErrorCode.INVALID_REQUEST),
         (addition(2, listeners=()), ErrorCode.INVALID_REQUEST),
         (addition(2, listeners=wire_listeners(2, "OTHER")), ErrorCode.INVALID_REQUEST),
+        (
+            addition(2, voter_id=0),
+            ErrorCode.REQUEST_TIMED_OUT,
+        ),  # as good as any
         (addition(1), ErrorCode.DUPLICATE_VOTER),
         (addition(1, disk=1), ErrorCode.DUPLICATE_VOTER),
         (removal(1, cluster_id="another"), ErrorCode.INCONSISTENT_CLUSTER_ID),

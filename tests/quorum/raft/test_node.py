@@ -188,6 +188,8 @@ def test_observer_of_a_dead_quorum_knows_that_it_is_in_none() -> None:
     observer = cluster.nodes[10]
     assert isinstance(observer.role, Follower)
     assert not observer.is_in_quorum(cluster.now_ms)
+    last_ms = observer.role.fetch_deadline_ms
+    assert [observer.is_in_quorum(last_ms - 1), observer.is_in_quorum(last_ms)] == [True, False]
 
 
 def test_observer_finds_the_leader_through_bootstrap_servers_of_unknown_id() -> None:
@@ -452,9 +454,9 @@ def test_two_leaders_of_one_epoch_stop_whoever_hears_of_it() -> None:
         epoch=leader.role.epoch,
         leader=endpoint(other.node_id),
     )
-    follower.receive(Request(token=1, body=body), cluster.now_ms)
-    cluster.settle(follower.node_id)
-    assert "has two leaders" in cluster.stopped[follower.node_id].reason
+    (stop,) = cluster.deliver(follower.node_id, Request(token=1, body=body))
+    assert isinstance(stop, Stop)
+    assert "has two leaders" in stop.reason
 
 
 def test_refusal_that_is_not_ordinary_is_traced() -> None:

@@ -190,9 +190,12 @@ def test_fetch_is_refused(leader: RaftNode, request_: dict[str, int], error: Err
     assert answer.current_leader.leader_id == leader.node_id
 
 
-def test_negative_wait_is_refused(leader: RaftNode) -> None:
-    (answer,) = answers(leader, replace(ask(leader, offset=1), max_wait_ms=-1))
-    assert answer.error_code is ErrorCode.INVALID_REQUEST
+@pytest.mark.parametrize(
+    ("max_wait_ms", "error"), [(-1, ErrorCode.INVALID_REQUEST), (0, ErrorCode.NONE)]
+)
+def test_negative_wait_is_refused(leader: RaftNode, max_wait_ms: int, error: ErrorCode) -> None:
+    (answer,) = answers(leader, replace(ask(leader, offset=1), max_wait_ms=max_wait_ms))
+    assert answer.error_code is error
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,17 @@ def test_same_epoch_without_a_leader_is_nothing_new(role: Role) -> None:
     assert hear(role, 5, UNKNOWN) is None
 
 
+@pytest.mark.parametrize("leader_id", [0, 2])
 @pytest.mark.parametrize("role", [waiting(), standing()], ids=ids)
-def test_leader_of_this_epoch_is_followed_by_who_knew_none(role: Role) -> None:
-    become = hear(role, 5, 2)
+def test_leader_of_this_epoch_is_followed_by_who_knew_none(role: Role, leader_id: int) -> None:
+    become = hear(role, 5, leader_id, SOMEWHERE)
     assert isinstance(become, Follower)
-    assert become.voted == role.voted
+    assert (become.leader_id, become.voted) == (leader_id, role.voted)
+
+
+@pytest.mark.parametrize("role", [waiting(), standing()], ids=ids)
+def test_own_leadership_of_this_epoch_that_the_disk_forgot_is_not_believed(role: Role) -> None:
+    assert hear(role, 5, 1) is None
 
 
 @pytest.mark.parametrize("role", [asking(), following()], ids=ids)

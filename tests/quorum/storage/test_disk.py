@@ -138,15 +138,17 @@ def test_preallocation_that_is_refused_is_done_without(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("doing", "work"),
+    ("doing", "name", "work"),
     [
-        ("remove", Disk.remove_tree),
-        ("rename", lambda disk, path: disk.rename(path, path + "-delete")),
+        ("remove", "missing", Disk.remove_tree),
+        ("rename", "missing", lambda disk, path: disk.rename(path, path + "-delete")),
+        ("read", "missing", Disk.modified_ms),
+        ("read", "directory", Disk.read_whole),
     ],
 )
-def test_directory_that_is_not_there_is_named(
-    tmp_path: Path, doing: str, work: Callable[[Disk, str], None]
+def test_what_is_not_as_it_should_be_is_named(
+    tmp_path: Path, doing: str, name: str, work: Callable[[Disk, str], object]
 ) -> None:
-    missing = f"{tmp_path}/missing"
-    with pytest.raises(StorageError, match=f"cannot {doing} {missing}"):
-        work(Disk(), missing)
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(StorageError, match=f"cannot {doing} {tmp_path}/{name}: "):
+        work(Disk(), f"{tmp_path}/{name}")

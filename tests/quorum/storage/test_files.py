@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from threading import Event as Signal
 from typing import Any
@@ -490,6 +491,38 @@ def test_checkpoint_that_has_changed_while_it_was_written_is_written_again(tmp_p
     assert not jobs.are_running
 
 
+def test_checkpoint_on_a_disk_that_hangs_keeps_one_thread_waiting(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.open("t-0")
+    leave = Signal()
+
+    def hangs(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "rename" and arguments[1].endswith(HIGH_WATERMARKS):
+            assert leave.wait(10)
+
+    system.fails = hangs
+    for offset in range(10):
+        storage.files.perform(SaveHighWatermarks(entries=(("t", 0, offset),)))
+    storage.files.perform(OpenLog(log="t-1", token=storage.token(), topic_id=TOPIC))
+    events = storage.files.take_events()
+    while not events and storage.ready.wait(5):
+        storage.ready.clear()
+        events = storage.files.take_events()
+    leave.set()
+    assert [type(event) for event in events] == [Opened]
+    storage.close()
+
+
+def test_closed_storage_leaves_no_thread(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    storage = Storage(tmp_path)
+    storage.settle()
+    assert set(threading.enumerate()) > before
+    storage.close()
+    assert set(threading.enumerate()) <= before
+
+
 def test_remains_of_a_deletion_are_cleared_at_the_start(tmp_path: Path) -> None:
     doomed = tmp_path / f"{LOG}.{'0a' * 16}-delete"
     doomed.mkdir()
@@ -528,6 +561,18 @@ def test_thousands_of_logs_share_few_descriptors(tmp_path: Path) -> None:
 
 
 # --- failures -------------------------------------------------------------------------------
+
+
+def test_log_that_cannot_be_read_fails(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.open()
+    storage.do(storage.append(0, LOG, synced=False))
+    system.fail("pread")
+    effect = Read(log=LOG, token=storage.token(), start_offset=0, end_offset=1, bytes_max=99)
+    (failed,) = storage.do(effect)
+    assert isinstance(failed, StorageFailed)
+    assert failed.token == effect.token
 
 
 def test_failed_sync_is_final_and_never_tried_again(tmp_path: Path) -> None:

@@ -109,6 +109,26 @@ def test_of_two_copies_the_wanted_one_is_opened_and_the_other_set_aside(
     (aside,) = (tmp_path / "b").glob("t-*")
     assert aside.name.startswith("t-0.")
     assert aside.name.endswith("-stray")
+    assert again.said == [
+        f"{tmp_path}/b/t-0 is a copy of the one in {tmp_path}/a: set aside",
+    ]
+
+
+def test_copy_in_a_directory_that_has_failed_stays_where_it_is(
+    storage: Storage, tmp_path: Path
+) -> None:
+    storage.open("t-0", directory_id=A)
+    storage.open("t-1", directory_id=B)
+    storage.close()
+    (tmp_path / "b" / "t-0").mkdir()
+    system = FailingSystem()
+    again = started(tmp_path, system=system)
+    again.open("t-1")
+    system.fail("pwrite")
+    again.do(again.append(0, "t-1"))
+    system.fails = lambda name, arguments: None
+    again.open("t-0", directory_id=A)
+    assert (tmp_path / "b" / "t-0").is_dir()
 
 
 def test_checkpoints_hold_the_logs_of_their_directory(storage: Storage, tmp_path: Path) -> None:

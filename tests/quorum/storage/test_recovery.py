@@ -177,6 +177,7 @@ def test_segments_that_go_are_told_also_where_zeros_end_the_one_before(directory
     said: list[str] = []
     opened(str(directory), said=said)
     assert len(said) == 1
+    assert f"cut off {500 + len(batch(4))} bytes" in said[0]
 
 
 @pytest.mark.parametrize("base_offset", [3, 5])
@@ -279,10 +280,12 @@ def test_producers_are_rebuilt_from_the_headers(directory: Path) -> None:
         log.append(batch(2 * i, records=2, producer=(77, 1, 2 * i), timestamp_ms=500 + i))
     log.append(batch(14, producer=(88, 0, 0)))
     log.append(batch(15, producer=(88, 1, 0), timestamp_ms=9))
+    log.append(batch(16, producer=(99, 3, -1)))
     found = {entry.producer_id: entry for entry in producers_in(str(directory))}
     kept = tuple(ProducerBatch(2 * i, 2 * i + 1, 2 * i + 1, 500 + i) for i in range(2, 7))
     assert found[77] == ProducerEntry(77, 1, kept)
     assert found[88] == ProducerEntry(88, 1, (ProducerBatch(0, 0, 15, 9),))
+    assert found[99] == ProducerEntry(99, 3, ()), "it has no sequence"
 
 
 def test_unreadable_directory_is_named(tmp_path: Path) -> None:

@@ -126,6 +126,18 @@ def test_epochs_follow_the_batches_and_the_truncation(tmp_path: Path) -> None:
     assert list(log.epochs.entries) == [EpochStart(1, 0), EpochStart(3, 2), EpochStart(4, 3)]
     log.truncate(3)
     assert list(log.epochs.entries) == [EpochStart(1, 0), EpochStart(3, 2)]
+    log.append(batch(3, epoch=3) + batch(4, epoch=6))
+    assert list(log.epochs.entries) == [EpochStart(1, 0), EpochStart(3, 2), EpochStart(6, 4)]
+
+
+def test_changed_index_interval_holds_from_the_next_batch_on(tmp_path: Path) -> None:
+    log = opened(f"{tmp_path}/t-0", LogSettings())
+    for offset in range(8):
+        if offset == 5:
+            log.configure(LogSettings(index_interval_bytes=0))
+        log.append(batch(offset))
+    log.finish()
+    assert Path(tmp_path, "t-0", f"{0:020d}.index").stat().st_size == 8 * 3
 
 
 def test_segment_is_synced_once_for_all_that_was_appended(tmp_path: Path) -> None:
