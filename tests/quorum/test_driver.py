@@ -117,6 +117,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 def make_driver(path: Path, **options: Any) -> Driver:
     storage = FileStorage(str(path))
     storage.load(METADATA_LOG, METADATA_TOPIC_ID)
+    while storage.is_busy:  # with the jobs of its start: beside them no sync is inline
+        assert storage.take_events() == []
     listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
     return Driver(storage, listeners=[listener], client_id="toy", client_limits=PATIENT, **options)
 

@@ -217,6 +217,27 @@ def test_another_snapshot_replaces_one_half_received(storage: Storage) -> None:
     assert names(storage) == [snapshot_name(later)]
 
 
+def test_snapshot_that_is_being_checked_stays_while_another_one_begins(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage, _ = started(tmp_path, system=system)
+    entered, leave = Signal(), Signal()
+
+    def waits(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "fdatasync":
+            entered.set()
+            assert leave.wait(10)
+
+    system.fails = waits
+    storage.files.perform(receive(storage, whole()))
+    assert entered.wait(10)
+    another = OffsetAndEpoch(60, 3)
+    storage.files.perform(receive(storage, whole()[:60], is_last=False, snapshot_id=another))
+    leave.set()
+    (saved,) = storage.settle()
+    assert isinstance(saved, SnapshotSaved)
+    assert saved.file.id == AT_50
+
+
 def test_receiving_may_begin_again(storage: Storage) -> None:
     storage.do(receive(storage, whole()[:200] + b"#" * 900, is_last=False))
     (saved,) = storage.do(receive(storage, whole()))
