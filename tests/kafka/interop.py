@@ -80,10 +80,13 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> None
         time.sleep(0.05)
 
 
-def create_topic(servers: str, name: str, replicas: Sequence[Sequence[int]]) -> None:
+def create_topic(
+    servers: str, name: str, replicas: Sequence[Sequence[int]], *, is_asked_again: bool = False
+) -> None:
     """One partition for each list of brokers, the first of which is to lead.
 
-    A broker asks again where a controller that dies has answered nobody: then the topic may exist.
+    `is_asked_again`: a broker may ask a second controller when the first has died without an
+    answer; then the topic may exist already.
     """
     assignment = [list(brokers) for brokers in replicas]
     new = NewTopic(name, len(assignment), replica_assignment=assignment)
@@ -91,7 +94,8 @@ def create_topic(servers: str, name: str, replicas: Sequence[Sequence[int]]) -> 
     try:
         admin.create_topics([new])[name].result(15)
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        exists = error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+        if not (exists and is_asked_again):
             raise
 
 

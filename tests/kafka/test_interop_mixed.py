@@ -139,7 +139,7 @@ def kafkas_controller_takes_over(mixed: KafkaBesideUs) -> None:
     """It replayed what ours wrote, and goes on from there."""
     mixed.cluster.stop(103)
     wait(lambda: quorum(mixed, 1)["leader_id"] in mixed.kafka, "the election of Kafka's")
-    create_topic(mixed.servers, "by-kafka-again", [[1, 2]])
+    create_topic(mixed.servers, "by-kafka-again", [[1, 2]], is_asked_again=True)
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         create_topic(mixed.servers, "by-us", [[1]])
     mixed.start(103)
