@@ -72,8 +72,8 @@ class Alterations(ControllerBatches[Key, IsrChange]):
         self._wanted[key_of(change)] = change
         self.tick(now_ms)
 
-    def _holds(self, wish: IsrChange) -> bool:
-        return wish.is_wanted
+    def _is_wanted(self, each: IsrChange) -> bool:
+        return each.is_wanted
 
     def _request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
         ours = self.incarnation
