@@ -46,18 +46,16 @@ class KeptArray(tuple[_Element, ...]):
         """Return what `write` makes of the elements."""
         found = self._encodings.get(write)
         if found is None:
-            found = b"".join(self._pieces(write))
+            if self._parts:
+                found = b"".join([part.written(write) for part in self._parts])
+            else:
+                out = Sink()
+                write(out, self)
+                found = b"".join(out.buffers())
             if len(self._encodings) == _WRITERS_MAX:
                 del self._encodings[next(iter(self._encodings))]
             self._encodings[write] = found
         return found
-
-    def _pieces(self, write: ElementsWriter) -> list[bytes]:
-        if self._parts:
-            return [part.written(write) for part in self._parts]
-        out = Sink()
-        write(out, self)
-        return out.buffers()
 
 
 def write_kept(out: Sink, array: tuple[Any, ...], write: ElementsWriter) -> None:
