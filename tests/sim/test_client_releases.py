@@ -24,7 +24,7 @@ SYNC = SyncGroupRequest(
 
 @pytest.mark.parametrize("release", OLDER, ids=lambda release: release.name)
 def test_every_release_knows_versions_that_are_served(release: ClientRelease) -> None:
-    served = {api.name: tuple(api.broker or ()) for api in APIS}
+    served = {api.name: api.broker for api in APIS if api.broker is not None}
     for name, version in release.newest.items():
         assert version in served[name], name
 

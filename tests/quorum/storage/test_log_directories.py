@@ -248,9 +248,9 @@ def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path)
 def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     tmp_path: Path,
 ) -> None:
-    storage = started(tmp_path)
-    storage.open("t-1", directory_id=A)  # a log that exists is opened in another thread
-    storage.close()
+    earlier = started(tmp_path)
+    earlier.open("t-1", directory_id=A)
+    earlier.close()
     system = FailingSystem()
     storage = started(tmp_path, system=system)
     storage.open("t-0", directory_id=A)
