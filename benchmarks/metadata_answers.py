@@ -1,4 +1,4 @@
-"""Processor time of a Metadata answer about all topics: what a broker's only thread spends on it.
+"""The only thread of a broker spends this processor time on a Metadata answer about all topics.
 
 One broker core of three, without data, and the codec of the newest version. Three answers are
 measured: the first after a broker was fenced or unfenced, which concerns every topic; one after a
@@ -97,7 +97,7 @@ class Answer:
         )
 
     def _once(self, change: Callable[[], None]) -> tuple[float, ...]:
-        """What applying, the values and their encoding take."""
+        """Return the time of applying, of the values and of their encoding."""
         broker = self._cluster.brokers[ASKED]
         self._cluster.deaf.add(ASKED)
         change()

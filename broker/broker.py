@@ -1,6 +1,6 @@
 """A broker is an application on the metadata log: it routes between its parts.
 
-    request          _serve          to the door for its type (doors.py); early ones are held
+    request          _serve          router.py finds the part that answers; early ones are held
     new image        _publish        replicas.py applies it; the changes of roles come back
     change of role   _apply_changes  replication, leaders, coordinators and waiters are told
     moved offsets    _settle         whoever waits for the partition is answered
@@ -27,7 +27,7 @@ from broker.partition.leaders import Leaders
 from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
 from broker.parts import BrokerParts
 from broker.replication.replication import Replication
-from broker.requests.doors import Doors
+from broker.requests.router import Router
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
@@ -51,7 +51,7 @@ __all__ = ["Broker"]
 
 
 class Broker:
-    """It is a core; its tokens have the owner "broker"."""
+    """This core owns the tokens of "broker"."""
 
     def __init__(self, membership: Membership, random: Random) -> None:
         parts = membership.parts
@@ -84,7 +84,7 @@ class Broker:
             deadlines=deadlines,
             outbox=self.outbox,
         )
-        self._doors = Doors(
+        self._router = Router(
             membership,
             leaders=self.leaders,
             coordinators=self.coordinators,
@@ -92,14 +92,14 @@ class Broker:
             lag_watch=self.lag_watch,
             random=random,
         )
-        self._fetching = self._doors.fetching
+        self._fetching = self._router.fetching
         self._timed: tuple[Timed, ...] = (
             deadlines,
             self.leaders,
             membership.isr_keeper,
             membership,
             self._replication,
-            *self._doors.timed,
+            *self._router.timed,
             self._chores,
             self.coordinators,
         )
@@ -160,7 +160,7 @@ class Broker:
                     continue
                 if isinstance(partition.role, LeaderOf):
                     self.leaders.moved(partition)
-                    self._doors.progressed(partition)
+                    self._router.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
                 elif isinstance(partition.role, FollowerOf):
                     self._replication.moved(partition)
@@ -183,7 +183,7 @@ class Broker:
                 topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
                 for topic in body.topics
             )
-        return type(body) in self._doors.routes
+        return type(body) in self._router.routes
 
     def lead(self, epoch: int, now_ms: int) -> None:
         """Leading the metadata log is the controller's business."""
@@ -233,7 +233,7 @@ class Broker:
             self._apply_each(self.replicas.apply_all(now_ms), now_ms)
             self._chores.start(now_ms)
             return
-        self._doors.views.forget(delta)
+        self._router.views.forget(delta)
         self._apply_each(self.replicas.apply(delta, now_ms), now_ms)
         self._tell_of_delta(delta, now_ms)
 
@@ -261,10 +261,10 @@ class Broker:
         if self.serves_clients or isinstance(request.body, self._always_served):
             self._handle(request, now_ms)
         else:
-            self._doors.early_requests.hold(request, now_ms)
+            self._router.early_requests.hold(request, now_ms)
 
     def _handle(self, request: Request, now_ms: int) -> None:
-        self._doors.routes[type(request.body)](request, now_ms)
+        self._router.routes[type(request.body)](request, now_ms)
         self._settle(now_ms)
 
     def _become_ready(self, now_ms: int) -> None:
@@ -276,7 +276,7 @@ class Broker:
         own = self.cluster.own_registration
         if own is not None and not own.fenced:
             self.serves_clients = True
-            for request in self._doors.early_requests.release():
+            for request in self._router.early_requests.release():
                 self._handle(request, now_ms)
 
     # --- replicas -----------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class Broker:
         news = self.membership.news
         while news:
             delta = news.popleft()
-            self._doors.views.forget(delta)
+            self._router.views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
             self._tell_of_delta(delta, now_ms)
             self._chores.start(now_ms)
@@ -327,7 +327,7 @@ class Broker:
 
     def _stop_leading(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
-        self._doors.lost(partition, error)
+        self._router.lost(partition, error)
         self.coordinators.lost(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:

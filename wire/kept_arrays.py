@@ -1,4 +1,4 @@
-"""Arrays whose elements stand in many messages: their bytes are kept, and written only once.
+"""The bytes of an array that stands in many messages are kept, and written only once.
 
 A broker answers Metadata requests with the same topics until one of them changes. It keeps each
 topic as a `KeptArray` of one element, and joins those that an answer consists of. Each writer
@@ -28,7 +28,7 @@ ElementsWriter = Callable[[Sink, tuple[Any, ...]], None]  # all but the number o
 
 
 class KeptArray(tuple[_Element, ...]):
-    """A tuple in all respects, which has the bytes that were made of it beside its elements."""
+    """A kept array is a tuple in all respects, and has the bytes that were made of it, too."""
 
     _parts: Sequence["KeptArray[_Element]"] = ()  # if there are any, it consists of their elements
 
@@ -46,18 +46,16 @@ class KeptArray(tuple[_Element, ...]):
         """Return what `write` makes of the elements."""
         found = self._encodings.get(write)
         if found is None:
-            found = b"".join(self._pieces(write))
+            if self._parts:
+                found = b"".join([part.written(write) for part in self._parts])
+            else:
+                out = Sink()
+                write(out, self)
+                found = b"".join(out.buffers())
             if len(self._encodings) == _WRITERS_MAX:
                 del self._encodings[next(iter(self._encodings))]
             self._encodings[write] = found
         return found
-
-    def _pieces(self, write: ElementsWriter) -> list[bytes]:
-        if self._parts:
-            return [part.written(write) for part in self._parts]
-        out = Sink()
-        write(out, self)
-        return out.buffers()
 
 
 def write_kept(out: Sink, array: tuple[Any, ...], write: ElementsWriter) -> None:

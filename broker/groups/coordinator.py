@@ -94,7 +94,7 @@ class Coordinator:
         self._writing.close(error, now_ms)
 
     def _load(self, now_ms: int) -> None:
-        contents = self._loading.go_on(self._has_read)
+        contents = self._loading.go_on(self._piece_read)
         if contents is None:
             return
         self.offsets = contents.offsets
@@ -109,7 +109,7 @@ class Coordinator:
             count = len(self.groups)
             self._shared.outbox.trace("groups-loaded", partition=self._name, groups=count)
 
-    def _has_read(self, event: Event, now_ms: int) -> None:
+    def _piece_read(self, event: Event, now_ms: int) -> None:
         problem = self._loading.take(event)
         if problem is None:
             self._load(now_ms)

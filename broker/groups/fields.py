@@ -1,6 +1,6 @@
 """Keys and values of `__consumer_offsets` are written and read field by field.
 
-Plain until version 3 of a value, with lengths in two or four bytes; flexible after it (KIP-482).
+Until version 3 a value is plain, with lengths in two or four bytes; after it, flexible (KIP-482).
 """
 
 from struct import Struct
@@ -28,7 +28,7 @@ def sized_bytes(value: bytes) -> bytes:
 
 
 class Fields:
-    """It reads a key or value, field by field."""
+    """A key or value is read field by field."""
 
     __slots__ = ("_buffer", "_flexible", "_position")
 

@@ -1,7 +1,7 @@
 """A group uses the assignment protocol that every member speaks, and most like best.
 
-The rules are pure. Also reads the one thing that a coordinator needs of what consumers tell each
-other: the topics that they are subscribed to.
+The rules are pure. This module also reads the one thing that a coordinator needs of what consumers
+tell each other: the topics that they are subscribed to.
 
 Source: Kafka's ClassicGroup.selectProtocol and ConsumerProtocol.
 """

@@ -1,7 +1,7 @@
 """A broker asks the controller for the ISR changes that its leaders want (AlterPartition).
 
-An answer counts only if what was asked is still what the partition wants
-(`IsrChange`). Which change to want is decided by the partition.
+The partition decides which change to want. An answer counts only if what was asked is still what
+the partition wants (`IsrChange`).
 
 Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
@@ -32,7 +32,7 @@ Key = tuple[UUID, int]  # topic id, partition
 
 
 class Verdict(Enum):
-    """An answer means this for the change that was asked."""
+    """An answer has one of these meanings for the change that was asked."""
 
     ACCEPTED = "accepted"
     REVERT = "revert"  # not made, for certain: back to the committed ISR
@@ -72,8 +72,8 @@ class Alterations(ControllerBatches[Key, IsrChange]):
         self._wanted[key_of(change)] = change
         self.tick(now_ms)
 
-    def _holds(self, wish: IsrChange) -> bool:
-        return wish.is_wanted
+    def _is_wanted(self, each: IsrChange) -> bool:
+        return each.is_wanted
 
     def _request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
         ours = self.incarnation

@@ -1,7 +1,7 @@
 """A broker asks the active controller for many partitions in one request at a time.
 
-What is wanted while a request is in flight goes into the next one, for all partitions together. A
-kind of request says what is in it, and what its answer means for what was asked.
+What is wanted while a request is in flight goes into the next one, for all partitions together.
+Each kind of request extends `ControllerBatches`: it makes the request, and takes the answer.
 """
 
 from collections.abc import Mapping
@@ -14,27 +14,27 @@ from quorum.core.effects import Event, Response
 
 __all__ = ["ControllerBatches"]
 
-Place = TypeVar("Place")
-Wish = TypeVar("Wish")
+Key = TypeVar("Key")
+Wanted = TypeVar("Wanted")
 
 
 @dataclass(kw_only=True, eq=False)
-class ControllerBatches(Generic[Place, Wish]):
+class ControllerBatches(Generic[Key, Wanted]):
     channel: ClassVar[str]
-    batch_max: ClassVar[int]  # wishes in one request
+    batch_max: ClassVar[int]  # keys in one request
 
     incarnation: Incarnation
     controller: ControllerChannel
     retry_backoff_ms: int
     timeout_ms: int
-    _wanted: dict[Place, Wish] = field(default_factory=dict, init=False)
-    _in_flight: dict[Place, Wish] | None = field(default=None, init=False)
+    _wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
+    _in_flight: dict[Key, Wanted] | None = field(default=None, init=False)
     _next_send_ms: int = field(default=0, init=False)
 
     def tick(self, now_ms: int) -> None:
         if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
             return
-        self._wanted = {place: wish for place, wish in self._wanted.items() if self._holds(wish)}
+        self._wanted = {key: each for key, each in self._wanted.items() if self._is_wanted(each)}
         batch = dict(list(self._wanted.items())[: self.batch_max])
         if not batch:
             return
@@ -60,20 +60,20 @@ class ControllerBatches(Generic[Place, Wish]):
     def _retry(self, now_ms: int) -> None:
         self._next_send_ms = now_ms + self.retry_backoff_ms
 
-    def _forget(self, place: Place, wish: Wish) -> None:
-        """The wish is settled, unless another has taken its place."""
-        if self._wanted.get(place) is wish:
-            del self._wanted[place]
+    def _forget(self, key: Key, asked: Wanted) -> None:
+        """What was asked is settled, unless something else is wanted by now."""
+        if self._wanted.get(key) is asked:
+            del self._wanted[key]
 
-    # --- of each kind ---------------------------------------------------------------------------
+    # --- what a kind of request decides ---------------------------------------------------------
 
-    def _holds(self, wish: Wish) -> bool:
+    def _is_wanted(self, each: Wanted) -> bool:
         """Is it still wanted?"""
         return True
 
-    def _request(self, batch: Mapping[Place, Wish]) -> object:
+    def _request(self, batch: Mapping[Key, Wanted]) -> object:
         raise NotImplementedError
 
-    def _conclude(self, asked: Mapping[Place, Wish], body: object, now_ms: int) -> None:
-        """`body` is the answer; None if there is none."""
+    def _conclude(self, asked: Mapping[Key, Wanted], body: object, now_ms: int) -> None:
+        """Take the answer, which is None if there is none."""
         raise NotImplementedError

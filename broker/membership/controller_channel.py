@@ -13,7 +13,7 @@ __all__ = ["ControllerChannel", "Whereabouts"]
 
 
 class Whereabouts(Protocol):
-    """It knows who the active controller is, and where."""
+    """The whereabouts tell who the active controller is, and where."""
 
     @property
     def leader(self) -> LeaderAndEpoch: ...

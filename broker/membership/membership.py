@@ -25,7 +25,7 @@ Handler = Callable[[Request, int], None]
 
 
 class Timed(Protocol):
-    """Such a part has something to do when its time has come."""
+    """A timed part has something to do when its time has come."""
 
     def tick(self, now_ms: int) -> None: ...
 
@@ -59,7 +59,7 @@ class Metadata(Protocol):
 
 
 class Membership(Timed, Protocol):
-    """It is whole when it is made: the broker is built on it."""
+    """A membership is whole when it is made: the broker is built on it."""
 
     @property
     def parts(self) -> BrokerParts: ...

@@ -1,4 +1,4 @@
-"""By the metadata log, a broker belongs to a quorum: it registers, and asks the controller."""
+"""A broker of a quorum registers with the active controller and follows the metadata log."""
 
 from collections import deque
 from collections.abc import Mapping

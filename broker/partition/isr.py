@@ -46,7 +46,7 @@ UNKNOWN_OFFSET = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The ISR is what the controller last decided; nothing is asked of it."""
+    """The ISR is what the controller last decided, and no change is asked for."""
 
     members: tuple[int, ...]
 
@@ -93,7 +93,7 @@ def proposed_isr(state: PendingExpand | PendingShrink) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class SessionClock:
-    """A fetch session was last used then. All followers that rest in it share this clock."""
+    """It tells when a fetch session was last used; all followers that rest in it share it."""
 
     last_fetch_ms: int
 

@@ -1,7 +1,7 @@
 """This broker tells the partitions that it leads that time has passed, and has their ISRs changed.
 
-Passes each change of an ISR that a partition wants to the `IsrKeeper`, which has it made, and looks
-now and then for replicas that lag.
+Each change of an ISR that a partition wants goes to the `IsrKeeper`, which has it made. Now and
+then `Leaders` looks for replicas that lag.
 
 Source: Kafka's ReplicaManager (maybeShrinkIsr).
 """

@@ -40,7 +40,7 @@ _RECENT_MAX = 1024  # batches whose size is known; older ones count as "many byt
 
 
 class RecentBatches:
-    """It knows where the latest batches begin, in offsets and in bytes since the log was opened."""
+    """The latest batches begin here, in offsets and in bytes since the log was opened."""
 
     __slots__ = ("_end_byte", "_offsets", "_starts")
 

@@ -1,6 +1,6 @@
 """In an incremental fetch session, a follower's request holds only what has changed.
 
-The session is pure. The leader's side is in sessions.py.
+The leader's side is in sessions.py.
 
 Source: KIP-227; Kafka's FetchSessionHandler.
 """

@@ -49,7 +49,7 @@ class Followed:
 
 
 class Replication:
-    """A broker has these fetchers, one for each leader."""
+    """The replication of a broker keeps a fetcher for each leader."""
 
     def __init__(self, *, cluster: Cluster, outbox: Outbox, incarnation: Incarnation) -> None:
         self._cluster = cluster
@@ -91,7 +91,7 @@ class Replication:
 
 
 class Fetcher:
-    """It fetches from one leader."""
+    """A fetcher asks one leader for what is followed here."""
 
     def __init__(
         self, leader_id: int, cluster: Cluster, outbox: Outbox, incarnation: Incarnation

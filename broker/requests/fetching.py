@@ -53,7 +53,7 @@ _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 @dataclass(slots=True)
 class Part:
-    """A fetch has one for each partition. `outcome` is set if there is nothing to read there."""
+    """A fetch has a part for each partition. `outcome` is set if there is nothing to read there."""
 
     item: SessionPartition
     partition: Partition | None = None

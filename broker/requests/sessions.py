@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(slots=True, eq=False)
 class SessionPartition:
-    """It holds what is asked of a partition, and what was last answered."""
+    """A session remembers what is asked of a partition, and what was last answered."""
 
     session: "Session"
     key: PartitionKey
@@ -74,7 +74,7 @@ class SessionPartition:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Session:
-    """One that has `NO_SESSION` as its id lasts for one request."""
+    """A session with the id `NO_SESSION` lasts for one request."""
 
     id: int
     replica: ReplicaState = field(default_factory=ReplicaState)  # a consumer's id is negative

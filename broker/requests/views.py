@@ -1,8 +1,8 @@
-"""What the cluster looks like to clients: Metadata, DescribeCluster, DescribeTopicPartitions,
-ApiVersions.
+"""Clients learn here what the cluster looks like: Metadata, DescribeCluster,
+DescribeTopicPartitions and ApiVersions.
 
-Decides which brokers and partitions a client is shown, under the name of the listener it came in
-on, and with which error. All of it is read from the published image.
+This module decides which brokers and partitions a client is shown, under the name of the listener
+it came in on, and with which error. All of it is read from the published image.
 
 A KRaft broker names a random live broker as the controller: clients send it there what only the
 controller can do, and it is forwarded.
@@ -60,8 +60,8 @@ _PARTITIONS_MAX = 2000  # max.request.partition.size.limit
 _KeptTopics = KeptArray[MetadataResponseTopic]
 
 
-class _Shown:
-    """What clients of one listener are shown of the present image, as far as it is prepared.
+class _Prepared:
+    """Clients of one listener get these parts of an answer, which are true in the present image.
 
     The arrays keep their bytes for each version of the answer (`wire.kept_arrays`), so a topic that
     has not changed is written once. What depends on who asks is added to an answer and never kept.
@@ -87,37 +87,37 @@ class Views:
         self._random = random
         self._auto_creation = auto_creation
         self._image = cluster.image  # what was prepared is of this image
-        self._shown: dict[str, _Shown] = {}  # by listener
+        self._prepared: dict[str, _Prepared] = {}  # by listener
 
     def forget(self, delta: MetadataDelta) -> None:
-        """Drop what was prepared and is no longer true in the image of now."""
+        """Drop what was prepared and is no longer true in the present image."""
         self._image = self._cluster.image
         if len(delta.rows_changed) > _FEW_ROWS:
-            self._shown.clear()
+            self._prepared.clear()
             return
         if delta.brokers_changed:  # topics say which of their replicas cannot be reached
-            self._shown = {
-                listener: shown
-                for listener, shown in self._shown.items()
-                if shown.alive == self._alive(listener)
+            self._prepared = {
+                listener: prepared
+                for listener, prepared in self._prepared.items()
+                if prepared.alive == self._alive(listener)
             }
         changed = {topic_id for topic_id, _ in delta.partitions_changed(self._image.partitions)}
         changed.update(delta.topics_created)
         names = {topic.name for topic in delta.topics_deleted}
         names.update(filter(None, map(self._cluster.topic_name, changed)))
-        for shown in self._shown.values():
+        for prepared in self._prepared.values():
             for name in names:
-                shown.forget(name)
+                prepared.forget(name)
 
-    def _to(self, listener: str) -> _Shown:
-        """An image may be there before it is said what has changed: it is asked for by clients."""
+    def _prepared_for(self, listener: str) -> _Prepared:
+        """A client may ask when a new image is there, and `forget` has not been called for it."""
         if self._image is not self._cluster.image:
             self._image = self._cluster.image
-            self._shown.clear()
-        shown = self._shown.get(listener)
-        if shown is None:
-            shown = self._shown[listener] = _Shown(self._alive(listener))
-        return shown
+            self._prepared.clear()
+        prepared = self._prepared.get(listener)
+        if prepared is None:
+            prepared = self._prepared[listener] = _Prepared(self._alive(listener))
+        return prepared
 
     def _alive(self, listener: str) -> frozenset[int]:
         return frozenset(broker.id for broker, _ in self._cluster.alive_brokers(listener))
@@ -157,13 +157,13 @@ class Views:
     def _asked_topics(self, body: MetadataRequest, listener: str, now_ms: int) -> _KeptTopics:
         asked = body.topics or ()
         found = [self._found(each) for each in asked]
-        shown = self._to(listener)
-        self._prepare([topic for topic in found if topic is not None], shown)
+        prepared = self._prepared_for(listener)
+        self._prepare([topic for topic in found if topic is not None], prepared)
         return KeptArray.joined(
             [
                 KeptArray((self._unknown(each, body, now_ms),))
                 if topic is None
-                else shown.topics[topic.name]
+                else prepared.topics[topic.name]
                 for each, topic in zip(asked, found, strict=True)
             ]
         )
@@ -196,19 +196,21 @@ class Views:
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
     def _all_topics(self, listener: str) -> _KeptTopics:
-        shown = self._to(listener)
-        if shown.all_topics is None:
+        prepared = self._prepared_for(listener)
+        if prepared.all_topics is None:
             by_name = self._cluster.image.topics.by_name
-            self._prepare(by_name.values(), shown)
-            shown.all_topics = KeptArray.joined([shown.topics[name] for name in sorted(by_name)])
-        return shown.all_topics
+            self._prepare(by_name.values(), prepared)
+            prepared.all_topics = KeptArray.joined(
+                [prepared.topics[name] for name in sorted(by_name)]
+            )
+        return prepared.all_topics
 
-    def _prepare(self, topics: Iterable[TopicImage], shown: _Shown) -> None:
-        missing = [topic for topic in topics if topic.name not in shown.topics]
+    def _prepare(self, topics: Iterable[TopicImage], prepared: _Prepared) -> None:
+        missing = [topic for topic in topics if topic.name not in prepared.topics]
         if not missing:
             return
         table = self._cluster.image.partitions
-        described = described_partitions(table, missing, shown.alive)
+        described = described_partitions(table, missing, prepared.alive)
         for topic, partitions in zip(missing, described, strict=True):
             one = MetadataResponseTopic(
                 name=topic.name,
@@ -216,7 +218,7 @@ class Views:
                 is_internal=topic.name in INTERNAL_TOPICS,
                 partitions=partitions,
             )
-            shown.topics[topic.name] = KeptArray((one,))
+            prepared.topics[topic.name] = KeptArray((one,))
 
     # --- DescribeTopicPartitions ------------------------------------------------------------
 
@@ -272,7 +274,7 @@ class Views:
     def _describe_partition(
         self, index: int, state: PartitionState, listener: str
     ) -> DescribeTopicPartitionsResponsePartition:
-        alive = self._to(listener).alive
+        alive = self._prepared_for(listener).alive
         return DescribeTopicPartitionsResponsePartition(
             error_code=partition_error(state.leader, alive),
             partition_index=index,

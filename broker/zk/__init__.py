@@ -1,1 +1,1 @@
-"""Brokers of the ZooKeeper designs read and write nodes, and obey, instead of a metadata log."""
+"""Brokers of the ZooKeeper designs read nodes and obey commands; there is no metadata log."""

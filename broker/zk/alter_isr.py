@@ -63,8 +63,8 @@ class AlterIsr(ControllerBatches[TopicPartition, IsrChange]):
             change, _ = self._awaited.pop(of)
             self._wanted.setdefault(of, change)  # unless another has taken its place
 
-    def _holds(self, wish: IsrChange) -> bool:
-        return wish.is_wanted
+    def _is_wanted(self, each: IsrChange) -> bool:
+        return each.is_wanted
 
     def _request(self, batch: Mapping[TopicPartition, IsrChange]) -> AlterIsrRequest:
         return AlterIsrRequest(

@@ -1,8 +1,8 @@
 """ZooKeeper sees the life of a broker as an ephemeral node; it may end in a controlled shutdown.
 
-The life decides when to be registered: once the broker knows its replicas and their logs are open.
-A lost session takes the registration with it; the next session begins as the process did. An
-earlier life of this broker may still have its node. It goes with its session, and is waited for.
+A broker registers once it knows its replicas and their logs are open. A lost session takes the
+registration with it; the next session begins as the process did. An earlier life of this broker may
+still have its node. It goes with its session, and is waited for.
 
 A controlled shutdown asks the controller to move leaderships away first, a few times at most.
 Without a controller, the end of the session gives them up.

@@ -1,7 +1,7 @@
-"""By a session with ZooKeeper, a broker is registered by a node and commanded by the controller.
+"""A broker with a session registers as a node of ZooKeeper, and obeys the controller.
 
-The membership joins the parts; each decides for itself (see its module). Which of them differ
-between the designs is said by the `Design`.
+The membership joins the parts; each decides for itself (see its module). The `Design` says which of
+them differ between the designs.
 """
 
 from collections import deque

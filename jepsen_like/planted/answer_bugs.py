@@ -1,22 +1,27 @@
-"""Planted bugs of what brokers tell their clients of the metadata.
+"""Planted bugs of what brokers answer to their clients.
 
-A broker prepares most of an answer once, and drops what a change concerns: each bug keeps what one
-kind of change concerns.
+A broker prepares most of a Metadata answer once, and drops what a change concerns: two bugs keep
+what one kind of change concerns. The third forgets that a client has older software.
 """
 
 from dataclasses import replace
 
+from broker.groups import offsets
 from broker.requests.views import Views
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import NO_ROWS
 from jepsen_like.planted.planting import Plants, plant_in
+from wire.capabilities import NOTHING_LACKING, Lacking
+from wire.errors import ErrorCode
+from wire.messages.group_offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 __all__ = ["ANSWER_PLANTS"]
 
 ANSWER_PLANTS: Plants = {}
 
-# What a plant calls of the rule that it replaces.
+# Each plant calls the rule that it replaces.
 _forget = Views.forget
+_refused_fetch = offsets.refused_fetch
 
 
 @plant_in(
@@ -39,3 +44,16 @@ def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> No
 )
 def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
     _forget(self, replace(delta, rows_changed=NO_ROWS))
+
+
+@plant_in(
+    ANSWER_PLANTS,
+    "a client that takes no error of a group is told it of each partition",
+    holder=offsets,
+    name="refused_fetch",
+    seeds_max=150,
+)
+def tells_errors_in_new_words(
+    asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
+) -> OffsetFetchResponseGroup:
+    return _refused_fetch(asked, error, NOTHING_LACKING)

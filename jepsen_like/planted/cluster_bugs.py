@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 
 from jepsen_like.planted.answer_bugs import ANSWER_PLANTS
 from jepsen_like.planted.boundary_bugs import BOUNDARY_PLANTS, BOUNDARY_SURVIVORS
-from jepsen_like.planted.capability_bugs import CAPABILITY_PLANTS
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
@@ -29,7 +28,6 @@ _ALL: Plants = {
     **DIRECTORY_PLANTS,
     **PARTITION_FILE_PLANTS,
     **ANSWER_PLANTS,
-    **CAPABILITY_PLANTS,
 }
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _ALL.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _ALL.items() if not plant.seeds_max}

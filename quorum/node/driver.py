@@ -213,7 +213,6 @@ class Driver:
     async def run(self, core: Core) -> Stop:
         """Drive `core` until it stops, or `stop` is called."""
         loop = asyncio.get_running_loop()
-
         is_woken = False
 
         def take_events() -> None:

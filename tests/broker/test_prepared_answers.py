@@ -128,7 +128,7 @@ def test_prepared_answer_is_what_is_made_anew(
             each(brokers, random)
         brokers.settle()
         request, version = random.choice(REQUESTS), random.choice(tuple(METADATA.versions))
-        prepared = answer(broker._doors.views, request, brokers.now_ms)
+        prepared = answer(broker._router.views, request, brokers.now_ms)
         anew = answer(views_of(broker), request, brokers.now_ms)
         assert prepared == anew
         assert untrue_in(request, prepared, broker.cluster.image) is None
@@ -139,7 +139,7 @@ def test_prepared_answer_is_what_is_made_anew(
 def test_clients_of_a_listener_are_told_what_they_can_reach_there() -> None:
     brokers = Brokers(3, is_dataless=True).start()
     brokers.create_topic("a", (1, 2))
-    views = brokers.brokers[ASKED]._doors.views
+    views = brokers.brokers[ASKED]._router.views
     offline = {
         listener: answer(views, MetadataRequest(), 0, listener).topics[0].partitions[0]
         for listener in (LISTENER, "OTHER", LISTENER)

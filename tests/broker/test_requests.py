@@ -297,7 +297,7 @@ def test_controller_that_does_not_answer_is_asked_again_after_a_session_timeout(
     sends: list[Send] = []
     monkeypatch.setattr(brokers, "_send", lambda _node_id, send: sends.append(send))
     init_producer_id(brokers)
-    brokers.brokers[1]._doors.auto_creation.create("wanted", brokers.now_ms)
+    brokers.brokers[1]._router.auto_creation.create("wanted", brokers.now_ms)
     brokers.run(20)
     patience_ms = {type(send.body): send.timeout_ms for send in sends}
     session_ms = brokers.brokers[1].config.session_timeout_ms

@@ -1,4 +1,4 @@
-"""Clients of older software: what each of them asks is said in the newest version that it knows.
+"""A client of older software asks in the newest version of each request that it knows.
 
 A release is a whole set of versions, as some software had them, so what its requests lack
 (`wire.capabilities`) fits together. A request and its answer pass the wire's codecs in that
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
-from jepsen_like.clients.steps import Ask, Step, Steps
+from jepsen_like.clients.steps import Ask, Steps
 from jepsen_like.sim.world.codec import InVersion
 from wire.api_table import api_of
 
@@ -28,7 +28,7 @@ class ClientRelease:
     newest: Mapping[str, int]  # by API: the newest version that it knows
 
     def says(self, body: object) -> object:
-        """A request as this software sends it."""
+        """Return a request as this software sends it."""
         version = self.newest.get(api_of(type(body)).name) if self.newest else None
         return body if version is None else InVersion(body, version)
 
@@ -101,7 +101,7 @@ OLDER: Sequence[ClientRelease] = (
         },
     ),
 )
-# Of these a client learns which of two topics of one name it writes to and reads.
+# A client of these learns which of two topics of one name it writes to and reads.
 KNOW_TOPIC_IDS = (_KAFKA_3_6,)
 
 
@@ -113,19 +113,14 @@ def draw_release(
 
 
 def spoken(steps: Steps[Result], release: ClientRelease) -> Steps[Result]:
-    """The same steps, as a client of that release does them."""
-    if release is NEWEST:
-        result = yield from steps
-        return result
-    told: object = None
+    """Take the same steps, as a client of that release does."""
+    answer: object = None
     while True:
         try:
-            step = steps.send(told)
+            step = steps.send(answer)
         except StopIteration as end:
-            answer: Result = end.value
-            return answer
-        told = yield _said(step, release)
-
-
-def _said(step: Step, release: ClientRelease) -> Step:
-    return replace(step, body=release.says(step.body)) if isinstance(step, Ask) else step
+            result: Result = end.value
+            return result
+        if isinstance(step, Ask):
+            step = replace(step, body=release.says(step.body))
+        answer = yield step

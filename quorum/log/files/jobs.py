@@ -30,7 +30,7 @@ class Outcome(Protocol):
         ...
 
 
-HERE_SECONDS = 0.005  # in which other work of the driver's thread waits for its jobs
+HERE_SECONDS = 0.005  # the other work of the driver's thread waits that long for its jobs
 
 Finish = Callable[[Outcome], None]
 

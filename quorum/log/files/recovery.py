@@ -45,7 +45,6 @@ __all__ = [
     "WAY_OUT",
     "CorruptLog",
     "Recovered",
-    "create_log",
     "epoch_problem",
     "is_loss",
     "open_log",
@@ -149,7 +148,7 @@ class _Seen:
             self.control_batches.append(bytes(batch))
 
 
-def create_log(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
+def _create_log(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
     """Make an empty log in an empty directory. Nothing is synced: its first sync covers all."""
     segment = Segment(disk, directory, settings, base_offset=0)
     segment.create()
@@ -183,7 +182,7 @@ def open_log(
     The log starts with its first segment, or at `start_offset` if that is later.
     """
     if disk.make_directory(directory):
-        return create_log(disk, directory, settings)
+        return _create_log(disk, directory, settings)
     segments = _find_segments(disk, directory, settings)
     known_epochs = _read_epochs(disk, directory, say)
     first = 0

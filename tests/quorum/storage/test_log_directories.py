@@ -268,6 +268,9 @@ def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path)
 def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     tmp_path: Path,
 ) -> None:
+    earlier = started(tmp_path)
+    earlier.open("t-1", directory_id=A)
+    earlier.close()
     system = FailingSystem()
     storage = started(tmp_path, system=system)
     storage.open("t-0", directory_id=A)

@@ -53,7 +53,7 @@ _CREATED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 class Commit(NamedTuple):
-    """What a broker has acknowledged to a group."""
+    """A broker has acknowledged this offset to a group."""
 
     group: str
     offset: int
@@ -174,7 +174,7 @@ class GroupInvariants(Observer):
             self.fired("offset_committed")
 
     def told(self, commit: Commit, answer: OffsetFetchResponse) -> None:
-        """What the broker that acknowledged the commit has said of it since."""
+        """The broker that acknowledged the commit must show it, or refuse."""
         watched, group = self.watched(), answer.groups[0]
         places = [place for topic in group.topics for place in topic.partitions]
         is_refused = any(each.error_code is not ErrorCode.NONE for each in (group, *places))

@@ -1,4 +1,4 @@
-"""Invariant of what brokers tell their clients of the metadata: nothing of it is stale.
+"""No Metadata answer of a broker is stale.
 
 M-ANS   a Metadata answer says what the broker's image says: brokers, topics, leaders, ISRs
 

@@ -1,8 +1,8 @@
-"""A broker has a door for each type of request: the part that answers it.
+"""The router gives each request to the part of the broker that answers its type.
 
-Each door parses a request, asks partitions, coordinators or the image, waits if it has to, and
-answers once. The broker tells them what has happened meanwhile: a partition has moved, or is led
-elsewhere.
+Each part parses a request, asks partitions, coordinators or the image, waits if it has to, and
+answers once. The broker tells the parts what has happened meanwhile: a partition has moved, or is
+led elsewhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,10 +40,10 @@ from wire.messages.metadata import (
 from wire.messages.producing import InitProducerIdRequest, ProduceRequest
 from wire.messages.topics import DeleteRecordsRequest
 
-__all__ = ["Doors"]
+__all__ = ["Router"]
 
 
-class Doors:
+class Router:
     def __init__(
         self,
         membership: Membership,
