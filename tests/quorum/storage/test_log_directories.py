@@ -248,6 +248,9 @@ def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path)
 def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     tmp_path: Path,
 ) -> None:
+    earlier = started(tmp_path)
+    earlier.open("t-1", directory_id=A)
+    earlier.close()
     system = FailingSystem()
     storage = started(tmp_path, system=system)
     storage.open("t-0", directory_id=A)
@@ -273,6 +276,23 @@ def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     told = [(each.log, each.token) for each in failed]
     assert told[0] == ("t-0", append.token)
     assert told[2:] == [("t-1", opening.token), ("t-1", read.token)], "after the log itself"
+
+
+def test_log_is_not_made_if_its_directory_fails_before(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage = started(tmp_path, system=system)
+    storage.open("t-0", directory_id=A)
+    opening = OpenLog(log="t-1", token=storage.token(), topic_id=TOPIC, directory_id=A)
+    append = storage.append(0, "t-0")
+    storage.files.perform(opening)
+    system.fails = lambda name, _: OSError(errno.EIO, "EIO") if name == "pwrite" else None
+    told = [(e.log, e.token) for e in storage.do(append) if isinstance(e, StorageFailed)]
+    assert told[0] == ("t-0", append.token)
+    assert told[-1] == ("t-1", opening.token)
+    assert not list(tmp_path.rglob("t-1"))
+    system.fails = lambda name, _: None
+    assert storage.open("t-1", directory_id=B).state.directory_id == B
+    storage.close()
 
 
 def test_metadata_log_fails_with_its_directory(tmp_path: Path) -> None:
