@@ -278,8 +278,13 @@ class LogDirectories:
     def _sync_made(self, log: str) -> None:
         """Sync the topic id of a recovered log, and that the log is there. The process that made it
         may have been killed before its first sync, and what was recovered counts from now on."""
-        self._disk.sync(f"{self.path(log)}/{PARTITION_METADATA}")
+        self._sync_id(log)
         self._disk.sync_directory(self._homes[log].path)
+
+    def _sync_id(self, log: str) -> None:
+        path = f"{self.path(log)}/{PARTITION_METADATA}"
+        self._disk.sync(path)
+        self._disk.forget(path)
 
     def read_election(self, log: str) -> ElectionState:
         path = f"{self.path(log)}/{QUORUM_STATE}"
@@ -293,7 +298,7 @@ class LogDirectories:
             self._disk.sync(path)
         directory = unsynced.directory
         if log in self._unsynced_ids:
-            self._disk.sync(f"{self.path(log)}/{PARTITION_METADATA}")
+            self._sync_id(log)
             self._unsynced_ids.discard(log)
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(
