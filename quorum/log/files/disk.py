@@ -82,7 +82,7 @@ class Disk:
     def read_once(self, path: str, *, position: int, length: int) -> bytes:
         """The same of a file that is seldom read and never written: it need not be writable."""
         with _explained("read", path):
-            fd = self._system.open(path, READ)
+            fd = self._open_once(path, READ)
             try:
                 return self._system.pread(fd, length, position)
             finally:
@@ -134,7 +134,7 @@ class Disk:
         """None if there is no such file."""
         with _explained("read", path):
             try:
-                fd = self._system.open(path, READ)
+                fd = self._open_once(path, READ)
             except FileNotFoundError:
                 return None
             try:
@@ -202,7 +202,7 @@ class Disk:
     def sync_directory(self, path: str) -> None:
         """Make creations, removals and renames in a directory durable."""
         with _explained("sync", path):
-            fd = self._system.open(path, READ | DIRECTORY)
+            fd = self._open_once(path, READ | DIRECTORY)
             try:
                 self._system.fsync(fd)
             finally:
@@ -274,16 +274,28 @@ class Disk:
         except OSError as error:
             raise _explain(doing, path, error) from error
 
+    def _open_once(self, path: str, flags: int) -> int:
+        """A descriptor that the caller closes."""
+        try:
+            return self._system.open(path, flags)
+        except OSError as error:
+            with self._lock:
+                self._give_way(error)
+        return self._system.open(path, flags)
+
     def _open_file(self, path: str, flags: int) -> int:
         flags |= READ_AND_WRITE
         try:
             return self._system.open(path, flags, _FILE_MODE)
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-        # Sockets share the limit of the process with us: give way, once.
-        self._evict(len(self._open) // 2)
+            self._give_way(error)
         return self._system.open(path, flags, _FILE_MODE)
+
+    def _give_way(self, error: OSError) -> None:
+        """Sockets share the limit of the process with us: close half, then try once more."""
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise error
+        self._evict(len(self._open) // 2)
 
     def _evict(self, keep: int) -> None:
         """Close the least recently used ones until `keep` are left; those in use stay."""

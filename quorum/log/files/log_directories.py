@@ -147,6 +147,7 @@ class LogDirectories:
                 self._say(f"{path} was never synced, and has lost its topic id: set aside")
                 home.set_aside(log)
         self._set_copies_aside(log)
+        was_synced = home.was_closed or log in home.recovery_points
         recovered = open_log(
             self._disk,
             path,
@@ -161,11 +162,14 @@ class LogDirectories:
             home.forget(log)
         else:  # other records may come in the place of what a power failure took
             home.lower_to(log, recovered.log.end_offset)
+        topic_id = found_id or self._name(log, topic_id, is_new=recovered.is_new)
+        if not (recovered.is_new or was_synced):
+            self._sync_made(log)
         home.recovery_points.raise_to(log, recovered.log.end_offset)
         return recovered.log, self._state(
             log,
             recovered,
-            topic_id=found_id or self._name(log, topic_id, is_new=recovered.is_new),
+            topic_id=topic_id,
             high_watermark=home.high_watermarks.of(log),
         )
 
@@ -268,8 +272,19 @@ class LogDirectories:
             self._disk.put(path, content)
             self._unsynced_ids.add(log)
         else:
-            self._disk.replace(path, content, syncs_directory=False)
+            self._disk.replace(path, content, syncs_directory=log != METADATA_LOG)
         return topic_id
+
+    def _sync_made(self, log: str) -> None:
+        """Sync the topic id of a recovered log, and that the log is there. The process that made it
+        may have been killed before its first sync, and what was recovered counts from now on."""
+        self._sync_id(log)
+        self._disk.sync_directory(self._homes[log].path)
+
+    def _sync_id(self, log: str) -> None:
+        path = f"{self.path(log)}/{PARTITION_METADATA}"
+        self._disk.sync(path)
+        self._disk.forget(path)
 
     def read_election(self, log: str) -> ElectionState:
         path = f"{self.path(log)}/{QUORUM_STATE}"
@@ -283,7 +298,7 @@ class LogDirectories:
             self._disk.sync(path)
         directory = unsynced.directory
         if log in self._unsynced_ids:
-            self._disk.sync(f"{self.path(log)}/{PARTITION_METADATA}")
+            self._sync_id(log)
             self._unsynced_ids.discard(log)
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(

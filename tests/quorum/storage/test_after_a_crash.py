@@ -5,11 +5,14 @@ These tests look at what is noted beside a partition's log, and what of it is on
 
 import os
 from pathlib import Path
+from random import Random
 from shutil import rmtree
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from jepsen_like.sim.disks.virtual_files import VirtualFiles
 from quorum.core.effects import OpenLog, SaveHighWatermarks, Trim
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 from tests.quorum.log_files import FailingSystem
@@ -157,6 +160,33 @@ def test_topic_id_is_on_the_medium_before_the_log_counts_as_synced(tmp_path: Pat
     assert path not in system.unsynced
 
 
+@pytest.mark.parametrize("was_named", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_log_that_a_killed_process_has_made_is_as_durable_as_what_is_synced_of_it(
+    seed: int, was_named: bool, tmp_path: Path
+) -> None:
+    """The process that made it has synced nothing, and may not even have written the topic id."""
+    files = VirtualFiles(Random(seed), fired=lambda fault: None)
+    files.mkdir("/d")
+    files.make_durable()
+    directories = {"/d": UUID(int=5)}
+    making = Storage(tmp_path, system=files, directories=directories)
+    making.open(LOG)
+    if was_named:
+        fill(making, 0, 1)
+    files.crash(power_loss=False)
+    if not was_named:
+        files.unlink(f"/d/{LOG}/{PARTITION_METADATA}")
+    following = Storage(tmp_path, system=files, directories=directories)
+    end_offset = following.open(LOG).state.end_offset
+    following.do(following.append(end_offset, LOG, synced=True))
+    files.crash(power_loss=True)
+    storage = Storage(tmp_path, system=files, directories=directories)
+    assert [each.topic_id for each in storage.files.found] == [TOPIC]
+    assert storage.open(LOG).state.end_offset == end_offset + 1
+    storage.close()
+
+
 def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:
     """In ZooKeeper mode a broker is told of its partitions one after the other."""
     storage = Storage(tmp_path)
@@ -183,7 +213,7 @@ def test_process_that_opens_nothing_leaves_no_mark_where_the_one_before_was_kill
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
     again = Storage(tmp_path)
     again.open(LOG)
-    assert again.files.fsyncs == 2, "the segment and its directory"
+    assert again.files.fsyncs == 4, "segment, topic id, and both directories"
     again.files.close(broker_epoch=broker_epoch)
     assert (tmp_path / CLEAN_SHUTDOWN).exists()
 

@@ -28,7 +28,19 @@ def test_evicted_file_is_opened_again(tmp_path: Path) -> None:
     assert disk.descriptors_open == 0
 
 
-def test_descriptors_are_given_up_when_the_process_has_too_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("use", "kept"),
+    [
+        (lambda disk, path: disk.create(f"{path}/another"), 4),
+        (lambda disk, path: disk.read_once(f"{path}/0", position=0, length=1), 3),
+        (lambda disk, path: disk.read_whole(f"{path}/0"), 3),
+        (lambda disk, path: disk.sync_directory(path), 3),
+    ],
+    ids=["create", "read_once", "read_whole", "sync_directory"],
+)
+def test_descriptors_are_given_up_when_the_process_has_too_many(
+    tmp_path: Path, use: Callable[[Disk, str], object], kept: int
+) -> None:
     system = FailingSystem()
     disk = Disk(system=system)
     for i in range(6):
@@ -41,8 +53,8 @@ def test_descriptors_are_given_up_when_the_process_has_too_many(tmp_path: Path) 
         return None
 
     system.fails = fails
-    disk.create(f"{tmp_path}/another")
-    assert disk.descriptors_open == 4
+    use(disk, str(tmp_path))
+    assert disk.descriptors_open == kept
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:

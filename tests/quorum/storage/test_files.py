@@ -34,7 +34,7 @@ from quorum.core.effects import (
     Trim,
     Truncate,
 )
-from quorum.core.storage import METADATA_LOG, StorageError
+from quorum.core.storage import METADATA_LOG, StorageError, StorageEvent
 from quorum.core.types import ElectionState, ReplicaKey
 from quorum.log.files.checkpoint_writes import CheckpointWrites
 from quorum.log.files.checkpoints import (
@@ -375,7 +375,7 @@ def test_log_of_a_process_that_died_is_synced_with_its_directory(
     storage.open("t-0")
     again = Storage(tmp_path)
     again.open("t-0")
-    assert again.files.fsyncs == 2, "the segment and its directory"
+    assert again.files.fsyncs == 4, "segment, topic id, and both directories"
     again.close()
     storage.close()
 
@@ -557,6 +557,19 @@ def test_thousands_of_logs_share_few_descriptors(tmp_path: Path) -> None:
             Read(log=log, token=Token("t", number), start_offset=0, end_offset=1, bytes_max=99)
         )
     assert all(e.records == batch(0) for e in files.take_events() if isinstance(e, ReadDone))
+    files.close(broker_epoch=3)
+
+
+def test_topic_id_of_a_new_log_is_not_kept_open(tmp_path: Path) -> None:
+    disk = Disk()
+    files = FileStorage(str(tmp_path), settings=SETTINGS, disk=disk)
+    files.perform(OpenLog(log="t-0", token=Token("t", 0), topic_id=TOPIC))
+    token, synced = Token("t", 1), Durability.SYNCED
+    files.perform(Append(log="t-0", token=token, records=batch(0), durability=synced))
+    events: list[StorageEvent] = []
+    while not any(isinstance(event, Stored) for event in events):
+        events += files.take_events()
+    assert disk.descriptors_open == 1, "the segment"
     files.close(broker_epoch=3)
 
 

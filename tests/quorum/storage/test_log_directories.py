@@ -298,6 +298,23 @@ def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     assert told[2:] == [("t-1", opening.token), ("t-1", read.token)], "after the log itself"
 
 
+def test_log_is_not_made_if_its_directory_fails_before(tmp_path: Path) -> None:
+    system = FailingSystem()
+    storage = started(tmp_path, system=system)
+    storage.open("t-0", directory_id=A)
+    opening = OpenLog(log="t-1", token=storage.token(), topic_id=TOPIC, directory_id=A)
+    append = storage.append(0, "t-0")
+    storage.files.perform(opening)
+    system.fails = lambda name, _: OSError(errno.EIO, "EIO") if name == "pwrite" else None
+    told = [(e.log, e.token) for e in storage.do(append) if isinstance(e, StorageFailed)]
+    assert told[0] == ("t-0", append.token)
+    assert told[-1] == ("t-1", opening.token)
+    assert not list(tmp_path.rglob("t-1"))
+    system.fails = lambda name, _: None
+    assert storage.open("t-1", directory_id=B).state.directory_id == B
+    storage.close()
+
+
 def test_metadata_log_fails_with_its_directory(tmp_path: Path) -> None:
     system = FailingSystem()
     storage = Storage(tmp_path, system=system)
