@@ -190,9 +190,14 @@ def test_replica_that_does_not_sync_fetches_on_at_once() -> None:
 def test_nobody_is_to_be_asked_while_a_write_waits_for_its_sync() -> None:
     node, role = replica(), builders.following()
     obey(node, role, records=records(10, 5))
+    node.outbox.take()
     assert discovering.discovery_due_ms(node) is None
+    discovering.discover(node, 5, now_ms=0)
+    assert node.outbox.take() == []
     node.log.stored(1)
     assert discovering.discovery_due_ms(node) is not None
+    discovering.discover(node, 5, now_ms=0)
+    assert len(node.outbox.take()) == 1
 
 
 def test_observer_does_not_give_up_its_leader() -> None:

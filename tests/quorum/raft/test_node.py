@@ -192,6 +192,17 @@ def test_observer_of_a_dead_quorum_knows_that_it_is_in_none() -> None:
     assert [observer.is_in_quorum(last_ms - 1), observer.is_in_quorum(last_ms)] == [True, False]
 
 
+def test_server_that_answers_without_a_leader_is_not_asked_at_once_again() -> None:
+    cluster = Replicas([1, 2, 3])
+    node = cluster.nodes[1]
+    (fetch,) = (send for source, send in cluster.sent if source == 1)
+    answer = fetch_response(Known(leader_id=-1, epoch=node.role.epoch))
+    cluster.deliver(1, Response(token=fetch.token, body=answer))
+    peers, backoff_ms = node.replica.peers, node.replica.config.discovery_backoff_ms
+    free = [peers.is_free(fetch.to.node_id, at_ms) for at_ms in (backoff_ms - 1, backoff_ms)]
+    assert free == [False, True]
+
+
 def test_observer_finds_the_leader_through_bootstrap_servers_of_unknown_id() -> None:
     servers = tuple(Endpoint(-2 - n, f"node-{n + 1}", 9001 + n) for n in range(3))
     cluster = Replicas([1, 2, 3])

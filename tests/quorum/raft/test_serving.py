@@ -258,8 +258,10 @@ def test_full_car_park_answers_at_once(leader: RaftNode) -> None:
     assert isinstance(leader.role, Leader)
     for _ in range(PARKED_MAX):
         serving.fetch(leader.replica, leader.role, 1, ask(leader, offset=1), now_ms=2000)
-    leader.take_effects()
+    assert len(leader.role.parked) == PARKED_MAX
+    outbox = leader.replica.outbox
+    assert outbox.take() == []
     serving.fetch(leader.replica, leader.role, 2, ask(leader, offset=1), now_ms=2000)
-    (reply,) = leader.take_effects()
+    (reply,) = outbox.take()
     assert isinstance(reply, Reply)
     assert reply.token == 2

@@ -211,6 +211,25 @@ def test_truncation_is_stored_and_lowers_the_recovery_point(
     again.close()
 
 
+@pytest.mark.parametrize(
+    ("durability", "epochs"),
+    [(Durability.SYNCED, "0\n1\n1 0\n"), (Durability.WRITTEN, "0\n2\n1 0\n2 3\n")],
+)
+def test_truncation_is_on_the_medium_and_its_epochs_if_somebody_waits_for_it(
+    tmp_path: Path, durability: Durability, epochs: str
+) -> None:
+    system = FailingSystem()
+    storage = Storage(tmp_path, system=system)
+    storage.files.load(METADATA_LOG, METADATA_TOPIC_ID)
+    storage.do(*(storage.append(offset, epoch=1 + offset // 3) for offset in range(5)))
+    system.calls.clear()
+    token = storage.token()
+    storage.do(Truncate(log=METADATA_LOG, token=token, end_offset=2, durability=durability))
+    after = system.calls[system.calls.index("ftruncate") :]
+    assert {"fdatasync", "fsync"} <= set(after), "the segment and its directory"
+    assert (storage.log_path() / EPOCHS).read_text() == epochs
+
+
 def test_slow_recoveries_delay_no_truncation_that_is_waited_for(tmp_path: Path) -> None:
     """A replica fetches, and saves its vote, only after its truncation: it must not queue behind
     the recovery of a thousand partitions."""

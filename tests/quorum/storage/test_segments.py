@@ -86,6 +86,8 @@ def test_segment_is_rolled_by_the_age_of_its_records(tmp_path: Path) -> None:
     log.append(batch(2, timestamp_ms=6001))
     assert len(list(Path(f"{tmp_path}/t-0").glob("*.log"))) == 2
     assert log.active_offset == 2
+    log.append(batch(3, timestamp_ms=7001) + batch(4, timestamp_ms=7002))
+    assert log.active_offset == 2, "the first batch of an append decides"
 
 
 def test_rolled_segment_is_trimmed_of_its_preallocated_zeros(tmp_path: Path) -> None:
