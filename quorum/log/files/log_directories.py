@@ -78,7 +78,7 @@ class LogDirectories:
         self.data: list[LogDirectory] = []
         self._copies: dict[str, list[LogDirectory]] = {}  # that lie there, open or not
         self._homes: dict[str, LogDirectory] = {}  # of those that were placed
-        self._unsynced_ids: set[str] = set()  # of new logs
+        self._never_synced: set[str] = set()  # nor, maybe, their topic ids or that they are there
         self.found: tuple[FoundLog, ...] = tuple(self._scan(directories))
         known = {each.path: each for each in self.data}
         metadata = known.get(metadata_directory)
@@ -163,9 +163,10 @@ class LogDirectories:
         else:  # other records may come in the place of what a power failure took
             home.lower_to(log, recovered.log.end_offset)
         topic_id = found_id or self._name(log, topic_id, is_new=recovered.is_new)
-        if not (recovered.is_new or was_synced):
-            self._sync_made(log)
-        home.recovery_points.raise_to(log, recovered.log.end_offset)
+        if was_synced and not recovered.is_new:
+            home.recovery_points.raise_to(log, recovered.log.end_offset)
+        else:  # the process that made it may have been killed before its first sync
+            self._never_synced.add(log)
         return recovered.log, self._state(
             log,
             recovered,
@@ -264,22 +265,13 @@ class LogDirectories:
 
     def _name(self, log: str, topic_id: UUID, *, is_new: bool) -> UUID:
         """Write the topic id. That of a new log becomes durable with what is first synced of it."""
-        path, content = (
-            f"{self.path(log)}/{PARTITION_METADATA}",
-            format_partition_metadata(topic_id),
-        )
+        path = f"{self.path(log)}/{PARTITION_METADATA}"
+        content = format_partition_metadata(topic_id)
         if is_new:
             self._disk.put(path, content)
-            self._unsynced_ids.add(log)
         else:
             self._disk.replace(path, content, syncs_directory=log != METADATA_LOG)
         return topic_id
-
-    def _sync_made(self, log: str) -> None:
-        """Sync the topic id of a recovered log, and that the log is there. The process that made it
-        may have been killed before its first sync, and what was recovered counts from now on."""
-        self._sync_id(log)
-        self._disk.sync_directory(self._homes[log].path)
 
     def _sync_id(self, log: str) -> None:
         path = f"{self.path(log)}/{PARTITION_METADATA}"
@@ -297,9 +289,10 @@ class LogDirectories:
         for path in unsynced.paths:
             self._disk.sync(path)
         directory = unsynced.directory
-        if log in self._unsynced_ids:
+        if log in self._never_synced:
             self._sync_id(log)
-            self._unsynced_ids.discard(log)
+            self._never_synced.discard(log)
+            directory = self.path(log)
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(
                 f"{self.path(log)}/{EPOCHS}",
@@ -308,7 +301,7 @@ class LogDirectories:
             )
         if directory is not None:
             self._disk.sync_directory(directory)
-            self._disk.sync_directory(self._homes[log].path)  # the log itself may be new
+            self._disk.sync_directory(self._homes[log].path)  # that the log is there at all
         if log == METADATA_LOG:
             self._mark.raise_to(unsynced.end_offset)
         else:
@@ -370,7 +363,7 @@ class LogDirectories:
                 self._homes[log] = copy  # if that fails, it is this directory that has failed
                 copy.set_aside(log) if is_stray else copy.delete(log)
         self._copies.pop(log, None)
-        self._unsynced_ids.discard(log)
+        self._never_synced.discard(log)
 
     def forget(self, log: str) -> None:
         """Where a deleted log was; any other is kept in mind."""

@@ -213,7 +213,7 @@ def test_process_that_opens_nothing_leaves_no_mark_where_the_one_before_was_kill
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
     again = Storage(tmp_path)
     again.open(LOG)
-    assert again.files.fsyncs == 4, "segment, topic id, and both directories"
+    assert again.files.fsyncs == 2, "the segment and its directory"
     again.files.close(broker_epoch=broker_epoch)
     assert (tmp_path / CLEAN_SHUTDOWN).exists()
 
