@@ -1,6 +1,7 @@
 """A writer that knows what was acknowledged to it, and a reader of all that there is."""
 
 import time
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, Producer
 
@@ -18,12 +19,21 @@ class Writer:
 
     def write(self, topic: str, count: int) -> None:
         """Write them, and wait until each is acknowledged."""
+        self._write(topic, [-1] * count)
+
+    def write_to_each(self, topic: str, partitions: int) -> None:
+        """Write one to each partition: acknowledged, they say that its ISR has all before them."""
+        self._write(topic, range(partitions))
+
+    def _write(self, topic: str, partitions: Sequence[int]) -> None:
         before = len(self.acknowledged)
-        for value in range(self._next, self._next + count):
-            self.producer.produce(topic, str(value).encode(), on_delivery=self._told)
-        self._next += count
+        for value, partition in enumerate(partitions, self._next):
+            self.producer.produce(
+                topic, str(value).encode(), partition=partition, on_delivery=self._told
+            )
+        self._next += len(partitions)
         assert self.producer.flush(30) == 0
-        assert len(self.acknowledged) == before + count
+        assert len(self.acknowledged) == before + len(partitions)
 
     def _told(self, error: object, message: object) -> None:
         assert error is None, error
