@@ -75,7 +75,7 @@ class Writing:
             concluded(ErrorCode.NONE, now_ms)
 
     def committed(self) -> Iterator[Write]:
-        """What the high watermark has passed by now, in the order of the log, to be concluded."""
+        """Return the writes that the high watermark has passed, in the order of the log."""
         high_watermark = self._partition.open_log.high_watermark
         for write in self._waiting.reached(self._partition, high_watermark):
             write.is_done = True

@@ -1,16 +1,18 @@
-"""A broker asks the active controller for many partitions in one request at a time.
+"""A broker asks the active controller about many partitions in one request at a time.
 
-What is wanted while a request is in flight goes into the next one, for all partitions together.
-Each kind of request extends `ControllerBatches`: it makes the request, and takes the answer.
+Whatever is wanted while a request is in flight goes into the next one, for all partitions together.
+`ControllerBatches` keeps the wishes, the request in flight and the pause before the next; its owner
+makes the request of a batch, and reads the answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from itertools import islice
+from typing import Generic, TypeVar
 
-from broker.cluster import Incarnation
 from broker.membership.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
+from quorum.core.outbox import Answered
 
 __all__ = ["ControllerBatches"]
 
@@ -20,60 +22,48 @@ Wanted = TypeVar("Wanted")
 
 @dataclass(kw_only=True, eq=False)
 class ControllerBatches(Generic[Key, Wanted]):
-    channel: ClassVar[str]
-    batch_max: ClassVar[int]  # keys in one request
-
-    incarnation: Incarnation
     controller: ControllerChannel
+    channel: str
+    batch_max: int  # keys in one request
     retry_backoff_ms: int
     timeout_ms: int
-    _wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
-    _in_flight: dict[Key, Wanted] | None = field(default=None, init=False)
+    is_wanted: Callable[[Wanted], bool] = lambda _: True  # still, when the request is made
+    wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
+    _in_flight: Mapping[Key, Wanted] | None = field(default=None, init=False)
     _next_send_ms: int = field(default=0, init=False)
 
-    def tick(self, now_ms: int) -> None:
-        if self._in_flight is not None or not self._wanted or now_ms < self._next_send_ms:
-            return
-        self._wanted = {key: each for key, each in self._wanted.items() if self._is_wanted(each)}
-        batch = dict(list(self._wanted.items())[: self.batch_max])
-        if not batch:
-            return
+    def next_batch(self, now_ms: int) -> Mapping[Key, Wanted]:
+        """Return what to ask for now: nothing while a request is in flight, or in the pause."""
+        if self._in_flight is not None or not self.wanted or now_ms < self._next_send_ms:
+            return {}
+        self.wanted = {key: each for key, each in self.wanted.items() if self.is_wanted(each)}
+        return dict(islice(self.wanted.items(), self.batch_max))
+
+    def ask(
+        self, batch: Mapping[Key, Wanted], request: object, answered: Answered, now_ms: int
+    ) -> None:
         sent = self.controller.ask(
-            self._request(batch),
-            channel=self.channel,
-            timeout_ms=self.timeout_ms,
-            answered=self._answered,
+            request, channel=self.channel, timeout_ms=self.timeout_ms, answered=answered
         )
         if sent:
             self._in_flight = batch
         else:
-            self._retry(now_ms)
+            self.retry(now_ms)
 
-    def deadline_ms(self) -> int | None:
-        return self._next_send_ms if self._wanted and self._in_flight is None else None
-
-    def _answered(self, event: Event, now_ms: int) -> None:
+    def answer(self, event: Event) -> tuple[Mapping[Key, Wanted], object]:
+        """Return the batch that was in flight and the body of its answer, or None without one."""
         assert self._in_flight is not None
         asked, self._in_flight = self._in_flight, None
-        self._conclude(asked, event.body if isinstance(event, Response) else None, now_ms)
+        return asked, event.body if isinstance(event, Response) else None
 
-    def _retry(self, now_ms: int) -> None:
+    def settle(self, key: Key, asked: Wanted) -> None:
+        """Forget a wish that was answered, unless another has taken its place by now."""
+        if self.wanted.get(key) is asked:
+            del self.wanted[key]
+
+    def retry(self, now_ms: int) -> None:
+        """Pause before the next request."""
         self._next_send_ms = now_ms + self.retry_backoff_ms
 
-    def _forget(self, key: Key, asked: Wanted) -> None:
-        """What was asked is settled, unless something else is wanted by now."""
-        if self._wanted.get(key) is asked:
-            del self._wanted[key]
-
-    # --- what a kind of request decides ---------------------------------------------------------
-
-    def _is_wanted(self, each: Wanted) -> bool:
-        """Is it still wanted?"""
-        return True
-
-    def _request(self, batch: Mapping[Key, Wanted]) -> object:
-        raise NotImplementedError
-
-    def _conclude(self, asked: Mapping[Key, Wanted], body: object, now_ms: int) -> None:
-        """Take the answer, which is None if there is none."""
-        raise NotImplementedError
+    def deadline_ms(self) -> int | None:
+        return self._next_send_ms if self.wanted and self._in_flight is None else None

@@ -44,14 +44,14 @@ class QuorumMembership:
             log_dirs=parts.log_dirs,
         )
         self.isr_keeper = Alterations(
-            incarnation=self.incarnation,
-            controller=self.controller,
+            self.incarnation,
+            self.controller,
             retry_backoff_ms=config.controller_retry_backoff_ms,
             timeout_ms=config.session_timeout_ms,
         )
         self.assignments = Assignments(
-            incarnation=self.incarnation,
-            controller=self.controller,
+            self.incarnation,
+            self.controller,
             retry_backoff_ms=config.controller_retry_backoff_ms,
             timeout_ms=config.session_timeout_ms,
         )

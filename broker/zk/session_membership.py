@@ -121,8 +121,8 @@ class ZkMembership:
     def _keeper(self) -> IsrKeeper:
         if self._design.isr_writer is IsrWriter.CONTROLLER:
             return AlterIsr(
-                incarnation=self.incarnation,
-                controller=self.controller,
+                self.incarnation,
+                self.controller,
                 timeout_ms=self.parts.config.session_timeout_ms,
             )
         return IsrWrites(

@@ -142,7 +142,7 @@ class Elections:
         self._procedures.submit("leader changes", self._on_leader_changes)
 
     def look_again(self, of: TopicPartition, now_ms: int) -> None:
-        """What we know of the leader was wrong: another may lead, or we no longer."""
+        """Another may lead than we thought, or we no longer: read the node of the leader again."""
         held = self._held.get(of)
         if held is not None:
             held.leader_zxid = 0
