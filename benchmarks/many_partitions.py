@@ -147,7 +147,7 @@ class Partitions:
             time.sleep(0.2)
 
     def _rows(self) -> list[Any]:
-        """What a client sees of the partitions: nothing, if no broker answers it in time.
+        """Return the partitions that a client sees: none, if no broker answers it in time.
 
         librdkafka waits for the broker that it has asked, although that one was killed.
         """

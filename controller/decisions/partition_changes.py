@@ -7,6 +7,8 @@ Source: KIP-106 (unclean elections), KIP-966 (eligible leader replicas).
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
+from operator import attrgetter
 from uuid import UUID
 
 from controller.config import ControllerConfig
@@ -27,6 +29,10 @@ __all__ = [
     "largest_min_isr",
     "without_broker",
 ]
+
+# All that a change depends on: the log counts the epochs by itself.
+_EPOCHS = ("leader_epoch", "partition_epoch")
+_without_epochs = attrgetter(*(f.name for f in fields(PartitionState) if f.name not in _EPOCHS))
 
 
 def change_partition(
@@ -84,21 +90,6 @@ def _policy(
         metadata_version=image.metadata_version,
         elr_enabled=image.has_eligible_leaders,
         min_insync_replicas=min_isr,
-    )
-
-
-def _without_epochs(state: PartitionState) -> tuple[object, ...]:
-    """All that a change depends on: the log counts the epochs by itself."""
-    return (
-        state.replicas,
-        state.isr,
-        state.leader,
-        state.leader_recovery_state,
-        state.adding_replicas,
-        state.removing_replicas,
-        state.directories,
-        state.eligible_leader_replicas,
-        state.last_known_elr,
     )
 
 

@@ -252,7 +252,7 @@ class PartitionTable:
     def _gathered(
         self, rows: Rows, now: PartitionColumns
     ) -> Iterator[tuple[UUID, int, PartitionState]]:
-        """As `place` and `state` of each row, with every column read once."""
+        """Yield `place` and `state` of each row, with every column read once."""
         columns = (
             now.replicas.T.tolist(),
             now.directories.T.tolist(),

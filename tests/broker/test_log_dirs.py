@@ -158,14 +158,18 @@ def test_directories_are_told_once_the_metadata_version_has_room_for_them() -> N
     assert [directory.id_ for directory in assigned.directories] == [A]
 
 
-def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> None:
-    brokers.start()
-    brokers.create_topic("t", (1, 2))
+def want_in_b_and_lose_answers(brokers: Brokers) -> None:
     put_into_b(brokers, "t-0")
     brokers.loses_answers = True
     membership = brokers.brokers[1].membership
     assert isinstance(membership, QuorumMembership)
     membership.assignments.want(brokers.topics["t"], 0, B)
+
+
+def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> None:
+    brokers.start()
+    brokers.create_topic("t", (1, 2))
+    want_in_b_and_lose_answers(brokers)
     brokers.run(200)
     assert len(assignments(brokers)) > 2
     brokers.loses_answers = False
@@ -178,11 +182,7 @@ def test_assignment_is_asked_again_until_it_is_answered(brokers: Brokers) -> Non
 def test_assignment_of_a_replica_that_is_gone_is_asked_no_more(brokers: Brokers) -> None:
     brokers.start()
     brokers.create_topic("t", (1, 2))
-    put_into_b(brokers, "t-0")
-    brokers.loses_answers = True
-    membership = brokers.brokers[1].membership
-    assert isinstance(membership, QuorumMembership)
-    membership.assignments.want(brokers.topics["t"], 0, B)
+    want_in_b_and_lose_answers(brokers)
     brokers.delete_topic("t")
     brokers.asked.clear()
     brokers.run(1000)

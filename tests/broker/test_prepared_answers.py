@@ -119,7 +119,7 @@ def views_of(broker: Broker) -> Views:
 def test_prepared_answer_is_what_is_made_anew(
     seed: int, steps: list[list[Callable[[Brokers, Random], None]]]
 ) -> None:
-    """In every version, of all topics and of some, after whatever has changed."""
+    """The answers hold in every version, of all topics and of some, after any change."""
     random = Random(seed)
     brokers = Brokers(3, is_dataless=True).start()
     broker = brokers.brokers[ASKED]

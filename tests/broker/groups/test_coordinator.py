@@ -480,7 +480,7 @@ def test_a_group_that_could_not_be_deleted_is_still_there(brokers: Brokers) -> N
     ("bytes_max", "groups"), [("75", []), ("60", ["g"])], ids=["offset", "offset and group"]
 )
 def test_what_could_not_be_forgotten_is_forgotten_later(bytes_max: str, groups: list[str]) -> None:
-    """What is too large to be written is the tombstone of an offset, or any."""
+    """The tombstone of an offset is too large to be written, or any is."""
     brokers = Brokers(
         1, groups=GroupConfig(retention_ms=5000, retention_check_interval_ms=1000)
     ).start()
