@@ -78,7 +78,7 @@ def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: 
     holder=LogDirectories,
     name="sync_cut",
 )
-def appends_over_what_may_come_back(self: LogDirectories, segments: SegmentedLog) -> None:
+def appends_over_what_may_come_back(self: LogDirectories, log: str, segments: SegmentedLog) -> None:
     return
 
 

@@ -36,9 +36,19 @@ from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry, LogTree
+from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world.host import Host
-from quorum.core.effects import Effect, Response, Send, Trace
+from quorum.core.effects import (
+    Append,
+    Durability,
+    Effect,
+    ResetLog,
+    Response,
+    Send,
+    Token,
+    Trace,
+)
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
@@ -271,6 +281,23 @@ def test_replicas_may_let_go_of_different_records_at_one_offset() -> None:
     tree.let_go(kept)
     tree.let_go(lost)
     assert tree.extend(lost, of_epoch(1, 1, b"y")) == [last]
+
+
+def test_log_that_began_anew_goes_on_as_others_whatever_it_is_guessed_to_stand_behind() -> None:
+    """Cluster seed 180002585: a batch that was lost had the same end, and a higher epoch."""
+    tree = LogTree("D-ONE", "D-DIV")
+    (lost,) = tree.extend(None, of_epoch(1, 0, b"x"))
+    _, last = tree.extend(None, of_epoch(0, 0, b"x") + of_epoch(3, 1, b"y"))
+    stored = StoredLog(tree, TOPIC, has_snapshots=False)
+    stored.write(ResetLog(log="t-0", token=Token("t", 1), start=OffsetAndEpoch(1, -1)))
+    assert stored.written.origin is lost
+    append = Append(
+        log="t-0", token=Token("t", 1), records=of_epoch(3, 1, b"y"), durability=Durability.WRITTEN
+    )
+    stored.write(append)
+    assert stored.written.entries == [last]
+    with pytest.raises(Violation, match="D-DIV"):
+        tree.extend(lost, of_epoch(3, 1, b"y"))
 
 
 def test_empty_log_begins_behind_what_was_written_last() -> None:

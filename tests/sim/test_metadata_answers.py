@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from controller.metadata.image import MetadataImage
+from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers, untrue_in
 from jepsen_like.sim.violation import Violation
 from tests.broker.brokers import Brokers
@@ -104,13 +105,12 @@ def test_what_held_when_the_turn_began_may_be_told_in_it(brokers: Brokers) -> No
     def images_between(first: int, last: int) -> Iterator[MetadataImage]:
         return (image for offset, image in images.items() if first <= offset <= last)
 
-    judge = MetadataAnswers(
-        node_of=cast(Any, lambda _host: SimpleNamespace(broker=broker)),
-        images_between=images_between,
-    )
+    node_of = cast(Any, lambda _host: SimpleNamespace(broker=broker))
+    shown = ImagesOfTurn(node_of=node_of, images_between=images_between)
+    judge = MetadataAnswers(node_of=node_of, images=shown)
     host = cast(Any, SimpleNamespace(node_id=1))
     judge.replying(host, 7, ALL, before)
-    judge.settled(host, [])
+    shown.settled(host, [])
     judge.replying(host, 8, ALL, told(brokers)[0])
     with pytest.raises(Violation, match="M-ANS: broker 1 answers another state of a-0"):
         judge.replying(host, 9, ALL, before)

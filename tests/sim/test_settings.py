@@ -10,6 +10,7 @@ import pytest
 from broker.partition.partition import LeaderOf
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
+from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, Watched
 from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
@@ -76,10 +77,11 @@ class Bench:
         def images(_first: int, _last: int) -> Iterable[MetadataImage]:
             return iter(before)
 
+        node_of = cast(Any, lambda _host: SimpleNamespace(broker=broker))
         self._judge = SettingInvariants(
-            node_of=cast(Any, lambda _host: SimpleNamespace(broker=broker)),
+            node_of=node_of,
             partitions=cast(Any, SimpleNamespace(watched={KEY: self.watched})),
-            images_between=cast(Any, images),
+            images=ImagesOfTurn(node_of=node_of, images_between=cast(Any, images)),
             fired=self.fired.append,
         )
 

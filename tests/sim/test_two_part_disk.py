@@ -12,7 +12,7 @@ from jepsen_like.sim.time.virtual_time import VirtualTime
 FOUND_AT = {
     "forgets_the_name_of_a_new_segment": (27, "S-UP"),
     "publishes_without_a_sync": (17, "S-UP"),
-    "replaces_without_a_sync": (39, "S-DU"),
+    "replaces_without_a_sync": (39, "S-UP"),
     "tolerates_one_lost_record": (27, "S-BF"),
 }
 

@@ -30,7 +30,7 @@ Told = tuple[Outcome, set[tuple[str, str]], dict[str, int]]
 
 
 def judged_both_ways(history: History, size: int) -> tuple[Told, Told]:
-    """In pieces, and as a whole."""
+    """Judge it in pieces, and as a whole."""
     is_idempotent = bool(history.header.options.get("idempotent", True))
     found = judged_in_small_pieces(table_of(history, ""), size, is_idempotent=is_idempotent)
     expected = judge_log(LogColumns.of(operations(history.ops)), history.header)

@@ -64,7 +64,7 @@ def response_of(topics: int, partitions: int) -> MetadataResponse:
 def test_bytes_are_those_of_an_array_that_is_not_kept(
     drawn: MetadataResponse, order: list[int]
 ) -> None:
-    """In any order of versions, in each of them as often as it comes."""
+    """The order of versions does not matter, nor how often each comes."""
     response = kept(drawn)
     for version in order:
         assert answer(response, version) == answer(drawn, version)

@@ -130,7 +130,11 @@ class PartitionLedgers:
                 case _:
                     pass
         last = promised.entries[-1] if promised.entries else None
-        if last is not None and not begins_anew and not content.holds(last):
+        if last is None or begins_anew or content.holds(last):
+            return
+        # A start that was moved behind it may last where the records up to there did not.
+        start_offset = min(content.start_offset, stored.written.start_offset)
+        if start_offset < last.next_offset:
             raise Violation("S-DU", f"{state.log}: {last} was synced, and {content.end} is the end")
 
     # --- of a process -------------------------------------------------------------------------

@@ -38,6 +38,11 @@ class Content:
         return self.start.offset
 
     @property
+    def is_origin_guessed(self) -> bool:
+        """Did an empty log begin anew without knowing the epoch of what it stands behind?"""
+        return not self.entries and self.start.epoch < 0
+
+    @property
     def last(self) -> Entry | None:
         """The entry that the next one follows, which may be gone."""
         return self.entries[-1] if self.entries else self.origin

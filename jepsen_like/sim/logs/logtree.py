@@ -107,14 +107,20 @@ class LogTree:
         """The batch of this epoch that begins there."""
         return self._by_place.get((epoch, base_offset))
 
-    def extend(self, parent: Entry | None, batches: bytes) -> list[Entry]:
-        """The entries of whole batches written after `parent` (None: at the start of the log)."""
+    def extend(
+        self, parent: Entry | None, batches: bytes, *, is_guessed: bool = False
+    ) -> list[Entry]:
+        """The entries of whole batches written after `parent` (None: at the start of the log).
+
+        `is_guessed`: nobody knows what the log stands behind, since it was empty and began anew.
+        """
         entries: list[Entry] = []
         for position, header in headers(batches):
             records = batches[position : position + header.size_bytes]
             entry = self._children.get((parent, records))
             if entry is None:
-                entry = self._rejoining(parent, header.leader_epoch, header.base_offset, records)
+                place = header.leader_epoch, header.base_offset
+                entry = self._rejoining(None if is_guessed else parent, place, records)
             if entry is None:
                 if parent is None and header.base_offset > 0:
                     # The log of this leader is empty, and begins behind records that were deleted.
@@ -131,14 +137,14 @@ class LogTree:
             else:
                 entry.is_public = True
             entries.append(entry)
-            parent = entry
+            parent, is_guessed = entry, False
         return entries
 
     def _rejoining(
-        self, parent: Entry | None, epoch: int, base_offset: int, records: bytes
+        self, parent: Entry | None, place: tuple[int, int], records: bytes
     ) -> Entry | None:
         """A partition's follower goes on where its leader's log starts, whatever was before."""
-        entry = self._by_place.get((epoch, base_offset))
+        entry, base_offset = self._by_place.get(place), place[1]
         if entry is None or entry.records != records:
             return None
         if parent is None and base_offset > 0:

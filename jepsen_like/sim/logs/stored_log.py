@@ -78,7 +78,9 @@ class StoredLog:
         wants_sync = True
         match effect:
             case Append():
-                entries = self.tree.extend(self.written.last, effect.records)
+                entries = self.tree.extend(
+                    self.written.last, effect.records, is_guessed=self.written.is_origin_guessed
+                )
                 assert sum(len(entry.records) for entry in entries) == len(effect.records)
                 self.written.entries += entries
                 wants_sync = effect.durability is Durability.SYNCED

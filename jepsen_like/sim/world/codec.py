@@ -82,7 +82,7 @@ def answer_as_heard(
 
 
 def lacking_in(body: object, version: int | None) -> Lacking:
-    """What the sender of a request lacks, by the version that it chose."""
+    """The version that the sender of a request chose says what it lacks."""
     return NOTHING_LACKING if version is None else lacking(type(body), version)
 
 

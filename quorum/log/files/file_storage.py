@@ -447,7 +447,7 @@ class FileStorage:
                 if effect.durability is Durability.SYNCED:
                     directories.sync(log, segments.unsynced())
                 else:
-                    directories.sync_cut(segments)
+                    directories.sync_cut(log, segments)
             case ResetLog():
                 assert segments is not None, f"{log} is not open: {effect}"
                 directories.reset(log, segments, effect.start)

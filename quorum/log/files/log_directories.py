@@ -78,7 +78,7 @@ class LogDirectories:
         self.data: list[LogDirectory] = []
         self._copies: dict[str, list[LogDirectory]] = {}  # that lie there, open or not
         self._homes: dict[str, LogDirectory] = {}  # of those that were placed
-        self._never_synced: set[str] = set()  # nor, maybe, their topic ids or that they are there
+        self._never_synced: set[str] = set()  # of new logs
         self.found: tuple[FoundLog, ...] = tuple(self._scan(directories))
         known = {each.path: each for each in self.data}
         metadata = known.get(metadata_directory)
@@ -163,10 +163,12 @@ class LogDirectories:
         else:  # other records may come in the place of what a power failure took
             home.lower_to(log, recovered.log.end_offset)
         topic_id = found_id or self._name(log, topic_id, is_new=recovered.is_new)
-        if was_synced and not recovered.is_new:
-            home.recovery_points.raise_to(log, recovered.log.end_offset)
-        else:  # the process that made it may have been killed before its first sync
+        if recovered.is_new:
             self._never_synced.add(log)
+        elif not was_synced:  # the process that made it may have been killed before it did
+            home.sync_found()
+            self._sync_id(log)
+        home.recovery_points.raise_to(log, recovered.log.end_offset)
         return recovered.log, self._state(
             log,
             recovered,
@@ -175,7 +177,7 @@ class LogDirectories:
         )
 
     def is_new(self, log: str) -> bool:
-        """Is nothing there yet? Then opening it makes small files, and reads and syncs nothing."""
+        """Is nothing there yet? Then to open it makes small files, and reads and syncs nothing."""
         return self._homes[log] not in self._copies.get(log, ())
 
     def _set_copies_aside(self, log: str) -> None:
@@ -289,10 +291,7 @@ class LogDirectories:
         for path in unsynced.paths:
             self._disk.sync(path)
         directory = unsynced.directory
-        if log in self._never_synced:
-            self._sync_id(log)
-            self._never_synced.discard(log)
-            directory = self.path(log)
+        self._sync_new(log)
         if unsynced.epochs is not None:  # before the recovery point: recovery relies on it
             self._disk.replace(
                 f"{self.path(log)}/{EPOCHS}",
@@ -301,13 +300,19 @@ class LogDirectories:
             )
         if directory is not None:
             self._disk.sync_directory(directory)
-            self._disk.sync_directory(self._homes[log].path)  # that the log is there at all
         if log == METADATA_LOG:
             self._mark.raise_to(unsynced.end_offset)
         else:
             self._homes[log].recovery_points.raise_to(log, unsynced.end_offset)
 
-    def sync_cut(self, segments: SegmentedLog) -> None:
+    def _sync_new(self, log: str) -> None:
+        """Make a new log's topic id durable, and that it is there, with the first sync of it."""
+        if log in self._never_synced:
+            self._sync_id(log)
+            self._disk.sync_directory(self._homes[log].path)
+            self._never_synced.discard(log)
+
+    def sync_cut(self, log: str, segments: SegmentedLog) -> None:
         """Let a truncation last before anything is appended in the place of what it cut off.
 
         Nobody may ask for that, and yet, where batches are of one size:
@@ -318,6 +323,7 @@ class LogDirectories:
            every checksum, offset and epoch is in order.
         The same may happen to segments, whose names begin again with those that were removed.
         """
+        self._sync_new(log)
         self._disk.sync(segments.active_path)
         self._disk.sync_directory(segments.directory)
 

@@ -63,6 +63,7 @@ class LogDirectory:
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
         self.was_closed = mark is not None  # in order, by the last process that opened a log here
         self.opened: set[str] = set()  # the logs that this process has recovered
+        self._is_found_synced = False
         self._marking = Lock()
 
     # --- the mark of an orderly stop ----------------------------------------------------------
@@ -77,6 +78,16 @@ class LogDirectory:
                 self._disk.remove(self._mark)
                 self._disk.sync_directory(self.path)
                 self._marked_epoch = None
+
+    def sync_found(self) -> None:
+        """Make it durable, once, that the logs are there which an earlier process has made.
+
+        Called from several threads.
+        """
+        with self._marking:
+            if not self._is_found_synced:
+                self._disk.sync_directory(self.path)
+                self._is_found_synced = True
 
     def leave_mark(self, broker_epoch: int) -> None:
         """Leave the mark at an orderly stop, unless a log here is as a killed process left it."""

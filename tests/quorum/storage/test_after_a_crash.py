@@ -150,7 +150,7 @@ def lose_topic_id(directory: Path, left: bytes | None) -> None:
 
 
 def test_topic_id_is_on_the_medium_before_the_log_counts_as_synced(tmp_path: Path) -> None:
-    """What was synced is never set aside."""
+    """A log that was synced is never set aside."""
     system = Dying()
     storage = Storage(tmp_path, system=system)
     storage.open(LOG)
@@ -213,7 +213,7 @@ def test_process_that_opens_nothing_leaves_no_mark_where_the_one_before_was_kill
     assert not (tmp_path / CLEAN_SHUTDOWN).exists()
     again = Storage(tmp_path)
     again.open(LOG)
-    assert again.files.fsyncs == 2, "the segment and its directory"
+    assert again.files.fsyncs == 4, "segment, topic id, and both directories"
     again.files.close(broker_epoch=broker_epoch)
     assert (tmp_path / CLEAN_SHUTDOWN).exists()
 

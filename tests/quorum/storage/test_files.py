@@ -394,7 +394,7 @@ def test_log_of_a_process_that_died_is_synced_with_its_directory(
     storage.open("t-0")
     again = Storage(tmp_path)
     again.open("t-0")
-    assert again.files.fsyncs == 2, "the segment and its directory"
+    assert again.files.fsyncs == 4, "segment, topic id, and both directories"
     again.close()
     storage.close()
 

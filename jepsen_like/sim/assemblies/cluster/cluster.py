@@ -24,6 +24,7 @@ from jepsen_like.sim.assemblies.cluster.group_commits import (
     GroupInvariants,
     GroupReads,
 )
+from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.lagging_members import LaggingMembers
 from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
@@ -103,11 +104,10 @@ class Cluster(Observer):
         if tracer is not None:
             tracer.attach(world, self._node_of)
             world.observe(tracer)
-        world.judge(self.quorum)
-        world.judge(self)
-        world.judge(ControllerInvariants(self._node_of))
-        world.judge(LaggingMembers(self._node_of))
-        world.judge(self.answers)
+        for judge in (self.quorum, self, self.images_of_turn, self.answers):
+            world.judge(judge)
+        for rule in (ControllerInvariants, LaggingMembers):
+            world.judge(rule(self._node_of))
         for node_id in (*options.controllers, *options.brokers):
             world.add(
                 node_id,
@@ -151,9 +151,10 @@ class Cluster(Observer):
             broker_of=self.broker,
             metadata=self.metadata,
         )
-        self.answers = MetadataAnswers(
+        self.images_of_turn = ImagesOfTurn(
             node_of=self._node_of, images_between=self.metadata.images_between
         )
+        self.answers = MetadataAnswers(node_of=self._node_of, images=self.images_of_turn)
 
     def _node_of(self, host: Host) -> ClusterNode:
         return self.nodes[host.node_id]
@@ -271,7 +272,7 @@ class Cluster(Observer):
             settings = SettingInvariants(
                 node_of=self._node_of,
                 partitions=self.partitions,
-                images_between=self.metadata.images_between,
+                images=self.images_of_turn,
                 fired=self.counts.fired,
             )
             self.world.judge(settings)

@@ -3,20 +3,19 @@
 M-ANS   a Metadata answer says what the broker's image says: brokers, topics, leaders, ISRs
 
 A broker prepares most of an answer once, for many clients, and drops what a change concerns. Here
-the answer is compared with the image itself. Within a turn the image may change after the request
-was taken, so an answer may also say what held since the turn began.
+the answer is compared with the image itself. An answer may also say what held since the turn began
+(images_of_turn.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, ClusterNode
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
-from quorum.core.effects import Effect
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
@@ -30,19 +29,10 @@ class MetadataAnswers(Observer):
         self,
         *,
         node_of: Callable[[Host], ClusterNode],
-        images_between: Callable[[int, int], Iterator[MetadataImage]],
+        images: ImagesOfTurn,
     ) -> None:
         self._node_of = node_of
-        self._images_between = images_between
-        self._shown_at: dict[int, int] = {}  # by node: the offset, when its last turn ended
-
-    def started(self, host: Host) -> None:
-        self._shown_at.pop(host.node_id, None)
-
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._node_of(host).broker
-        if broker is not None:
-            self._shown_at[host.node_id] = broker.metadata.published_offset + 1
+        self._images = images
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         if not isinstance(response, MetadataResponse):
@@ -50,19 +40,11 @@ class MetadataAnswers(Observer):
         assert isinstance(request, MetadataRequest), request
         broker = self._node_of(host).broker
         assert broker is not None, f"{host.node_id} answers, and is no broker"
-        untrue = untrue_in(request, response, broker.cluster.image)
-        if untrue is not None and not self._was_true(host, broker, request, response):
+        images = self._images.of(host, broker)
+        untrue = untrue_in(request, response, next(images))
+        was_true = (untrue_in(request, response, image.stable) is None for image in images)
+        if untrue is not None and not any(was_true):
             raise Violation("M-ANS", f"broker {host.node_id} answers {untrue}")
-
-    def _was_true(
-        self, host: Host, broker: Broker, request: MetadataRequest, response: MetadataResponse
-    ) -> bool:
-        last = broker.metadata.published_offset + 1
-        first = self._shown_at.get(host.node_id, 0)
-        return any(
-            untrue_in(request, response, image.stable) is None
-            for image in self._images_between(first, last)
-        )
 
 
 def untrue_in(

@@ -3,17 +3,17 @@
 D-RET   what retention lets go of was exposed, and goes by the limits of the topic: by those alone
 D-MSG   a leader appends no batch that is larger than max.message.bytes
 
-That a node shows committed metadata is M-UNC. Within a turn it may show one image after the other,
-so that any setting counts that has held since its turn began.
+That a node shows committed metadata is M-UNC. Any setting counts that has held since the turn
+began (images_of_turn.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from uuid import UUID
 
 from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import topic_value
-from controller.metadata.image import MetadataImage
+from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.violation import Violation
@@ -38,29 +38,17 @@ class SettingInvariants(Observer):
         *,
         node_of: Callable[[Host], ClusterNode],
         partitions: PartitionInvariants,
-        images_between: Callable[[int, int], Iterator[MetadataImage]],
+        images: ImagesOfTurn,
         fired: Callable[[str], None],
     ) -> None:
         self._node_of = node_of
         self._partitions = partitions
-        self._images_between = images_between
+        self._images = images
         self._fired = fired
-        self._shown_at: dict[int, int] = {}  # by node: the offset, when its last turn ended
-
-    def started(self, host: Host) -> None:
-        self._shown_at.pop(host.node_id, None)
-
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._node_of(host).broker
-        if broker is not None:
-            self._shown_at[host.node_id] = broker.metadata.published_offset + 1
 
     def _settings(self, host: Host, broker: Broker, topic: str, *keys: str) -> set[tuple[int, ...]]:
         """What they have been in this turn."""
-        last = broker.metadata.published_offset + 1
-        first = self._shown_at.get(host.node_id, 0)
-        images = {id(broker.cluster.image): broker.cluster.image}
-        images.update((id(image), image) for image in self._images_between(first, last))
+        images = {id(image): image for image in self._images.of(host, broker)}
         return {
             tuple(int(topic_value(image, topic, key)) for key in keys) for image in images.values()
         }
