@@ -210,6 +210,7 @@ def may_expand(
     state: IsrState,
     follower: FollowerProgress,
     *,
+    start_offset: int,
     high_watermark: int,
     epoch_start_offset: int,
     is_eligible: bool,
@@ -217,13 +218,16 @@ def may_expand(
     """May we ask for `follower` to join the ISR?
 
     It must have what is committed and, at the start of an epoch, have reached where this leader
-    began: before that its log may still hold records that ours does not.
+    began: before that its log may still hold records that ours does not. If its log ends where ours
+    starts, the two have no record to compare: it must first drop its own, as we have told it.
     """
+    ends_where_ours_starts = follower.log_end_offset == start_offset
     return (
         isinstance(state, Committed)
         and follower.broker_id not in state.members
         and follower.log_end_offset >= high_watermark
         and follower.log_end_offset >= epoch_start_offset
+        and not (ends_where_ours_starts and 0 <= follower.log_start_offset < start_offset)
         and is_eligible
     )
 

@@ -68,6 +68,7 @@ class EligibleReplicas:
         if not isr.may_expand(
             role.isr,
             follower,
+            start_offset=partition.open_log.start_offset,
             high_watermark=partition.open_log.high_watermark,
             epoch_start_offset=role.epoch_start_offset,
             is_eligible=is_joinable(follower, self._peers),

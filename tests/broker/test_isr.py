@@ -77,7 +77,12 @@ def test_a_follower_joins_only_with_all_that_is_committed(
     state: IsrState, end: int, eligible: bool, expected: bool
 ) -> None:
     may = isr.may_expand(
-        state, follower(3, end), high_watermark=8, epoch_start_offset=5, is_eligible=eligible
+        state,
+        follower(3, end),
+        start_offset=0,
+        high_watermark=8,
+        epoch_start_offset=5,
+        is_eligible=eligible,
     )
     assert may is expected
 
@@ -86,9 +91,40 @@ def test_a_follower_joins_only_once_it_has_reached_the_start_of_the_epoch() -> N
     state = Committed(members=(1, 2))
     for end, expected in ((8, False), (9, False), (10, True)):
         may = isr.may_expand(
-            state, follower(3, end), high_watermark=8, epoch_start_offset=10, is_eligible=True
+            state,
+            follower(3, end),
+            start_offset=0,
+            high_watermark=8,
+            epoch_start_offset=10,
+            is_eligible=True,
         )
         assert may is expected, end
+
+
+@pytest.mark.parametrize(
+    ("end", "reported_start", "expected"),
+    [
+        (10, 9, False),  # its record 9 may be another than the one that we have deleted
+        (10, 0, False),
+        (10, 10, True),  # it has dropped all
+        (10, UNKNOWN_OFFSET, True),  # it does not tell
+        (11, 9, True),  # the record 10 is common to both logs
+    ],
+)
+def test_a_follower_that_ends_where_the_leader_starts_joins_only_with_an_empty_log(
+    end: int, reported_start: int, expected: bool
+) -> None:
+    replica = follower(3, end)
+    replica.log_start_offset = reported_start
+    may = isr.may_expand(
+        Committed(members=(1, 2)),
+        replica,
+        start_offset=10,
+        high_watermark=10,
+        epoch_start_offset=10,
+        is_eligible=True,
+    )
+    assert may is expected
 
 
 def test_only_members_that_lag_too_long_leave() -> None:
