@@ -164,6 +164,9 @@ class Broker:
                     self.coordinators.progressed(partition, now_ms)
                 elif isinstance(partition.role, FollowerOf):
                     self._replication.moved(partition)
+                else:
+                    self.replicas.moved(partition, now_ms)
+                    self._apply_changes(now_ms)
             self._fetching.moved(names, now_ms)
         if self._followers_to_invite:
             invited, self._followers_to_invite = self._followers_to_invite, set()

@@ -272,6 +272,10 @@ class Replicas:
         log = LocalLog(event.state, self._outbox, self._moves)
         self._report(partition, partition.opened(log, now_ms))
 
+    def moved(self, partition: Partition, now_ms: int) -> None:
+        """Its log may have been rewritten."""
+        self._report(partition, partition.rewritten(now_ms))
+
     def confirm_directories(self) -> None:
         """The controller may not have been able to record any until now."""
         for partition in self._hosted.values():

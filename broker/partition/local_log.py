@@ -4,6 +4,10 @@ Every effect on a partition log leaves through here, so that the view and the lo
 moves the end when it is emitted, because the driver carries out a log's effects in order. It
 decides nothing about who may append.
 
+A truncation and a new beginning take their time, and what is appended behind them waits
+(`is_rewriting`). The view moves at once, but nobody may be told how far the log reaches until they
+are done: a process that dies would take back what it has said.
+
 Beside the offsets it remembers how many bytes the latest batches have, so that a fetch with
 `min_bytes` can be judged, and reads be planned, without asking the disk.
 """
@@ -16,12 +20,15 @@ from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
+    Durability,
     Event,
     FindTimestamp,
     LogState,
     Read,
     ResetLog,
     Retain,
+    Stored,
+    Token,
     Trim,
     Trimmed,
     Truncate,
@@ -111,6 +118,7 @@ class LocalLog:
         "_moves",
         "_outbox",
         "_recent",
+        "_rewriting",
         "end_offset",
         "epochs",
         "name",
@@ -131,6 +139,7 @@ class LocalLog:
             entry for entry in state.producers if isinstance(entry, ProducerEntry)
         )
         self._recent = RecentBatches()
+        self._rewriting: Token | None = None  # of the last truncation or reset that is not done
         self._outbox = outbox
 
     @property
@@ -142,6 +151,11 @@ class LocalLog:
         if offset != self._high_watermark:
             self._high_watermark = offset
             self._moves.note(self.name)
+
+    @property
+    def is_rewriting(self) -> bool:
+        """Is a truncation or a new beginning under way? Then nobody may be told of the end."""
+        return self._rewriting is not None
 
     def append(self, records: bytes, headers: Sequence[BatchHeader]) -> None:
         """Append batches whose offsets and epochs are final; `headers` are theirs."""
@@ -189,7 +203,12 @@ class LocalLog:
         self._moves.note(self.name)
         self.high_watermark = min(self.high_watermark, end_offset)
         self._outbox.emit(
-            Truncate(log=self.name, token=self._outbox.token(), end_offset=end_offset)
+            Truncate(
+                log=self.name,
+                token=self._rewrite(),
+                end_offset=end_offset,
+                durability=Durability.SYNCED,
+            )
         )
 
     def trim(self, start_offset: int) -> None:
@@ -247,7 +266,16 @@ class LocalLog:
         self.start_offset = self.end_offset = self.high_watermark = start_offset
         self._moves.note(self.name)
         start = OffsetAndEpoch(start_offset, NO_EPOCH)
-        self._outbox.emit(ResetLog(log=self.name, token=self._outbox.token(), start=start))
+        self._outbox.emit(ResetLog(log=self.name, token=self._rewrite(), start=start))
+
+    def _rewrite(self) -> Token:
+        self._rewriting = self._outbox.expect(self._rewritten)
+        return self._rewriting
+
+    def _rewritten(self, event: Event, _now_ms: int) -> None:
+        if isinstance(event, Stored) and event.token == self._rewriting:
+            self._rewriting = None
+            self._moves.note(self.name)
 
     def configure(self, settings: LogSettings) -> None:
         token = self._outbox.token()

@@ -53,7 +53,7 @@ __all__ = [
 
 @dataclass(slots=True, kw_only=True)
 class Opening:
-    """The log is being recovered; `wanted` is what to become then."""
+    """The log is being recovered, or rewritten before we lead; `wanted` is what to become then."""
 
     wanted: PartitionState
 
@@ -288,6 +288,12 @@ class Partition:
         self.log = log
         return self._become(self.role.wanted, now_ms)
 
+    def rewritten(self, now_ms: int) -> Progress:
+        """The end of the log may be told again: take the role that had to wait for that."""
+        if isinstance(self.role, Opening) and self.log is not None and not self.log.is_rewriting:
+            return self._become(self.role.wanted, now_ms)
+        return NOTHING
+
     def apply(self, state: PartitionState, now_ms: int) -> Progress:
         """The metadata log says `state`."""
         match self.role:
@@ -324,6 +330,9 @@ class Partition:
 
     def _become(self, state: PartitionState, now_ms: int) -> Progress:
         leads = state.leader == self.node_id
+        if leads and self.open_log.is_rewriting:
+            self.role = Opening(wanted=state)
+            return NOTHING
         change = self._become_leader(state, now_ms) if leads else self._become_follower(state)
         return self.became(change, now_ms)
 

@@ -159,7 +159,11 @@ class Fetcher:
         for key in touched:
             followed = self._followed.get(key)
             role = None if followed is None else followed.partition.role
-            if followed is None or not isinstance(role, FollowerOf):
+            if (
+                followed is None
+                or not isinstance(role, FollowerOf)
+                or followed.partition.open_log.is_rewriting
+            ):
                 self._session.drop(key)
             elif followed.next_fetch_ms > now_ms:
                 self._session.drop(key)

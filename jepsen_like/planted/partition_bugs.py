@@ -172,6 +172,18 @@ def joins_at_the_high_watermark(
 
 @plant_in(
     PARTITION_PLANTS,
+    "nobody is told how far a log reaches that is being cut or begun anew",
+    holder=LocalLog,
+    name="is_rewriting",
+    is_property=True,
+    seeds_max=20,
+)
+def tells_before_it_is_rewritten(self: LocalLog) -> bool:
+    return False
+
+
+@plant_in(
+    PARTITION_PLANTS,
     "who gets no answer does not know that nothing was done (KIP-497)",
     holder=Alterations,
     name="conclude",

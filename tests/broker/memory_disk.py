@@ -21,6 +21,7 @@ from quorum.core.effects import (
     Retain,
     SaveHighWatermarks,
     StorageFailed,
+    Stored,
     TimestampFound,
     Token,
     Trim,
@@ -185,8 +186,10 @@ class Disk:
                 log.append(effect.records)
             case Truncate():
                 log.truncate(effect.end_offset)
+                return Stored(token=effect.token, log=effect.log)
             case ResetLog():
                 log.batches, log.start_offset = [], effect.start.offset
+                return Stored(token=effect.token, log=effect.log)
             case Configure():
                 log.settings = effect.settings
             case Trim():

@@ -8,11 +8,25 @@ import pytest
 from broker.config import OWNER
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
-from broker.partition.partition import Change, FollowerOf, IsrChange, LeaderOf, Partition
+from broker.partition.partition import (
+    NOTHING,
+    Change,
+    FollowerOf,
+    IsrChange,
+    LeaderOf,
+    Partition,
+)
 from broker.replication import following
 from broker.replication.following import FetchOn, Mismatch, fetch_partition
 from controller.metadata.partitions import PartitionState
-from quorum.core.effects import EpochStart
+from quorum.core.effects import (
+    EpochStart,
+    ResetLog,
+    StorageFailed,
+    Stored,
+    Token,
+    Truncate,
+)
 from quorum.core.log_state import LogState
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
@@ -152,3 +166,51 @@ def test_change_that_an_earlier_leadership_wanted_is_wanted_no_more() -> None:
     partition.apply(replace(state, leader=2, leader_epoch=5, partition_epoch=1), 200)
     assert not change.is_wanted
     assert not change.revert()
+
+
+# --- a log that is being rewritten ------------------------------------------------------------
+
+
+def rewriting(partition: Partition, outbox: Outbox, *, reset: bool) -> Token:
+    """Its log is being cut, and maybe begun anew; returns the token of the last effect."""
+    log = LocalLog(LogState(log="t-0", end_offset=10, epochs=(EpochStart(3, 0),)), outbox)
+    partition.opened(log, 100)
+    log.truncate(6)
+    if reset:
+        log.reset(7)
+    *_, last = (each for each in outbox.take() if isinstance(each, Truncate | ResetLog))
+    return last.token
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_nobody_leads_with_a_log_that_is_being_rewritten(reset: bool) -> None:
+    partition, outbox = partition_of("t", 0, STATE), Outbox(OWNER)
+    token = rewriting(partition, outbox, reset=reset)
+    elected = replace(STATE, leader=1, leader_epoch=5, partition_epoch=1)
+    assert partition.apply(elected, 200) == NOTHING
+    assert partition.rewritten(300) == NOTHING
+    assert partition.check_epoch(5) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    outbox.deliver(token, Stored(log="t-0", token=token), 400)
+    assert partition.rewritten(400).change is Change.ELECTED
+    assert partition.led.epoch_start_offset == (7 if reset else 6)
+
+
+def test_only_the_last_of_several_rewrites_ends_the_waiting() -> None:
+    partition, outbox = partition_of("t", 0, STATE), Outbox(OWNER)
+    token = rewriting(partition, outbox, reset=True)
+    earlier = Token(token.owner, token.number - 1)
+    outbox.deliver(earlier, Stored(log="t-0", token=earlier), 400)
+    assert partition.open_log.is_rewriting
+    failed = StorageFailed(log="t-0", token=token, reason="pulled out")
+    outbox.deliver(token, failed, 400)
+    assert partition.open_log.is_rewriting, "its directory has failed: nothing more is told of it"
+
+
+def test_who_is_not_elected_after_all_follows_once_the_log_is_rewritten() -> None:
+    partition, outbox = partition_of("t", 0, STATE), Outbox(OWNER)
+    token = rewriting(partition, outbox, reset=False)
+    partition.apply(replace(STATE, leader=1, leader_epoch=5, partition_epoch=1), 200)
+    partition.apply(replace(STATE, leader=3, leader_epoch=6, partition_epoch=2), 200)
+    outbox.deliver(token, Stored(log="t-0", token=token), 400)
+    assert partition.rewritten(400).change is Change.FOLLOWS
+    assert partition.leader_id == 3

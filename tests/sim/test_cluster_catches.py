@@ -51,9 +51,10 @@ FOUND_AT = {
     "takes_the_boundary_for_lagging": 7,
     "takes_repetitions": 7,
     "tells_errors_in_new_words": 29,
+    "tells_before_it_is_rewritten": 0,
     "tells_no_epoch": 6,
     "tells_one_session": 11,
-    "truncates_to_the_high_watermark": 0,
+    "truncates_to_the_high_watermark": 9,
     "trusts_every_stop": 53,
     "writes_in_the_epoch_before": 0,
 }

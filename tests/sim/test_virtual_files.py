@@ -217,6 +217,16 @@ def test_a_full_disk_takes_a_part_of_a_write_and_then_nothing() -> None:
     assert {b"", b"a", b"ab"} <= found
 
 
+def test_a_full_disk_changes_a_sector_in_place_as_a_whole() -> None:
+    """Seed 190005646: a part of a recovery point, 45 bytes, had changed."""
+    for seed in SEEDS:
+        bench = Bench(seed)
+        bench.durable(b"abcdef")
+        bench.files.faults = FileFaults(full=1.0)
+        bench.disk.write("/d/f", b"xyz", position=2)
+        assert bench.disk.read_whole("/d/f") == b"abxyzf"
+
+
 def test_a_read_fails_once() -> None:
     bench = Bench()
     bench.durable(b"abc")

@@ -198,9 +198,14 @@ class Disk:
                 self._later(0, _lost(name, _UNASKED, directory_id))
 
     def _refuse(self, effect: StorageEffect, directory_id: UUID) -> None:
-        """Answer what would have been answered."""
-        if isinstance(effect, OpenLog | Read | FindTimestamp | Trim | Retain):
-            self._later(0, _lost(effect.log, effect.token, directory_id))
+        """Say so: what would have been answered later, and at once that a write has failed."""
+        match effect:
+            case Append() | Truncate() | ResetLog():
+                self._failures.append(_lost(effect.log, effect.token, directory_id))
+            case OpenLog() | Read() | FindTimestamp() | Trim() | Retain():
+                self._later(0, _lost(effect.log, effect.token, directory_id))
+            case _:
+                pass
 
     def _perform_on(
         self,

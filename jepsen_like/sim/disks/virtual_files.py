@@ -18,7 +18,7 @@ from posixpath import basename, dirname
 from random import Random
 from stat import S_IFDIR, S_IFREG
 
-from jepsen_like.sim.disks.virtual_nodes import VirtualDirectory, VirtualFile
+from jepsen_like.sim.disks.virtual_nodes import SECTOR_BYTES, VirtualDirectory, VirtualFile
 from quorum.log.files.system import CREATED, EMPTIED
 
 __all__ = ["Died", "FileFaults", "VirtualFiles"]
@@ -99,7 +99,7 @@ class VirtualFiles:
         file = self._file(fd)
         if self._is_full and offset + len(data) > len(file.cache):
             raise self._failed("write_failed", errno.ENOSPC)
-        if data and self._happens(self.faults.full):
+        if data and self._happens(self.faults.full) and not _is_in_place(file, data, offset):
             self._is_full = True
             data = data[: self._random.randrange(len(data))]
             if not data:
@@ -276,3 +276,9 @@ class VirtualFiles:
             yield node
             if isinstance(node, VirtualDirectory):
                 yield from self._nodes(node)
+
+
+def _is_in_place(file: VirtualFile, data: bytes | memoryview, offset: int) -> bool:
+    """Does a write change the bytes of one sector only? It needs no room: it is never short."""
+    end = offset + len(data)
+    return end <= len(file.cache) and offset // SECTOR_BYTES == (end - 1) // SECTOR_BYTES

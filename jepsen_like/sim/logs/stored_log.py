@@ -188,13 +188,13 @@ class StoredLog:
         count = len(self.waiting)
         if power_loss:
             return random.choice((0, random.randint(0, count), count))
-        # The process alone dies: the system still has what was written. Saving an election or
-        # beginning anew takes several steps, so the process may die before any of them, with all
-        # that comes after.
+        # The process alone dies: the system still has what was written. Saving an election,
+        # truncating or beginning anew takes several steps, so the process may die before any of
+        # them, with all that comes after.
         steps = [
             place
             for place, waiting in enumerate(self.waiting)
-            if isinstance(waiting.effect, SaveElection | ResetLog)
+            if isinstance(waiting.effect, SaveElection | Truncate | ResetLog)
         ]
         return random.choice((*steps, count))
 

@@ -22,9 +22,9 @@ from uuid import UUID
 
 from quorum.core.effects import (
     Append,
+    Configure,
     DeleteLog,
     Durability,
-    FindTimestamp,
     FoundLog,
     LogState,
     Opened,
@@ -32,14 +32,12 @@ from quorum.core.effects import (
     Read,
     ReadDone,
     ResetLog,
-    Retain,
     SaveElection,
     SaveHighWatermarks,
     StorageFailed,
     Stored,
     TimestampFound,
     Token,
-    Trim,
     Trimmed,
     Truncate,
 )
@@ -71,7 +69,7 @@ from wire.primitives import ZERO_UUID
 __all__ = ["FileStorage", "StorageSettings"]
 
 Opening = tuple[SegmentedLog, LogState]
-Answered = Read | FindTimestamp | Trim | Retain | OpenLog | SnapshotEffect
+Unanswered = Configure | DeleteLog  # nothing that is told to anybody rests on them
 
 
 class FileStorage:
@@ -198,8 +196,8 @@ class FileStorage:
         return True
 
     def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str, directory_id: UUID) -> None:
-        """Answer what would have been answered."""
-        if isinstance(effect, Answered):
+        """Say so, lest a message that rests on the effect leaves."""
+        if not isinstance(effect, Unanswered):
             self._events.append(
                 StorageFailed(
                     log=effect.log, token=effect.token, reason=reason, directory_id=directory_id
@@ -484,9 +482,9 @@ class FileStorage:
                 pass
             case _:
                 assert_never(effect)
-        if token is not None:
-            self._events.append(Stored(log=queue.log, token=token))
         self._advance(queue)
+        if token is not None and not queue.has_failed:  # also what waited is written by now
+            self._events.append(Stored(log=queue.log, token=token))
         is_idle = queue.segments is None and queue.alone is None and not queue.waiting
         if is_idle and self._queues.get(queue.log) is queue:
             del self._queues[queue.log]

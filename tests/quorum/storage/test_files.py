@@ -619,7 +619,10 @@ def test_failed_sync_is_final_and_never_tried_again(tmp_path: Path) -> None:
     assert "cannot sync" in failed.reason
     system.calls.clear()
     system.fails = lambda name, arguments: None  # the disk would report success now
-    assert storage.do(storage.append(1), storage.append(2)) == []
+    later = [storage.append(1), storage.append(2)]
+    refused = storage.do(*later)
+    assert [type(each) for each in refused] == [StorageFailed, StorageFailed]
+    assert [each.token for each in refused] == [each.token for each in later]
     storage.close()
     assert "fdatasync" not in system.calls
     assert not Path(tmp_path, CLEAN_SHUTDOWN).exists()

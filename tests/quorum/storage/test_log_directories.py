@@ -265,6 +265,21 @@ def test_what_waits_for_an_answer_of_a_failed_directory_gets_one(tmp_path: Path)
     assert refused.token == read.token
 
 
+def test_what_is_written_to_a_directory_that_has_failed_fails_at_once(tmp_path: Path) -> None:
+    """The broker may not know it yet, and no message that rests on the write may leave."""
+    system = FailingSystem()
+    storage = started(tmp_path, system=system)
+    storage.open("t-0", directory_id=A)
+    storage.open("t-1", directory_id=A)
+    system.fail("pwrite")
+    storage.do(storage.append(0, "t-0"))
+    append = storage.append(0, "t-1")
+    storage.files.perform(append)
+    (refused,) = storage.files.take_answers()
+    assert isinstance(refused, StorageFailed)
+    assert (refused.token, refused.log) == (append.token, "t-1")
+
+
 def test_what_waits_for_a_log_to_be_opened_is_answered_if_its_directory_fails(
     tmp_path: Path,
 ) -> None:

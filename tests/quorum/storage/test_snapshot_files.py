@@ -459,7 +459,10 @@ def test_failing_disk_under_a_snapshot_fails_the_log(
     assert isinstance(event, StorageFailed)
     assert (event.token, event.log) == (effect.token, METADATA_LOG)
     assert f"{snapshot_name(AT_50).removesuffix('.checkpoint')}-saved" in event.reason
-    assert storage.do(storage.append(0)) == [], "nothing is carried out after a failure"
+    append = storage.append(0)
+    (refused,) = storage.do(append)  # nothing is carried out after a failure, and that is said
+    assert isinstance(refused, StorageFailed)
+    assert refused.token == append.token
 
 
 def test_failing_disk_under_a_removal_fails_the_log(tmp_path: Path) -> None:

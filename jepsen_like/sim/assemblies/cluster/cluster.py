@@ -40,6 +40,7 @@ from jepsen_like.sim.assemblies.cluster.pipelined_client import PipelinedClient
 from jepsen_like.sim.assemblies.cluster.record_deletion import RecordDeletion
 from jepsen_like.sim.assemblies.cluster.setting_changes import SettingChanges
 from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
+from jepsen_like.sim.assemblies.cluster.told_ends import ToldEnds
 from jepsen_like.sim.assemblies.cluster.unjudged_clients import UnjudgedClients
 from jepsen_like.sim.assemblies.cluster.wide_topics import WideTopics
 from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL, Asking
@@ -106,7 +107,7 @@ class Cluster(Observer):
             world.observe(tracer)
         for judge in (self.quorum, self, self.images_of_turn, self.answers):
             world.judge(judge)
-        for rule in (ControllerInvariants, LaggingMembers):
+        for rule in (ControllerInvariants, LaggingMembers, ToldEnds):
             world.judge(rule(self._node_of))
         for node_id in (*options.controllers, *options.brokers):
             world.add(
