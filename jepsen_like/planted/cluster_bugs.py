@@ -13,6 +13,7 @@ from jepsen_like.planted.answer_bugs import ANSWER_PLANTS
 from jepsen_like.planted.boundary_bugs import BOUNDARY_PLANTS, BOUNDARY_SURVIVORS
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
+from jepsen_like.planted.local_log_bugs import LOCAL_LOG_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
 from jepsen_like.planted.planting import Plants, planted_in
@@ -23,6 +24,7 @@ __all__ = ["CLUSTER_PLANTS", "CLUSTER_SCHEDULED", "CLUSTER_SURVIVORS", "planted"
 _ALL: Plants = {
     **CONTROLLER_PLANTS,
     **PARTITION_PLANTS,
+    **LOCAL_LOG_PLANTS,
     **SETTING_PLANTS,
     **BOUNDARY_PLANTS,
     **DIRECTORY_PLANTS,

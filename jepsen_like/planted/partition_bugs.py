@@ -51,7 +51,6 @@ PARTITION_SURVIVORS: Plants = {}
 _maximal_isr = isr.maximal_isr
 _high_watermark = EligibleReplicas.high_watermark
 _append = Partition.append
-_trim = LocalLog.trim
 _follow = Replication.follow
 _judge = alterations.judge
 _conclude = Alterations.conclude
@@ -168,18 +167,6 @@ def joins_at_the_high_watermark(
     state: IsrState, follower: isr.FollowerProgress, **known: Any
 ) -> bool:
     return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
-
-
-@plant_in(
-    PARTITION_PLANTS,
-    "nobody is told how far a log reaches that is being cut or begun anew",
-    holder=LocalLog,
-    name="is_rewriting",
-    is_property=True,
-    seeds_max=20,
-)
-def tells_before_it_is_rewritten(self: LocalLog) -> bool:
-    return False
 
 
 @plant_in(
@@ -422,43 +409,6 @@ def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
 def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> None:
     if follower.log_end_offset == isr.UNKNOWN_OFFSET:
         _start_epoch(follower, **known)
-
-
-@plant_in(
-    PARTITION_PLANTS,
-    "an epoch that wrote nothing is forgotten by who follows again",
-    holder=LocalLog,
-    name="forget_empty_epochs",
-)
-def remembers_empty_epochs(self: LocalLog) -> None:
-    return
-
-
-# --- where logs start -------------------------------------------------------------------------
-
-
-@plant_in(
-    PARTITION_PLANTS,
-    "what lies behind the offset that was asked for is not deleted (KIP-107)",
-    holder=LocalLog,
-    name="trim",
-    seeds_max=40,
-)
-def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
-    _trim(self, self.high_watermark if start_offset > self.start_offset else start_offset)
-
-
-@plant_in(
-    PARTITION_PLANTS,
-    "nothing is deleted that is not exposed (KIP-107)",
-    holder=LocalLog,
-    name="trim",
-    seeds_max=40,
-)
-def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
-    if self.start_offset < start_offset == self.high_watermark:
-        self.high_watermark = start_offset = self.end_offset
-    _trim(self, start_offset)
 
 
 # --- orderly stops --------------------------------------------------------------------------
