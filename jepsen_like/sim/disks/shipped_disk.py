@@ -111,7 +111,7 @@ class ShippedDisk:
         self._storage: FileStorage | None = None
         self._loaded: Loaded | None = None  # by the storage, for the next process
         self._ledgers = PartitionLedgers(self.logs, tree_of)
-        self._has_lost_power = False  # since a process was last given something to do
+        self._has_lost = False  # what was written, since a process was last given something to do
         counts.fired("shipped_storage")
 
     def _empty_files(self) -> VirtualFiles:
@@ -268,7 +268,7 @@ class ShippedDisk:
         """Look at what a process would find, on a copy: it opens them later."""
         workers = QueuedWorkers()
         storage = self._storage_on(self._files.copy(), workers)
-        lost, self._has_lost_power = self._has_lost_power, False
+        lost, self._has_lost = self._has_lost, False
         self._ledgers.look(storage, workers, lost=lost)
 
     # --- ending -----------------------------------------------------------------------------
@@ -282,8 +282,7 @@ class ShippedDisk:
         if self._workers is not None:
             self._workers.die()
         self._workers = self._storage = self._loaded = None
-        self._has_lost_power |= power_loss
-        self._files.crash(power_loss=power_loss)
+        self._has_lost |= self._files.crash(power_loss=power_loss)
 
     def close(self) -> None:
         self._running.close(broker_epoch=-1)
@@ -370,8 +369,10 @@ class ShippedDisk:
             case SaveHighWatermarks(entries=entries):
                 self._ledgers.saves(entries)
             case DeleteLog(log=name):
-                self.logs.pop(name, None)
+                self._ledgers.deletes(name)
             case OpenLog() | Configure():
+                if isinstance(effect, OpenLog):
+                    self._ledgers.opens(effect)
                 effect = self._in_small_segments(effect)
             case _:
                 pass
