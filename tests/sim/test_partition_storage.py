@@ -11,7 +11,7 @@ from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import Append, Durability, LogState, Opened, Token
+from quorum.core.effects import Append, Durability, LogState, Opened, OpenLog, Token
 from wire.batch import assign, data_batch
 
 TOPIC = UUID(int=7)
@@ -40,7 +40,9 @@ def ledger(*values: bytes) -> tuple[PartitionLedgers, StoredLog]:
         batch = data_batch([value], timestamp_ms=1)
         records = assign(batch, base_offset=offset, leader_epoch=0)
         stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
-    return PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree), stored
+    ledgers = PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree)
+    ledgers.opens(OpenLog(log="t-0", token=TOKEN, topic_id=TOPIC))
+    return ledgers, stored
 
 
 def opened(*, end_offset: int = 2, high_watermark: int = 0) -> Opened:
