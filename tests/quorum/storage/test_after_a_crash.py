@@ -249,6 +249,35 @@ def test_what_is_opened_after_a_failed_sync_lasts(seed: int, tmp_path: Path) -> 
     storage.close()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_log_is_opened_though_the_power_fails_before_what_was_trimmed_is_removed(
+    seed: int, tmp_path: Path
+) -> None:
+    """Recovery reads it once more, and the recovery point lies behind it."""
+    files = VirtualFiles(Random(seed), fired=lambda fault: None)
+    files.mkdir("/d")
+    files.make_durable()
+    directories = {"/d": UUID(int=5)}
+    storage = Storage(tmp_path, system=files, directories=directories)
+    storage.open(LOG)
+    fill(storage, 0, 6)
+    unlink = files.unlink
+
+    def fails(path: str) -> None:
+        if path.endswith(".log"):
+            raise OSError("the power fails")
+        unlink(path)
+
+    files.unlink = fails  # type: ignore[method-assign]
+    trimmed, failed = storage.do(Trim(log=LOG, token=storage.token(), start_offset=6))
+    assert isinstance(failed, StorageFailed), trimmed
+    files.crash(power_loss=True)
+    files.unlink = unlink  # type: ignore[method-assign]
+    again = Storage(tmp_path, system=files, directories=directories)
+    assert again.open(LOG).state.end_offset == 6
+    again.close()
+
+
 def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:
     """In ZooKeeper mode a broker is told of its partitions one after the other."""
     storage = Storage(tmp_path)
