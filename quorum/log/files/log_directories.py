@@ -124,6 +124,10 @@ class LogDirectories:
     def home(self, log: str) -> LogDirectory:
         return self._homes[log]
 
+    def lies_in(self, log: str, home: LogDirectory) -> bool:
+        """Was it placed there? A log that was only found, and is to be deleted, was not placed."""
+        return self._homes.get(log) is home
+
     def path(self, log: str) -> str:
         return f"{self._homes[log].path}/{log}"
 
