@@ -116,5 +116,7 @@ def tolerates_one_lost_record(end_offset: int, recovery_point: int) -> bool:
     name="write_again",
     seeds_max=100,
 )
-def trusts_what_a_failed_sync_left(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
+def trusts_what_a_failed_sync_left(
+    disk: Disk, segments: Sequence[Segment], recovery_point: int | None
+) -> None:
     return

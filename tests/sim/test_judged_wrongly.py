@@ -34,6 +34,7 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.shipped_disk import FileOptions
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
@@ -41,8 +42,11 @@ from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world.host import Host
 from quorum.core.effects import (
     Append,
+    DeleteLog,
     Durability,
     Effect,
+    Opened,
+    OpenLog,
     ResetLog,
     Response,
     Send,
@@ -53,6 +57,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
+from tests.sim.storage_bench import StorageBench
 from tests.sim.watching import in_place_of
 from wire.batch import assign, data_batch
 from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchRequest, FetchResponse
@@ -563,3 +568,58 @@ def test_client_asks_for_a_deleted_topic_by_its_id_when_another_has_its_name() -
     answer = FetchResponse(responses=(FetchedTopic(topic_id=before, partitions=(told,)),))
     client.receive(Response(token=sent.token, body=answer), 1)
     assert read == [((before, 0), 0, b"1")]
+
+
+# --- logs of partitions on the shipped storage --------------------------------------------------
+
+
+def on_files(seed: int) -> StorageBench:
+    """A log of a partition, with eight batches of which none is promised."""
+    bench = StorageBench(
+        seed, options=FileOptions(holds_partitions=True, partition_segment_bytes=300)
+    )
+    bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=7)))
+    bench.run(5)
+    for offset in range(8):
+        records = assign(data_batch([b"x"], timestamp_ms=1), base_offset=offset, leader_epoch=0)
+        bench.perform(Append(log="t-0", token=bench.token(), records=records))
+    return bench
+
+
+def test_what_a_failed_sync_did_not_write_may_go_with_any_later_process() -> None:
+    """The system reads pages again when it likes. Who opens the log before that keeps it."""
+    ends = set()
+    for seed in range(40):
+        bench = on_files(seed)
+        bench.disk.faults = DiskFaults(fsync_failure=1.0)
+        bench.run(5)
+        assert bench.has_failed
+        bench.disk.faults = DiskFaults()
+        for _ in range(3):  # nobody opens it
+            bench.crash(power_loss=False)
+            ends.add(bench.disk.log("t-0").written.end_offset)
+    assert {0, 8} <= ends
+
+
+def test_log_that_is_deleted_while_it_is_opened_is_not_looked_at() -> None:
+    """The process is told what was found of it, and the deletion comes after that."""
+    bench = on_files(1)
+    bench.crash(power_loss=False)
+    bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=7)))
+    bench.perform(DeleteLog(log="t-0", token=bench.token()))
+    again = OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=8))
+    bench.perform(again)
+    opened: list[Opened] = []
+    bench.disk.attach(lambda event: opened.append(cast(Opened, event)))
+    bench.run(50)
+    assert [each.state.end_offset for each in opened] == [8, 0]
+    assert bench.disk.log("t-0").topic_id == again.topic_id
+
+
+def test_storage_wakes_its_process_after_a_call() -> None:
+    """Within the call the process is in the midst of a turn, and may end with what it hears."""
+    bench = on_files(1)
+    bench.perform(OpenLog(log="t-1", token=bench.token(), topic_id=UUID(int=7)))
+    assert not bench.events
+    (opened,) = bench.disk.begin_syncs()
+    assert isinstance(opened, Opened)

@@ -6,12 +6,12 @@ import pytest
 
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
-from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers
+from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, _content_of
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import Append, Durability, LogState, Opened, Token
+from quorum.core.effects import Append, Durability, LogState, Opened, OpenLog, Token
 from wire.batch import assign, data_batch
 
 TOPIC = UUID(int=7)
@@ -40,7 +40,9 @@ def ledger(*values: bytes) -> tuple[PartitionLedgers, StoredLog]:
         batch = data_batch([value], timestamp_ms=1)
         records = assign(batch, base_offset=offset, leader_epoch=0)
         stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
-    return PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree), stored
+    ledgers = PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree)
+    ledgers.opens(OpenLog(log="t-0", token=TOKEN, topic_id=TOPIC))
+    return ledgers, stored
 
 
 def opened(*, end_offset: int = 2, high_watermark: int = 0) -> Opened:
@@ -64,3 +66,15 @@ def test_high_watermark_was_saved_of_this_log() -> None:
     ledgers.note(opened(high_watermark=1))
     with pytest.raises(Violation, match="S-HW"):
         ledgers.note(opened(high_watermark=2))
+
+
+def test_log_that_has_lost_its_records_goes_on_behind_those_before_its_segment() -> None:
+    """A power failure took what its start lay behind; nobody had let go of what comes before."""
+    _, stored = ledger(b"x", b"y", b"z")
+    before = stored.written.entries[1]
+    state = LogState(log="t-0", topic_id=TOPIC, start_offset=2, end_offset=2)
+    stored.written = _content_of(stored, state, b"")
+    assert stored.written.last is before
+    records = assign(data_batch([b"other"], timestamp_ms=1), base_offset=2, leader_epoch=1)
+    stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
+    assert stored.written.entries[0].parent is before

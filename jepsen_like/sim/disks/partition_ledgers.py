@@ -8,7 +8,7 @@ since the log was opened. What the next process finds is held against it (S-DU):
 - a history that was: it ends with a batch that was the last one once, and has all before it;
 - everything that is known to be on the medium, but for what a truncation was about to remove;
 - after a death without a power failure, everything that was appended, unless a truncation or a
-  reset was under way;
+  reset was under way, or the system has read again what a failed sync did not write;
 - a high watermark that was saved of this log, or a lower one, and none of a deleted one.
 
 Opening a log makes what was found of it durable.
@@ -52,6 +52,7 @@ class PartitionLedgers:
         """`logs` are those of a disk, the metadata log among them."""
         self._logs = logs
         self._tree_of = tree_of
+        self._opens: dict[str, Token] = {}  # by log: of what is opened, unless a deletion follows
         self._high_watermarks: dict[
             tuple[str, str], int
         ] = {}  # by log and topic: the highest saved
@@ -67,7 +68,7 @@ class PartitionLedgers:
     # --- after the end of a process ---------------------------------------------------------
 
     def look(self, storage: FileStorage, workers: QueuedWorkers, *, lost: bool) -> None:
-        """Look at all that `storage` finds. `lost`: the power may have failed meanwhile."""
+        """Look at all that `storage` finds. `lost`: writes may be gone."""
         found = {each.log: each for each in storage.found}
         for name in [name for name in self._logs if name not in found and name != METADATA_LOG]:
             self._is_missing(name, lost=lost)
@@ -139,10 +140,18 @@ class PartitionLedgers:
 
     # --- of a process -------------------------------------------------------------------------
 
+    def opens(self, effect: OpenLog) -> None:
+        self._opens[effect.log] = effect.token
+
+    def deletes(self, log: str) -> None:
+        """Forget the log, and what the process will be told of an opening before its deletion."""
+        self._logs.pop(log, None)
+        self._opens.pop(log, None)
+
     def note(self, event: StorageEvent) -> None:
         """The process is about to be told this."""
         match event:
-            case Opened(state=state):
+            case Opened(state=state, token=token) if self._opens.get(state.log) == token:
                 self._is_opened(state)
             case Trimmed(log=name, start_offset=start_offset) if name in self._logs:
                 self._logs[name].trim(start_offset)
@@ -226,7 +235,7 @@ def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
     """Raises D-DIV or D-ONE if no log may look like that. A log may start within a batch."""
     if not records:
         start = OffsetAndEpoch(state.start_offset, -1)
-        return Content([], stored.tree.before(state.start_offset), start)
+        return Content([], stored.tree.latest_before(state.start_offset), start)
     entries = stored.tree.extend(None, records)
     content = Content(entries, entries[0].parent, OffsetAndEpoch(entries[0].base_offset, -1))
     starts_there = entries[0].base_offset <= state.start_offset < entries[0].next_offset

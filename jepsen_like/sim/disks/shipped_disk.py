@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from stat import S_ISDIR
+from typing import TypeVar
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
@@ -57,6 +58,8 @@ from wire.message import replace as replace_effect
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
 __all__ = ["FileOptions", "ShippedDisk"]
+
+T = TypeVar("T")
 
 _DATA = "/data"
 _LOG = f"{_DATA}/{METADATA_LOG}"
@@ -111,7 +114,8 @@ class ShippedDisk:
         self._storage: FileStorage | None = None
         self._loaded: Loaded | None = None  # by the storage, for the next process
         self._ledgers = PartitionLedgers(self.logs, tree_of)
-        self._has_lost_power = False  # since a process was last given something to do
+        self._is_called = False  # the storage is: it wakes the process after that
+        self._has_lost = False  # what was written, since a process was last given something to do
         counts.fired("shipped_storage")
 
     def _empty_files(self) -> VirtualFiles:
@@ -268,7 +272,7 @@ class ShippedDisk:
         """Look at what a process would find, on a copy: it opens them later."""
         workers = QueuedWorkers()
         storage = self._storage_on(self._files.copy(), workers)
-        lost, self._has_lost_power = self._has_lost_power, False
+        lost, self._has_lost = self._has_lost, False
         self._ledgers.look(storage, workers, lost=lost)
 
     # --- ending -----------------------------------------------------------------------------
@@ -282,8 +286,7 @@ class ShippedDisk:
         if self._workers is not None:
             self._workers.die()
         self._workers = self._storage = self._loaded = None
-        self._has_lost_power |= power_loss
-        self._files.crash(power_loss=power_loss)
+        self._has_lost |= self._files.crash(power_loss=power_loss)
 
     def close(self) -> None:
         self._running.close(broker_epoch=-1)
@@ -370,12 +373,14 @@ class ShippedDisk:
             case SaveHighWatermarks(entries=entries):
                 self._ledgers.saves(entries)
             case DeleteLog(log=name):
-                self.logs.pop(name, None)
+                self._ledgers.deletes(name)
             case OpenLog() | Configure():
+                if isinstance(effect, OpenLog):
+                    self._ledgers.opens(effect)
                 effect = self._in_small_segments(effect)
             case _:
                 pass
-        self._running.perform(effect)
+        self._call(lambda storage: storage.perform(effect))
 
     def _in_small_segments(self, effect: OpenLog | Configure) -> OpenLog | Configure:
         """In the one directory that there is."""
@@ -393,11 +398,21 @@ class ShippedDisk:
         return self._heard(self._running.take_answers())
 
     def begin_syncs(self) -> list[Event]:
-        return self._heard(self._running.take_events())
+        return self._heard(self._call(FileStorage.take_events))
+
+    def _call(self, work: Callable[[FileStorage], T]) -> T:
+        self._is_called = True
+        try:
+            return work(self._running)
+        finally:
+            self._is_called = False
 
     def _woken(self) -> None:
         storage = self._running
-        for event in self._heard(storage.take_events()):
+        if self._is_called:
+            self._world.after(0, lambda: self._woken() if storage is self._storage else None)
+            return
+        for event in self._heard(self._call(FileStorage.take_events)):
             if storage is self._storage:  # the process may end at any of them
                 self._deliver(event)
 

@@ -181,17 +181,23 @@ class VirtualFiles:
         """Let `Died` be raised in the place of the next change but so many. None: never."""
         self._calls_left = calls
 
-    def crash(self, *, power_loss: bool) -> None:
-        """The process has ended. Without a power failure, what it has written is there."""
+    def crash(self, *, power_loss: bool) -> bool:
+        """The process has ended. Returns whether anything may be gone that it has written.
+
+        That takes a power failure, or a sync that has failed: the system reads pages again, now or
+        when a later process has ended.
+        """
         self._open.clear()
         self._calls_left = None
         self._is_full = False  # somebody has made room
         forgets = not power_loss and self._random.random() < 0.5
+        has_lost = power_loss
         if power_loss:
             self._lose_power(self._root)
         for node in self._nodes(self._root):
             if forgets and isinstance(node, VirtualFile):
-                node.forget_pages()
+                has_lost |= node.forget_pages()
+        return has_lost
 
     def _lose_power(self, directory: VirtualDirectory) -> None:
         if directory.lose_power(self._random):

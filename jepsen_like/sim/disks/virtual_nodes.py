@@ -53,11 +53,15 @@ class VirtualFile:
                 _apply_sectors(self.medium, change, random, share=0.5)
         self.pending.clear()
 
-    def forget_pages(self) -> None:
-        """Read again from the medium what is not waiting to be written to it."""
-        self.cache = bytearray(self.medium)
+    def forget_pages(self) -> bool:
+        """Read again from the medium what is not waiting to be written to it.
+
+        Returns whether that is something else: a sync has failed.
+        """
+        before, self.cache = self.cache, bytearray(self.medium)
         for change in self.pending:
             _apply(self.cache, change)
+        return self.cache != before
 
     def lose_power(self, random: Random) -> bool:
         """Returns whether anything was lost."""

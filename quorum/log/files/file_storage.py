@@ -321,7 +321,7 @@ class FileStorage:
         self._say(f"storage failed log={queue.log} directory={home.path}: {error}")
         self._fail_alone(queue, token, home, str(error))
         for other in tuple(self._queues.values()):
-            if not other.has_failed and self._directories.home(other.log) is home:
+            if not other.has_failed and self._directories.lies_in(other.log, home):
                 self._fail_alone(other, other.last_token, home, f"its directory failed: {error}")
 
     def _fail_alone(self, queue: LogQueue, token: Token, home: LogDirectory, reason: str) -> None:

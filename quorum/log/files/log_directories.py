@@ -124,6 +124,10 @@ class LogDirectories:
     def home(self, log: str) -> LogDirectory:
         return self._homes[log]
 
+    def lies_in(self, log: str, home: LogDirectory) -> bool:
+        """Was it placed there? A log that was only found, and is to be deleted, was not placed."""
+        return self._homes.get(log) is home
+
     def path(self, log: str) -> str:
         return f"{self._homes[log].path}/{log}"
 
@@ -138,16 +142,11 @@ class LogDirectories:
             return self._open_metadata(topic_id)
         home, path = self._homes[log], self.path(log)
         home.take_mark_away()
-        found_id = None
         if self.is_new(log):
             home.forget(log)  # before its directory is there: it would be taken for the old one
         else:
-            found_id = home.topic_id(log)
-            if found_id is None and log not in home.recovery_points and home.has_records(log):
-                self._say(f"{path} was never synced, and has lost its topic id: set aside")
-                home.set_aside(log)
+            topic_id = self._recover_id(log, topic_id)
         self._set_copies_aside(log)
-        was_synced = home.was_closed or log in home.recovery_points
         recovered = open_log(
             self._disk,
             path,
@@ -160,14 +159,10 @@ class LogDirectories:
         home.opened.add(log)
         if recovered.is_new:
             home.forget(log)
+            self._disk.put(self._id_path(log), format_partition_metadata(topic_id))
+            self._never_synced.add(log)
         else:  # other records may come in the place of what a power failure took
             home.lower_to(log, recovered.log.end_offset)
-        topic_id = found_id or self._name(log, topic_id, is_new=recovered.is_new)
-        if recovered.is_new:
-            self._never_synced.add(log)
-        elif not was_synced:  # the process that made it may have been killed before it did
-            home.sync_found()
-            self._sync_id(log)
         home.recovery_points.raise_to(log, recovered.log.end_offset)
         return recovered.log, self._state(
             log,
@@ -175,6 +170,23 @@ class LogDirectories:
             topic_id=topic_id,
             high_watermark=home.high_watermarks.of(log),
         )
+
+    def _recover_id(self, log: str, topic_id: UUID) -> UUID:
+        """Return the topic id of a log that was found, and make it as durable as recovery its log.
+
+        A process that made the log may have been killed before its first sync, or that sync may
+        have failed: what is read back of the file may be in memory alone, so that it is replaced.
+        """
+        home = self._homes[log]
+        found_id, is_noted = home.topic_id(log), log in home.recovery_points
+        if found_id is None and not is_noted and home.has_records(log):
+            self._say(f"{self.path(log)} was never synced, and has lost its topic id: set aside")
+            home.set_aside(log)
+        elif found_id is None or not (is_noted or home.was_closed):
+            home.sync_found()
+            # Recovery syncs the directory later, unless the log was closed in order.
+            self._save_id(log, found_id or topic_id, syncs_directory=home.was_closed)
+        return found_id or topic_id
 
     def is_new(self, log: str) -> bool:
         """Is nothing there yet? Then to open it makes small files, and reads and syncs nothing."""
@@ -206,10 +218,12 @@ class LogDirectories:
         self._mark.set(recovered.log.end_offset)
         self._disk.sync_directory(self._metadata_directory)
         was_reset, snapshots = self._recover_snapshots(recovered.log)
+        if found_id is None:
+            self._save_id(METADATA_LOG, topic_id, syncs_directory=False)  # it is always the same
         return recovered.log, self._state(
             METADATA_LOG,
             recovered,
-            topic_id=found_id or self._name(METADATA_LOG, topic_id, is_new=False),
+            topic_id=found_id or topic_id,
             snapshots=snapshots,
             control_batches=() if was_reset else recovered.control_batches,
         )
@@ -265,20 +279,12 @@ class LogDirectories:
             )
         return is_replaced, kept
 
-    def _name(self, log: str, topic_id: UUID, *, is_new: bool) -> UUID:
-        """Write the topic id. That of a new log becomes durable with what is first synced of it."""
-        path = f"{self.path(log)}/{PARTITION_METADATA}"
-        content = format_partition_metadata(topic_id)
-        if is_new:
-            self._disk.put(path, content)
-        else:
-            self._disk.replace(path, content, syncs_directory=log != METADATA_LOG)
-        return topic_id
+    def _id_path(self, log: str) -> str:
+        return f"{self.path(log)}/{PARTITION_METADATA}"
 
-    def _sync_id(self, log: str) -> None:
-        path = f"{self.path(log)}/{PARTITION_METADATA}"
-        self._disk.sync(path)
-        self._disk.forget(path)
+    def _save_id(self, log: str, topic_id: UUID, *, syncs_directory: bool) -> None:
+        content = format_partition_metadata(topic_id)
+        self._disk.replace(self._id_path(log), content, syncs_directory=syncs_directory)
 
     def read_election(self, log: str) -> ElectionState:
         path = f"{self.path(log)}/{QUORUM_STATE}"
@@ -308,7 +314,8 @@ class LogDirectories:
     def _sync_new(self, log: str) -> None:
         """Make a new log's topic id durable, and that it is there, with the first sync of it."""
         if log in self._never_synced:
-            self._sync_id(log)
+            self._disk.sync(self._id_path(log))
+            self._disk.forget(self._id_path(log))
             self._disk.sync_directory(self._homes[log].path)
             self._never_synced.discard(log)
 

@@ -28,6 +28,7 @@ from quorum.log.files.checkpoints import (
     LOG_STARTS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
+    CorruptFile,
     clean_shutdown_epoch,
     format_clean_shutdown,
     parse_clean_shutdown,
@@ -109,8 +110,18 @@ class LogDirectory:
         return FoundLog(log=log, topic_id=topic_id or ZERO_UUID, directory_id=self.id)
 
     def topic_id(self, log: str) -> UUID | None:
+        """None without a file, or where it is damaged and nothing has promised that it is not.
+
+        A new log's file is not synced, and not written in one step: until the log has a recovery
+        point, a crash may have left anything of it.
+        """
         path = f"{self.path}/{log}/{PARTITION_METADATA}"
-        return parse_partition_metadata(self._disk.read_whole(path), path)
+        try:
+            return parse_partition_metadata(self._disk.read_whole(path), path)
+        except CorruptFile:
+            if log == METADATA_LOG or log in self.recovery_points:
+                raise
+            return None
 
     def has_records(self, log: str) -> bool:
         path = f"{self.path}/{log}"

@@ -14,10 +14,10 @@ everything behind that place goes:
 Without a recovery point (a directory that Kafka wrote) an intact batch behind the damage decides:
 if there is one, this is no torn tail.
 
-What is kept is synced before anyone hears of it: a replica counts it as its own from then on; what
-the metadata log has behind its recovery point is written again before. A new log is not synced: its
-first sync covers that it is there. Nor is a partition's log that was closed in order and ends at
-its recovery point: an orderly stop has synced it, and its directory.
+What is kept is synced before anyone hears of it: a replica counts it as its own from then on. What
+lies behind the recovery point is written again before, since an earlier sync of it may have failed.
+A new log is not synced: its first sync covers that it is there. Nor is a partition's log that was
+closed in order and ends at its recovery point: an orderly stop has synced it, and its directory.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
 small and read whole.
 
@@ -198,11 +198,12 @@ def open_log(
     _refuse_loss(disk, directory, segments, damage, recovery_point)
     if damage is not None:
         _cut_off(disk, damage, segments, say)
-    if reads_all and recovery_point is not None:
-        write_again(disk, segments, recovery_point)
     synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
+    if synced_offset < 0:
+        for segment in segments[first:]:
+            segment.distrusts_index_files = not reads_all
+        write_again(disk, segments[first:], recovery_point)
     _sync(disk, directory, segments[first:], synced_offset)
-    segments[-1].distrusts_index_files = synced_offset < 0 and not reads_all
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
     if not seen.epochs.entries:
@@ -414,12 +415,15 @@ def _is_blank(disk: Disk, segment: Segment) -> bool:
     return True
 
 
-def write_again(disk: Disk, segments: Sequence[Segment], offset: int) -> None:
-    """Write everything from `offset` on again, as it is.
+def write_again(disk: Disk, segments: Sequence[Segment], recovery_point: int | None) -> None:
+    """Write everything from the recovery point on again, as it is; nothing where none is known.
 
     The system may have taken pages for written whose sync failed: they are read back, but are not
     on the medium, and the next sync has nothing to do. Now it has.
     """
+    if recovery_point is None:
+        return
+    offset = recovery_point
     for segment in segments:
         if segment.end_offset <= offset:
             continue

@@ -155,7 +155,9 @@ class SegmentedLog:
     def trim(self, start_offset: int) -> list[Segment]:
         """Let the log start there; the segments that are no part of it any more, oldest first.
 
-        Their files are the caller's to remove, in that order: what a crash leaves has no gap.
+        Their files are the caller's to remove, in that order: what a crash leaves has no gap. They
+        are synced before, if they were not: until they are removed, recovery reads them, and the
+        recovery point lies behind them.
         """
         start_offset = min(start_offset, self.end_offset)
         if start_offset <= self.start_offset:
@@ -166,7 +168,6 @@ class SegmentedLog:
         self.epochs.truncate_start(start_offset)
         after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
         gone, self._segments = self._segments[: after - 1], self._segments[after - 1 :]
-        self._unsynced = [segment for segment in self._unsynced if segment not in gone]
         if self._cached in gone:
             self._cached = None
         return gone

@@ -12,8 +12,9 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.sim.disks.virtual_files import VirtualFiles
-from quorum.core.effects import OpenLog, SaveHighWatermarks, Trim
+from jepsen_like.sim.disks.virtual_files import FileFaults, VirtualFiles
+from quorum.core.effects import OpenLog, SaveHighWatermarks, StorageFailed, Trim
+from quorum.core.storage import StorageError
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 from tests.quorum.log_files import FailingSystem
 from tests.quorum.storages import TOPIC, Storage
@@ -114,7 +115,10 @@ def test_log_may_begin_anew_though_two_processes_die_before_they_forget_the_old_
     assert Storage(tmp_path).open(LOG).state.high_watermark == 0
 
 
-@pytest.mark.parametrize("left", [None, b"", bytes(49)])
+TORN_ID = b"version: 0\ntopic_id: LkIMnr2QSP-6r_C50YG"
+
+
+@pytest.mark.parametrize("left", [None, b"", bytes(49), TORN_ID, bytes(40) + b"gEn"])
 def test_log_that_was_never_synced_and_has_lost_its_topic_id_begins_anew(
     tmp_path: Path, left: bytes | None
 ) -> None:
@@ -140,6 +144,37 @@ def test_log_that_was_synced_keeps_its_records_though_it_has_no_topic_id(tmp_pat
     lose_topic_id(tmp_path, None)
     state = Storage(tmp_path).open(LOG, TOPIC).state
     assert (state.topic_id, state.end_offset) == (TOPIC, 8)
+
+
+def test_damaged_topic_id_of_a_log_that_was_synced_is_refused(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    storage.open(LOG)
+    fill(storage, 0, 8)
+    storage.close()
+    lose_topic_id(tmp_path, TORN_ID)
+    with pytest.raises(StorageError, match="22 characters"):
+        Storage(tmp_path)
+
+
+def test_log_that_a_full_disk_has_kept_from_being_made_is_made_by_the_next_process(
+    tmp_path: Path,
+) -> None:
+    """A nearly full disk takes a part of the topic id, and refuses the rest."""
+    for seed in range(20):
+        files = VirtualFiles(Random(seed), fired=lambda fault: None)
+        files.mkdir("/d")
+        files.make_durable()
+        directories = {"/d": UUID(int=5)}
+        making = Storage(tmp_path, system=files, directories=directories)
+        files.faults = FileFaults(full=1.0)
+        (failed,) = making.do(OpenLog(log=LOG, token=making.token(), topic_id=TOPIC))
+        assert isinstance(failed, StorageFailed)
+        files.faults = FileFaults()
+        files.crash(power_loss=False)
+        storage = Storage(tmp_path, system=files, directories=directories)
+        state = storage.open(LOG).state
+        assert (state.topic_id, state.end_offset) == (TOPIC, 0)
+        storage.close()
 
 
 def lose_topic_id(directory: Path, left: bytes | None) -> None:
@@ -185,6 +220,62 @@ def test_log_that_a_killed_process_has_made_is_as_durable_as_what_is_synced_of_i
     assert [each.topic_id for each in storage.files.found] == [TOPIC]
     assert storage.open(LOG).state.end_offset == end_offset + 1
     storage.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_opened_after_a_failed_sync_lasts(seed: int, tmp_path: Path) -> None:
+    """It may be read back from memory alone, where a sync has nothing to do (fsyncgate, 2018)."""
+    files = VirtualFiles(Random(seed), fired=lambda fault: None)
+    files.mkdir("/d")
+    files.make_durable()
+    directories = {"/d": UUID(int=5)}
+    making = Storage(tmp_path, system=files, directories=directories)
+    making.open(LOG)
+    fill(making, 0, 4)
+    files.faults = FileFaults(sync_failure=0.5)
+    for offset in range(4, 12):  # each of its files may be the one that is not synced
+        fill(making, offset, offset + 1, size=400)
+    files.faults = FileFaults()
+    files.crash(power_loss=False)
+    following = Storage(tmp_path, system=files, directories=directories)
+    following.open(LOG)
+    opened = following.read(LOG)
+    files.crash(power_loss=True)
+    storage = Storage(tmp_path, system=files, directories=directories)
+    if opened:
+        assert [each.topic_id for each in storage.files.found] == [TOPIC]
+    storage.open(LOG)
+    assert storage.read(LOG) == opened
+    storage.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_log_is_opened_though_the_power_fails_before_what_was_trimmed_is_removed(
+    seed: int, tmp_path: Path
+) -> None:
+    """Recovery reads it once more, and the recovery point lies behind it."""
+    files = VirtualFiles(Random(seed), fired=lambda fault: None)
+    files.mkdir("/d")
+    files.make_durable()
+    directories = {"/d": UUID(int=5)}
+    storage = Storage(tmp_path, system=files, directories=directories)
+    storage.open(LOG)
+    fill(storage, 0, 6)
+    unlink = files.unlink
+
+    def fails(path: str) -> None:
+        if path.endswith(".log"):
+            raise OSError("the power fails")
+        unlink(path)
+
+    files.unlink = fails  # type: ignore[method-assign]
+    trimmed, failed = storage.do(Trim(log=LOG, token=storage.token(), start_offset=6))
+    assert isinstance(failed, StorageFailed), trimmed
+    files.crash(power_loss=True)
+    files.unlink = unlink  # type: ignore[method-assign]
+    again = Storage(tmp_path, system=files, directories=directories)
+    assert again.open(LOG).state.end_offset == 6
+    again.close()
 
 
 def test_high_watermark_of_a_log_that_was_not_opened_yet_is_kept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from quorum.core.effects import (
     Append,
     Configure,
@@ -36,6 +37,8 @@ from quorum.log.files.checkpoints import (
     RECOVERY_POINTS,
     parse_clean_shutdown,
 )
+from quorum.log.files.disk import Disk
+from quorum.log.files.file_storage import FileStorage
 from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
@@ -539,3 +542,18 @@ def test_full_index_ends_a_segment(storage: Storage, tmp_path: Path) -> None:
 
 def test_placing_leaves_the_choice_to_the_storage(storage: Storage) -> None:
     assert storage.open("t-0", directory_id=ZERO_UUID).state.directory_id == A
+
+
+def test_log_may_fail_while_one_that_was_never_opened_is_deleted(tmp_path: Path) -> None:
+    """What is only found was not placed in a directory, and does not fail with one."""
+    storage = Storage(tmp_path)
+    storage.open("t-0")
+    storage.close()
+    system = FailingSystem()
+    files = FileStorage(str(tmp_path), disk=Disk(system=system), workers=QueuedWorkers())
+    files.perform(DeleteLog(log="t-0", token=storage.token()))
+    files.perform(OpenLog(log="t-1", token=storage.token(), topic_id=TOPIC))
+    system.fail("pwrite")
+    (failed,) = files.take_events()
+    assert isinstance(failed, StorageFailed)
+    assert failed.log == "t-1"
