@@ -172,7 +172,7 @@ class LogDirectories:
         )
 
     def _recover_id(self, log: str, topic_id: UUID) -> UUID:
-        """Return the topic id of a log that was found, and make it as durable as recovery its log.
+        """Return the topic id of a log that was found, and make it as durable as the log itself.
 
         A process that made the log may have been killed before its first sync, or that sync may
         have failed: what is read back of the file may be in memory alone, so that it is replaced.
