@@ -67,10 +67,12 @@ Outcome = FetchOn | TryLater | Fenced | OutOfRange | Mismatch
 
 
 def last_fetched_epoch(log: LocalLog) -> int:
-    """The epoch of our last record, by which the leader sees whether our log is a prefix."""
-    if log.end_offset > log.start_offset:
-        return log.epochs.epoch_at(log.end_offset - 1)
-    return NO_EPOCH
+    """The epoch of our last record, by which the leader sees whether our log is a prefix.
+
+    Also of one that retention has removed since: a log that is empty may stand behind records that
+    the leader never had, and must then begin anew where the leader's begins.
+    """
+    return log.last_epoch
 
 
 def fetch_partition(
