@@ -128,7 +128,9 @@ class LocalLog:
         self.size_bytes = state.size_bytes
         self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
-        self.last_epoch = self.epochs.epoch_at(state.end_offset)  # of the last record, even if deleted
+        self.last_epoch = self.epochs.epoch_at(
+            state.end_offset
+        )  # of the last record, even if deleted
         self.producers = ProducerStates(
             entry for entry in state.producers if isinstance(entry, ProducerEntry)
         )
