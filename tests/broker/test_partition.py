@@ -20,7 +20,7 @@ from tests.broker.partitions import partition_of
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.fetching import FetchedPartition
+from wire.messages.fetching import EpochEndOffset, FetchedPartition
 from wire.messages.partitions import IsrPartitionResult
 from wire.primitives import ZERO_UUID
 
@@ -79,6 +79,22 @@ def test_follower_whose_records_are_all_deleted_tells_the_epoch_of_the_last() ->
     assert (log.start_offset, following.last_fetched_epoch(log)) == (10, 3)
     recovered = opened(STATE, start_offset=10).open_log
     assert following.last_fetched_epoch(recovered) == 3
+
+
+@pytest.mark.parametrize("end_offset", [2, 7, 12])
+def test_follower_with_an_empty_log_that_parted_begins_anew_with_its_leader(
+    end_offset: int,
+) -> None:
+    """However far the leader has an epoch before ours: to cut back to there may be no step."""
+    partition = opened(STATE, start_offset=10)
+    parted = EpochEndOffset(epoch=2, end_offset=end_offset)
+    data = FetchedPartition(
+        partition_index=0, log_start_offset=2, diverging_epoch=parted, records=b""
+    )
+    assert following.follow(partition, data) == FetchOn()
+    log = partition.open_log
+    assert (log.start_offset, log.end_offset) == (2, 2)
+    assert following.last_fetched_epoch(log) == NO_EPOCH
 
 
 def test_follower_tells_the_epoch_of_its_last_record_whatever_was_after_it() -> None:
