@@ -131,15 +131,22 @@ def test_what_a_controller_has_synced_may_be_committed_though_it_died(is_held: b
     durable = Content([one, other] if is_held else [one])
     disk = SimpleNamespace(log=lambda name: SimpleNamespace(durable=durable))
     host = SimpleNamespace(disk=disk, crash=lambda *, power_loss: durable.entries.clear())
-    run = object.__new__(ClusterRun)
-    run.options = cast(Any, SimpleNamespace(controllers=(1, 2, 3), session_timeout_ms=1))
-    run.options.quorum = SimpleNamespace(election_bound_ms=1)
-    run.cluster = cast(Any, SimpleNamespace(hosts={1: host, 2: host, 3: host}))
-    run.cluster.options = run.options
-    run.cluster.quorum = SimpleNamespace(committed=committed)
-    run.cluster.partitions = SimpleNamespace(watched={})
-    run._world = cast(Any, SimpleNamespace(now_us=0))
-    run._world.run_until = lambda _at_us, *, events_max: committed.append(other)
+    options = SimpleNamespace(
+        controllers=(1, 2, 3),
+        session_timeout_ms=1,
+        quorum=SimpleNamespace(election_bound_ms=1),
+    )
+    cluster = SimpleNamespace(
+        hosts={1: host, 2: host, 3: host},
+        options=options,
+        quorum=SimpleNamespace(committed=committed),
+        partitions=SimpleNamespace(watched={}),
+    )
+    world = SimpleNamespace(
+        now_us=0, run_until=lambda _at_us, *, events_max: committed.append(other)
+    )
+    run: Any = object.__new__(ClusterRun)
+    run.options, run.cluster, run._world = options, cluster, world
     with nullcontext() if is_held else pytest.raises(Violation, match="L-STOP"):
         run._stops(EVENTS)
 
