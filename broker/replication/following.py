@@ -120,9 +120,10 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
         end_offset = truncation_point(log.epochs, end_offset=log.end_offset, diverging=diverging)
-        latest_start = max(log.start_offset, data.log_start_offset)
-        if latest_start > 0 and end_offset <= latest_start:  # no record is left that we share
-            log.reset(max(0, data.log_start_offset))
+        if log.start_offset == log.end_offset:
+            log.reset(max(0, data.log_start_offset))  # no record of ours tells where we parted
+        elif end_offset <= data.log_start_offset and log.start_offset < data.log_start_offset:
+            log.reset(data.log_start_offset)  # it has let go of all that we share
         else:
             log.truncate(end_offset)
         return FetchOn()
