@@ -121,6 +121,7 @@ class LocalLog:
         "_rewriting",
         "end_offset",
         "epochs",
+        "last_epoch",
         "name",
         "producers",
         "size_bytes",
@@ -135,6 +136,9 @@ class LocalLog:
         self.size_bytes = state.size_bytes
         self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
+        # Of the last record; of an empty log, the epoch in which it starts.
+        last_offset = max(state.start_offset, state.end_offset - 1)
+        self.last_epoch = self.epochs.epoch_at(last_offset)
         self.producers = ProducerStates(
             entry for entry in state.producers if isinstance(entry, ProducerEntry)
         )
@@ -166,6 +170,7 @@ class LocalLog:
             self.size_bytes += header.size_bytes
             if header.producer_id >= 0:
                 self.producers.appended(header, high_watermark=self.high_watermark)
+        self.last_epoch = headers[-1].leader_epoch
         self.end_offset = headers[-1].next_offset
         self._moves.note(self.name)
         self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
@@ -190,6 +195,7 @@ class LocalLog:
             self.reset(end_offset)
             return
         self.epochs.truncate(end_offset)
+        self.last_epoch = self.epochs.epoch_at(end_offset - 1)
         self.producers.truncated(end_offset)
         self.size_bytes -= self._recent.truncated(end_offset)
         self._outbox.trace(
@@ -260,6 +266,7 @@ class LocalLog:
             "log-reset", log=self.name, start_offset=start_offset, was=self.end_offset
         )
         self.epochs.truncate(0)
+        self.last_epoch = NO_EPOCH
         self.producers.truncated(0)
         self._recent.truncated(0)
         self.size_bytes = 0

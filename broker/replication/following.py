@@ -67,10 +67,12 @@ Outcome = FetchOn | TryLater | Fenced | OutOfRange | Mismatch
 
 
 def last_fetched_epoch(log: LocalLog) -> int:
-    """The epoch of our last record, by which the leader sees whether our log is a prefix."""
-    if log.end_offset > log.start_offset:
-        return log.epochs.epoch_at(log.end_offset - 1)
-    return NO_EPOCH
+    """The epoch of our last record, by which the leader sees whether our log is a prefix.
+
+    Also of one that retention has removed since: a log that is empty may stand behind records that
+    the leader never had, and must then begin anew where the leader's begins.
+    """
+    return log.last_epoch
 
 
 def fetch_partition(
@@ -118,7 +120,9 @@ def _take(partition: Partition, data: FetchedPartition) -> Outcome:
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
         end_offset = truncation_point(log.epochs, end_offset=log.end_offset, diverging=diverging)
-        if end_offset <= data.log_start_offset and log.start_offset < data.log_start_offset:
+        if log.start_offset == log.end_offset:
+            log.reset(max(0, data.log_start_offset))  # no record of ours tells where we parted
+        elif end_offset <= data.log_start_offset and log.start_offset < data.log_start_offset:
             log.reset(data.log_start_offset)  # it has let go of all that we share
         else:
             log.truncate(end_offset)

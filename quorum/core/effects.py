@@ -12,6 +12,7 @@ log; logs are independent of each other. A driver writes at once and syncs in th
 sync serves all that waits (group commit). `Stored(log, token)` says that every effect on `log` up
 to and including `token` has reached its durability. Effects that ask for WRITTEN only get no
 `Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
+A core hears of it before anything else that waits, so it writes no more to that log.
 
 Open: whoever has more to ask of the world (ZooKeeper, another engine) brings effects and events of
 its own, and gives the driver a performer for them.

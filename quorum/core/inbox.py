@@ -8,6 +8,9 @@ between which the driver looks for more of the former.
 Without priority, requests of all kinds wait in one plain queue, as they did before: kept to show
 what that does.
 
+A failure of the disk comes before everything else: the log takes no more writes from then on, and
+what a core sent after another one would rest on a write that was never made.
+
 Decides the order only. It is bounded by what each connection may have outstanding.
 
 Source: KAFKA-4453, "prioritize controller requests"; seed 001 of the controller's redesign.
@@ -17,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 
-from quorum.core.effects import Event, Request
+from quorum.core.effects import Event, Request, StorageFailed
 from wire.api_table import API_VERSIONS_KEY, api_of
 from wire.messages.fetching import FetchRequest
 
@@ -50,6 +53,7 @@ class Inbox:
     """`control` and `clients` are the two queues; only the methods change them."""
 
     __slots__ = (
+        "_failures",
         "_prioritises",
         "clients",
         "clients_longest",
@@ -60,6 +64,7 @@ class Inbox:
 
     def __init__(self, *, prioritises: bool = True) -> None:
         self._prioritises = prioritises
+        self._failures = 0  # of the disk: so many stand first in `control`
         self.control: deque[Event | Action] = deque()
         self.clients: deque[Request] = deque()
         self.control_longest = 0
@@ -67,7 +72,11 @@ class Inbox:
         self.clients_taken = 0  # requests of clients in the last `take`
 
     def add(self, event: Event | Action) -> None:
-        self.control.append(event)
+        if isinstance(event, StorageFailed):
+            self.control.insert(self._failures, event)
+            self._failures += 1
+        else:
+            self.control.append(event)
         if len(self.control) > self.control_longest:
             self.control_longest = len(self.control)
 
@@ -88,6 +97,7 @@ class Inbox:
         taken: list[Event | Action] = []
         while control and len(taken) < control_max:
             taken.append(control.popleft())
+        self._failures = max(0, self._failures - len(taken))
         self.clients_taken = 0
         if clients and not control:
             self.clients_taken = min(len(clients), clients_max)

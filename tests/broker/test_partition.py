@@ -31,10 +31,10 @@ from quorum.core.log_state import LogState
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from tests.broker.partitions import partition_of
-from wire.batch import assign, data_batch
+from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.fetching import FetchedPartition
+from wire.messages.fetching import EpochEndOffset, FetchedPartition
 from wire.messages.partitions import IsrPartitionResult
 from wire.primitives import ZERO_UUID
 
@@ -84,8 +84,53 @@ def test_follower_tells_epochs_where_there_are_any(by_epoch: bool, epochs: tuple
     assert (asked.current_leader_epoch, asked.last_fetched_epoch) == epochs
 
 
-def test_follower_with_an_empty_log_tells_no_last_epoch() -> None:
-    assert following.last_fetched_epoch(opened(STATE, start_offset=10).open_log) == NO_EPOCH
+def test_follower_whose_records_are_all_deleted_tells_the_epoch_of_the_last() -> None:
+    """Found by cluster seed 191001688 of the simulator: its leader, elected uncleanly, had other
+    records there and before, and took it into the ISR without those."""
+    log = opened(STATE).open_log
+    log.high_watermark = 10
+    log.trim(10)
+    assert (log.start_offset, following.last_fetched_epoch(log)) == (10, 3)
+    recovered = opened(STATE, start_offset=10).open_log
+    assert following.last_fetched_epoch(recovered) == 3
+
+
+@pytest.mark.parametrize("end_offset", [2, 7, 12])
+def test_follower_with_an_empty_log_that_parted_begins_anew_with_its_leader(
+    end_offset: int,
+) -> None:
+    """However far the leader has an epoch before ours: to cut back to there may be no step."""
+    partition = opened(STATE, start_offset=10)
+    parted = EpochEndOffset(epoch=2, end_offset=end_offset)
+    data = FetchedPartition(
+        partition_index=0, log_start_offset=2, diverging_epoch=parted, records=b""
+    )
+    assert following.follow(partition, data) == FetchOn()
+    log = partition.open_log
+    assert (log.start_offset, log.end_offset) == (2, 2)
+    assert following.last_fetched_epoch(log) == NO_EPOCH
+
+
+def test_follower_tells_the_epoch_of_its_last_record_whatever_was_after_it() -> None:
+    log = opened(STATE).open_log
+    log.append(_data(10, 4), tuple(header for _, header in headers(_data(10, 4))))
+    assert following.last_fetched_epoch(log) == 4
+    log.truncate(10)
+    assert following.last_fetched_epoch(log) == 3
+
+
+def test_follower_with_nothing_behind_it_tells_no_last_epoch() -> None:
+    log = opened(STATE).open_log
+    log.truncate(0)
+    assert following.last_fetched_epoch(log) == NO_EPOCH
+    log = opened(STATE).open_log
+    log.reset(10)
+    assert following.last_fetched_epoch(log) == NO_EPOCH
+
+
+def _data(base_offset: int, leader_epoch: int) -> bytes:
+    batch = data_batch([b"a"], timestamp_ms=0)
+    return assign(batch, base_offset=base_offset, leader_epoch=leader_epoch)
 
 
 def test_batch_that_begins_within_the_log_is_not_taken() -> None:

@@ -115,6 +115,26 @@ def test_a_turn_is_bounded_and_the_rest_is_of_the_next() -> None:
     assert len(turn.inbox.clients) == 1
 
 
+def test_a_core_hears_of_a_failed_disk_before_anything_that_waits() -> None:
+    """Found by cluster seed 191001337 of the simulator: a follower took a leader's answer in the
+    turn before it heard that its log had failed, and fetched on from behind records that were not
+    written."""
+    turn, core = Turn[str](), Core()
+    other = StorageFailed(log="another", token=Token("core", 4), reason="its directory")
+    turn.add(stored(0))
+    for event in (FAILED, stored(1), other):
+        turn.add(event)
+    turn.take(core, 0, control_max=1)
+    assert core.notes == [FAILED, "settled"]
+    turn.add(third := StorageFailed(log="a third", token=Token("core", 5), reason="its directory"))
+    turn.take(core, 0)
+    assert core.notes[2:] == [other, third, stored(0), stored(1), "settled"]
+    turn.add(stored(2))
+    turn.add(FAILED)
+    turn.take(core, 0)
+    assert core.notes[7:] == [FAILED, stored(2), "settled"]
+
+
 def lasting(turn: Turn[str], core: Core, seconds: float, *, clients: int) -> int:
     """How many requests the next turn should have after one that had `clients` of those waiting."""
     turn.take(core, 0, clients_max=clients)
@@ -185,8 +205,8 @@ def test_nothing_leaves_that_rests_on_a_failed_write_and_nobody_waits_for_it() -
     assert turn.leaving([stored(1), FAILED, stored(2)]) == [HangUp(token=REPLY.token)]
     turn.take(core, 0)
     assert core.notes[1:] == [
-        stored(1),
         FAILED,
+        stored(1),
         stored(2),
         RequestFailed(token=SEND.token, failure=Failure.DISCONNECTED),
         ZkResult(token=ASK.token, result=Failed(error=Error.CONNECTION_LOSS)),

@@ -126,6 +126,36 @@ def test_bounds_of_a_cluster_wait_for_what_a_sick_disk_has_begun() -> None:
     assert run._world.now_us >= max(busy_us)
 
 
+@pytest.mark.parametrize("is_held", [True, False])
+def test_what_a_controller_has_synced_may_be_committed_though_it_died(is_held: bool) -> None:
+    """Cluster seed 191001732: both followers had synced the last batch and died; their fetches were
+    on the way to the leader."""
+    tree = LogTree()
+    one, other = tree.extend(None, batch(0) + batch(1))
+    committed = [one]
+    durable = Content([one, other] if is_held else [one])
+    disk = SimpleNamespace(log=lambda name: SimpleNamespace(durable=durable))
+    host = SimpleNamespace(disk=disk, crash=lambda *, power_loss: durable.entries.clear())
+    options = SimpleNamespace(
+        controllers=(1, 2, 3),
+        session_timeout_ms=1,
+        quorum=SimpleNamespace(election_bound_ms=1),
+    )
+    cluster = SimpleNamespace(
+        hosts={1: host, 2: host, 3: host},
+        options=options,
+        quorum=SimpleNamespace(committed=committed),
+        partitions=SimpleNamespace(watched={}),
+    )
+    world = SimpleNamespace(
+        now_us=0, run_until=lambda _at_us, *, events_max: committed.append(other)
+    )
+    run: Any = object.__new__(ClusterRun)
+    run.options, run.cluster, run._world = options, cluster, world
+    with nullcontext() if is_held else pytest.raises(Violation, match="L-STOP"):
+        run._stops(EVENTS)
+
+
 def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:
     simulation = quiet()
     quiet_us = 3000 * max(

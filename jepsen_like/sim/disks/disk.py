@@ -193,9 +193,10 @@ class Disk:
 
     def fail_directory(self, directory_id: UUID) -> None:
         self.directories.unreadable.add(directory_id)
-        if self._deliver is not _nobody:
-            for name in self.directories.logs_in(directory_id):
-                self._later(0, _lost(name, _UNASKED, directory_id))
+        life = self._life
+        for name in self.directories.logs_in(directory_id):
+            if life == self._life and self._deliver is not _nobody:  # it may end of the first
+                self._deliver(_lost(name, _UNASKED, directory_id))
 
     def _refuse(self, effect: StorageEffect, directory_id: UUID) -> None:
         """Say so: what would have been answered later, and at once that a write has failed."""

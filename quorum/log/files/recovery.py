@@ -55,6 +55,7 @@ _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 _INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap", ".part")
 _SEARCH_BYTES_MAX = 64 << 20  # how far behind the damage an intact batch is looked for
+_PRODUCERS_BYTES = 16 << 20  # at the end of a log, by which its producers are known
 _MAGIC_AT = 16
 _CHUNK_BYTES = 1 << 20
 WAY_OUT = (
@@ -194,6 +195,7 @@ def open_log(
         if entry.start_offset < segments[first].base_offset:
             seen.epochs.assign(entry.epoch, entry.start_offset)
     _adopt(disk, segments[: first + 1], say)
+    _recall_producers(disk, segments, first, seen, say)
     damage = _read_segments(disk, segments[first:], seen)
     _refuse_loss(disk, directory, segments, damage, recovery_point)
     if damage is not None:
@@ -285,6 +287,25 @@ def _first_to_read(segments: Sequence[Segment], recovery_point: int) -> int:
     are known from what is read."""
     below = sum(segment.base_offset <= recovery_point for segment in segments)
     return max(min(below - 1, len(segments) - 2), 0)
+
+
+def _recall_producers(
+    disk: Disk, segments: Sequence[Segment], first: int, seen: _Seen, say: Say
+) -> None:
+    """Tell `seen` of the producers in small segments before the `first` that is read.
+
+    A client may have five batches in flight, of which each may have filled a segment.
+    """
+    start, size_bytes = first, sum(disk.size(segment.path) for segment in segments[first:-1])
+    while start > 0 and size_bytes < _PRODUCERS_BYTES:
+        start -= 1
+        size_bytes += segments[start].size_bytes
+    for segment in segments[start:first]:
+        try:
+            for _, header, _ in batches_in(disk, segment.path, position=0, end=segment.size_bytes):
+                observe(seen.producers, header)
+        except CorruptBatch as error:
+            say(f"producers are not known from all of {segment.path}: {error}")
 
 
 def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:

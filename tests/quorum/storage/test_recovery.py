@@ -1,5 +1,6 @@
 """What is left of a log after a crash: every cut, every flipped byte, every missing file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from quorum.core.storage import StorageError
 from quorum.log.files.checkpoints import EPOCHS
 from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from quorum.log.files.recovery import CorruptLog
-from tests.quorum.log_files import batch, everything, opened, producers_in
+from tests.quorum.log_files import SMALL, batch, everything, opened, producers_in
 
 FIRST = f"{0:020d}.log"
 BATCHES = [batch(0, size=20), batch(1, records=2, size=5), batch(3, size=20)]
@@ -286,6 +287,31 @@ def test_producers_are_rebuilt_from_the_headers(directory: Path) -> None:
     assert found[77] == ProducerEntry(77, 1, kept)
     assert found[88] == ProducerEntry(88, 1, (ProducerBatch(0, 0, 15, 9),))
     assert found[99] == ProducerEntry(99, 3, ()), "it has no sequence"
+
+
+def test_five_batches_of_a_producer_are_known_though_each_fills_a_segment(directory: Path) -> None:
+    """Found by cluster seed 191002414 of the simulator: a batch that was in the log was refused as
+    out of order."""
+    log = opened(str(directory), replace(SMALL, segment_bytes=1))
+    for i in range(7):
+        log.append(batch(i, producer=(77, 1, i)))
+    assert len(list(directory.glob("*.log"))) == 7
+    (found,) = producers_in(str(directory), recovery_point=7)
+    assert [each.base_sequence for each in found.batches] == [2, 3, 4, 5, 6]
+
+
+def test_log_whose_older_producers_cannot_be_read_is_opened(directory: Path) -> None:
+    log = opened(str(directory), replace(SMALL, segment_bytes=1))
+    for i in range(4):
+        log.append(batch(i, producer=(77, 1, i)))
+    first = Path(directory, FIRST)
+    damaged = bytearray(first.read_bytes())
+    damaged[8:12] = b"\xff" * 4  # its length
+    said: list[str] = []
+    opened(str(directory), recovery_point=4)  # makes the indexes sound
+    first.write_bytes(damaged)
+    opened(str(directory), recovery_point=4, said=said)
+    assert any("producers are not known" in line for line in said)
 
 
 def test_unreadable_directory_is_named(tmp_path: Path) -> None:
