@@ -57,7 +57,7 @@ FOUND_AT = {
     "says_the_latest_voters": 8,
     "serves_who_is_too_far_behind": 22,
     "stands_without_asking": 1,
-    "takes_a_falling_epoch": 12,
+    "takes_a_falling_epoch": 33,
     "takes_any_disk_for_the_voters": 66,
     "tolerates_one_lost_record": 4,
     "truncates_to_the_leaders_offset": 10,
