@@ -15,7 +15,7 @@ Source: KIP-98; Kafka's ProducerAppendInfo and ProducerStateManager.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quorum.log.files.producers import BATCHES_KEPT, ProducerBatch, ProducerEntry
+from quorum.log.files.producers import BATCHES_KEPT, BATCHES_MAX, ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.primitives import INT32_MAX
@@ -32,7 +32,6 @@ __all__ = [
     "next_sequence",
 ]
 
-_BATCHES_MAX = 64  # above the high watermark; a client has five in flight
 _NO_SEQUENCE = -1
 
 
@@ -117,8 +116,12 @@ class ProducerStates:
 
     __slots__ = ("_entries",)
 
-    def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
-        self._entries = {entry.producer_id: entry for entry in entries}
+    def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int = 0) -> None:
+        """`entries` as a log tells them that has just been opened."""
+        self._entries = {
+            entry.producer_id: entry._replace(batches=_still_needed(entry.batches, high_watermark))
+            for entry in entries
+        }
 
     def entry(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
@@ -170,4 +173,4 @@ def _still_needed(
         and batches[excess + BATCHES_KEPT].last_offset < high_watermark
     ):
         excess += 1
-    return batches[max(excess, len(batches) + 1 - _BATCHES_MAX) :]
+    return batches[max(excess, len(batches) + 1 - BATCHES_MAX) :]

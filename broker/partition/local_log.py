@@ -140,7 +140,8 @@ class LocalLog:
         last_offset = max(state.start_offset, state.end_offset - 1)
         self.last_epoch = self.epochs.epoch_at(last_offset)
         self.producers = ProducerStates(
-            entry for entry in state.producers if isinstance(entry, ProducerEntry)
+            (entry for entry in state.producers if isinstance(entry, ProducerEntry)),
+            high_watermark=self._high_watermark,
         )
         self._recent = RecentBatches()
         self._rewriting: Token | None = None  # of the last truncation or reset that is not done

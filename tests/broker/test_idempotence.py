@@ -134,6 +134,20 @@ def test_recovery_and_appends_lead_to_the_same_answers() -> None:
         assert first.check(header(sequence)) == second.check(header(sequence))
 
 
+def test_a_log_that_is_cut_after_a_restart_still_knows_its_producers() -> None:
+    """Found by cluster seed 5929 with partition storage: whatever came next was taken."""
+    entries: dict[int, ProducerEntry] = {}
+    for n in range(20):
+        observe(entries, header(n, offset=n))
+    states = ProducerStates(entries.values(), high_watermark=8)
+    entry = states.entry(9)
+    assert entry is not None
+    assert len(entry.batches) == 20 - 8 + 5, "of those below the high watermark the last five"
+    states.truncated(9)
+    assert isinstance(states.check(header(13)), OutOfSequence)
+    assert isinstance(states.check(header(9)), InSequence)
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, int]]:
     """Appends of batches of some size, high watermarks, and truncations not below them."""

@@ -1,6 +1,8 @@
-"""What a log's batches say of idempotent producers: the last few batches of each.
+"""What a log's batches say of idempotent producers: the last batches of each.
 
-Read from headers alone, so a log can rebuild it when it is opened. Whether a batch may be appended
+Read from headers alone, so a log can rebuild it when it is opened. What lies above its high
+watermark may yet be cut off, so more than the five that Kafka keeps are told: without a producer's
+earlier batches a leader would take any sequence for its next. Whether a batch may be appended
 (duplicate, gap, fenced epoch) is decided in `broker.partition.idempotence`.
 
 Source: KIP-98; Kafka's ProducerStateEntry, which keeps five batches because that is how many
@@ -11,9 +13,10 @@ from typing import NamedTuple
 
 from wire.batch import BatchHeader
 
-__all__ = ["BATCHES_KEPT", "ProducerBatch", "ProducerEntry", "observe"]
+__all__ = ["BATCHES_KEPT", "BATCHES_MAX", "ProducerBatch", "ProducerEntry", "observe"]
 
-BATCHES_KEPT = 5
+BATCHES_KEPT = 5  # as many as a client may have in flight
+BATCHES_MAX = 64  # with those above the high watermark
 
 
 class ProducerBatch(NamedTuple):
@@ -26,7 +29,7 @@ class ProducerBatch(NamedTuple):
 class ProducerEntry(NamedTuple):
     producer_id: int
     producer_epoch: int
-    batches: tuple[ProducerBatch, ...]  # oldest first, at most BATCHES_KEPT
+    batches: tuple[ProducerBatch, ...]  # oldest first, at most BATCHES_MAX
 
 
 def observe(entries: dict[int, ProducerEntry], header: BatchHeader) -> None:
@@ -44,6 +47,6 @@ def observe(entries: dict[int, ProducerEntry], header: BatchHeader) -> None:
             header.last_offset,
             header.max_timestamp_ms,
         )
-        batches = (*batches[1 - BATCHES_KEPT :], batch)
+        batches = (*batches[1 - BATCHES_MAX :], batch)
     entry = ProducerEntry(header.producer_id, header.producer_epoch, batches)
     entries[header.producer_id] = entry

