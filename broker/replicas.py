@@ -280,7 +280,7 @@ class Replicas:
         """The controller may not have been able to record any until now."""
         for partition in self._hosted.values():
             state = self._cluster.image.partition(partition.topic_id, partition.index)
-            if state is not None and not isinstance(partition.role, Opening):
+            if state is not None and partition.log is not None:
                 self._confirm_directory(partition, state)
 
     def _confirm_directory(self, partition: Partition, state: PartitionState) -> None:

@@ -38,6 +38,9 @@ from wire.messages.fetching import (
 __all__ = ["Replication"]
 
 _NEVER = 1 << 62
+# How long a leader may keep a fetch from which some partition is left out: its turn comes with the
+# next one, and meanwhile the leader may remove the records that it needs.
+_REWRITE_WAIT_MS = 20
 
 
 @dataclass(slots=True, eq=False)
@@ -110,6 +113,7 @@ class Fetcher:
         self._session = ReplicaSession()
         self._is_fetching = False
         self._locating: set[PartitionKey] = set()  # out of range, and the leader is asked
+        self._rewriting: set[PartitionKey] = set()  # left out until their logs are rewritten
         self._next_fetch_ms = 0
 
     def add(self, partition: Partition) -> None:
@@ -159,12 +163,12 @@ class Fetcher:
         for key in touched:
             followed = self._followed.get(key)
             role = None if followed is None else followed.partition.role
-            if (
-                followed is None
-                or not isinstance(role, FollowerOf)
-                or followed.partition.open_log.is_rewriting
-            ):
+            self._rewriting.discard(key)
+            if followed is None or not isinstance(role, FollowerOf):
                 self._session.drop(key)
+            elif followed.partition.open_log.is_rewriting:
+                self._session.drop(key)
+                self._rewriting.add(key)
             elif followed.next_fetch_ms > now_ms:
                 self._session.drop(key)
                 self._touch_later(key, followed.next_fetch_ms)
@@ -185,12 +189,12 @@ class Fetcher:
             heappush(self._later, (at_ms, self._count, key))
 
     def _fetch(self, now_ms: int) -> None:
-        asked = self._session.ask()
+        asked, wait_max_ms = self._session.ask(), self._config.replica_fetch_wait_max_ms
         request = FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._config.node_id, replica_epoch=self._incarnation.broker_epoch
             ),
-            max_wait_ms=self._config.replica_fetch_wait_max_ms,
+            max_wait_ms=min(wait_max_ms, _REWRITE_WAIT_MS) if self._rewriting else wait_max_ms,
             min_bytes=self._config.replica_fetch_min_bytes,
             max_bytes=self._config.replica_fetch_response_max_bytes,
             session_id=asked.session_id,

@@ -26,6 +26,7 @@ from quorum.core.effects import (
     Response,
     Send,
     Stop,
+    Stored,
     Token,
     Trace,
 )
@@ -147,6 +148,7 @@ class Brokers:
         self.holds_controller = False
         self.loses_answers = False  # of the controller: it has done what it was asked
         self.latency_ms: Callable[[], int] = lambda: 0  # of a message, one way
+        self.rewrite_ms = 0  # of a truncation or a new beginning
         self._events: deque[tuple[int, Event]] = deque()
         self._later: list[tuple[int, int, int, Event]] = []  # due, number, node, event
         self._tokens = 0
@@ -236,10 +238,13 @@ class Brokers:
         """A message comes in, after the time that it takes."""
         latency_ms = self.latency_ms()
         if latency_ms:
-            self._tokens += 1
-            heappush(self._later, (self.now_ms + latency_ms, self._tokens, node_id, event))
+            self._come(node_id, event, latency_ms)
         else:
             self._events.append((node_id, event))
+
+    def _come(self, node_id: int, event: Event, in_ms: int) -> None:
+        self._tokens += 1
+        heappush(self._later, (self.now_ms + in_ms, self._tokens, node_id, event))
 
     def _deliver_metadata(self, node_id: int, broker: Broker) -> None:
         while node_id not in self.deaf and self._delivered[node_id] < len(self.metadata):
@@ -264,7 +269,9 @@ class Brokers:
                 self._send(node_id, effect)
             case _:
                 event = self.disks[node_id].perform(effect)
-                if event is not None:
+                if isinstance(event, Stored) and self.rewrite_ms:
+                    self._come(node_id, event, self.rewrite_ms)
+                elif event is not None:
                     self._events.append((node_id, event))
 
     def _reply(self, reply: Reply) -> None:

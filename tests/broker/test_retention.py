@@ -132,6 +132,24 @@ def test_follower_out_of_range_does_not_wait_for_fetches_of_other_partitions() -
     assert brokers.partition(2, "t", 0).open_log.end_offset == 5
 
 
+def test_log_that_begins_anew_is_fetched_soon_after_though_others_wait() -> None:
+    """The fetch without it would keep the next one waiting for as long as the leader may."""
+    brokers = Brokers(2, replica_fetch_wait_max_ms=5000, replica_lag_time_max_ms=5000).start()
+    for topic in ("t", "u"):
+        brokers.create_topic(topic, (1, 2))
+    brokers.run(1000)
+    brokers.cut = {(2, 1)}
+    brokers.run(6000)
+    brokers.produce(1, "t", 0, batch_of(b"x", b"y"))
+    brokers.run(11_000)
+    brokers.partition(1, "t", 0).open_log.trim(1)
+    brokers.rewrite_ms = 6
+    brokers.cut.clear()
+    brokers.run(1500)
+    assert starts(brokers) == [1, 1]
+    assert brokers.ends("t", 0)[2] == (2, 2)
+
+
 def test_follower_that_begins_anew_within_a_batch_has_the_batch_whole() -> None:
     """Found by cluster seed 328 of the simulator: it never fetched again."""
     brokers = started(2)

@@ -58,7 +58,7 @@ from quorum.log.files.disk import Disk
 from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
-from quorum.log.files.log_queue import Alone, LogQueue, is_waited_for
+from quorum.log.files.log_queue import Alone, LogQueue, pool_of
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
@@ -422,7 +422,7 @@ class FileStorage:
         self._last_read = None
         is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
-        pool = Pool.SYNC if is_waited_for(effect) else Pool.BACKGROUND
+        pool = pool_of(effect)
         job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
         finish = partial(self._finish_alone, queue, effect, token)
         is_short = isinstance(effect, OpenLog) and self._directories.is_new(effect.log)

@@ -17,7 +17,8 @@ __all__ = ["Finish", "Jobs", "Outcome", "Pool", "Workers"]
 class Pool(Enum):
     """Jobs of one pool wait for each other, if there are many; for those of another, never."""
 
-    SYNC = "sync"  # somebody waits for them
+    SYNC = "sync"  # somebody waits for them; those of the metadata log hold up a whole quorum
+    REWRITE = "rewrite"  # of partition logs: a role waits; after an election there may be many
     BACKGROUND = "background"
     SNAPSHOT = "snapshot"  # one after the other: each may take minutes
 

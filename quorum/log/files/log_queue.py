@@ -24,13 +24,14 @@ from quorum.core.effects import (
     Token,
     Truncate,
 )
-from quorum.core.storage import LogEffect
+from quorum.core.storage import METADATA_LOG, LogEffect
 from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.jobs import Pool
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.sync_pace import SyncPace
 
-__all__ = ["Alone", "LogQueue", "is_waited_for"]
+__all__ = ["Alone", "LogQueue", "pool_of"]
 
 _NO_TOKEN = Token("", -1)
 Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
@@ -111,10 +112,10 @@ class LogQueue:
         return waiting
 
 
-def is_waited_for(effect: Alone) -> bool:
-    """Will its outcome be told with `Stored`?"""
+def pool_of(effect: Alone) -> Pool:
+    """Where it runs: is it waited for, by the quorum or by a partition?"""
     match effect:
         case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
-            return True
+            return Pool.SYNC if effect.log == METADATA_LOG else Pool.REWRITE
         case _:
-            return False
+            return Pool.BACKGROUND

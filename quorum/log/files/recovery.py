@@ -294,12 +294,13 @@ def _recall_producers(
 ) -> None:
     """Tell `seen` of the producers in small segments before the `first` that is read.
 
-    A client may have five batches in flight, of which each may have filled a segment.
+    A client may have five batches in flight, of which each may have filled a segment. What is read
+    is bounded: a segment that is large has them all, or is too much to read at each start.
     """
-    start, size_bytes = first, sum(disk.size(segment.path) for segment in segments[first:-1])
-    while start > 0 and size_bytes < _PRODUCERS_BYTES:
+    start, left = first, _PRODUCERS_BYTES - sum(disk.size(each.path) for each in segments[first:-1])
+    while start > 0 and segments[start - 1].size_bytes <= left:
         start -= 1
-        size_bytes += segments[start].size_bytes
+        left -= segments[start].size_bytes
     for segment in segments[start:first]:
         try:
             for _, header, _ in batches_in(disk, segment.path, position=0, end=segment.size_bytes):

@@ -9,7 +9,7 @@ from quorum.log.files.jobs import Outcome, Pool
 
 __all__ = ["Threads"]
 
-_THREADS = {Pool.SYNC: 2, Pool.BACKGROUND: 3, Pool.SNAPSHOT: 1}
+_THREADS = {Pool.SYNC: 2, Pool.REWRITE: 2, Pool.BACKGROUND: 3, Pool.SNAPSHOT: 1}
 
 
 class Threads:

@@ -14,11 +14,13 @@ from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
+    Durability,
     FoundLog,
     OpenLog,
     Read,
     ResetLog,
     Retain,
+    SaveElection,
     SaveHighWatermarks,
     StorageFailed,
     Stored,
@@ -29,7 +31,7 @@ from quorum.core.effects import (
 )
 from quorum.core.log_settings import LogSettings
 from quorum.core.storage import METADATA_LOG, StorageError
-from quorum.core.types import OffsetAndEpoch
+from quorum.core.types import ElectionState, OffsetAndEpoch
 from quorum.log.files.checkpoints import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
@@ -39,7 +41,8 @@ from quorum.log.files.checkpoints import (
 )
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
-from quorum.log.files.log_queue import LogQueue
+from quorum.log.files.jobs import Pool
+from quorum.log.files.log_queue import Alone, LogQueue, pool_of
 from quorum.log.files.sync_pace import SyncPace
 from tests.quorum.log_files import FailingSystem, batch
 from tests.quorum.storages import TOPIC, Storage
@@ -557,3 +560,15 @@ def test_log_may_fail_while_one_that_was_never_opened_is_deleted(tmp_path: Path)
     (failed,) = files.take_events()
     assert isinstance(failed, StorageFailed)
     assert failed.log == "t-1"
+
+
+def test_rewrites_of_partitions_hold_up_no_quorum() -> None:
+    """After an election there may be thousands, each with a few syncs."""
+    effects: list[Alone] = [
+        SaveElection(log=METADATA_LOG, token=Token("", 1), election=ElectionState()),
+        Truncate(log="t-0", token=Token("", 2), end_offset=0, durability=Durability.SYNCED),
+        ResetLog(log="t-0", token=Token("", 3), start=OffsetAndEpoch(0, -1)),
+        DeleteLog(log="t-0", token=Token("", 4)),
+    ]
+    pools = [pool_of(effect) for effect in effects]
+    assert pools == [Pool.SYNC, Pool.REWRITE, Pool.REWRITE, Pool.BACKGROUND]

@@ -8,6 +8,7 @@ import pytest
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
 from quorum.core.storage import StorageError
+from quorum.log.files import recovery
 from quorum.log.files.checkpoints import EPOCHS
 from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from quorum.log.files.recovery import CorruptLog
@@ -296,8 +297,22 @@ def test_five_batches_of_a_producer_are_known_though_each_fills_a_segment(direct
     for i in range(7):
         log.append(batch(i, producer=(77, 1, i)))
     assert len(list(directory.glob("*.log"))) == 7
+    Path(directory, EPOCHS).write_bytes(b"0\n1\n1 0\n")  # else all is read
     (found,) = producers_in(str(directory), recovery_point=7)
     assert [each.base_sequence for each in found.batches] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_large_segment_is_not_read_for_its_producers(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "_PRODUCERS_BYTES", 1000)
+    log = opened(str(directory), replace(SMALL, segment_bytes=1))
+    log.append(batch(0, producer=(77, 1, 0), size=2000))
+    for i in range(1, 5):
+        log.append(batch(i, producer=(88, 1, i - 1)))
+    Path(directory, EPOCHS).write_bytes(b"0\n1\n1 0\n")  # else all is read
+    (found,) = producers_in(str(directory), recovery_point=5)
+    assert (found.producer_id, len(found.batches)) == (88, 4)
 
 
 def test_log_whose_older_producers_cannot_be_read_is_opened(directory: Path) -> None:
