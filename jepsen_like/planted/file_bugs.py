@@ -82,6 +82,20 @@ def appends_over_what_may_come_back(self: LogDirectories, log: str, segments: Se
     return
 
 
+# --- descriptors ------------------------------------------------------------------------------
+
+
+@plant_in(
+    FILE_PLANTS,
+    "the descriptor of a file is closed when another may get its name",
+    holder=Disk,
+    name="forget",
+    seeds_max=40,
+)
+def uses_the_descriptor_of_another_file(self: Disk, path: str) -> None:
+    return
+
+
 # --- recovery ---------------------------------------------------------------------------------
 
 

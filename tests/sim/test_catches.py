@@ -63,6 +63,7 @@ FOUND_AT = {
     "truncates_to_the_leaders_offset": 10,
     "truncates_too_far": 2,
     "trusts_what_a_failed_sync_left": 10,
+    "uses_the_descriptor_of_another_file": 0,
     "votes_in_the_place_of_another_disk": 26,
     "votes_twice": 5,
     "waits_for_the_first_under_way": 3,

@@ -30,6 +30,7 @@ FOUND_AT = {
     "takes_a_falling_epoch": 17,
     "tolerates_one_lost_record": 1,
     "trusts_what_a_failed_sync_left": 74,
+    "uses_the_descriptor_of_another_file": 4,
 }
 
 

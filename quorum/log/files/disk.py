@@ -154,6 +154,7 @@ class Disk:
         with self._lock:
             self.syncs += 1
         self.forget(temporary)
+        self.forget(path)
         with _explained("replace", path):
             self._system.rename(temporary, path)
         if syncs_directory:
