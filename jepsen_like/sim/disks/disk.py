@@ -195,7 +195,7 @@ class Disk:
         self.directories.unreadable.add(directory_id)
         life = self._life
         for name in self.directories.logs_in(directory_id):
-            if life == self._life and self._deliver is not _nobody:  # the process may end at the first
+            if life == self._life and self._deliver is not _nobody:  # it may end there
                 self._deliver(_lost(name, _UNASKED, directory_id))
 
     def _refuse(self, effect: StorageEffect, directory_id: UUID) -> None:
