@@ -5,7 +5,8 @@ is a choice, the directory with the fewest logs is taken.
 
 A replica that the metadata puts into a directory that is not online may have its records there:
 while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
-replica would be a loss.
+replica would be a loss. Nor is a log that was found in a directory that has failed since, whatever
+the metadata knows of it.
 
 Source: KIP-112, KIP-858; Kafka's LogManager.getOrCreateLog and, in Partition,
 createLogInAssignedDirectoryId.
@@ -62,7 +63,7 @@ class LogDirs:
             chosen = assigned
         elif copies:
             chosen = copies[0]
-        elif self._may_create(assigned):
+        elif log not in self._found and self._may_create(assigned):
             chosen = min(self._online, key=lambda each: self._counts[each])
         else:
             return None
@@ -70,6 +71,10 @@ class LogDirs:
             self._counts[chosen] += 1
         self._found[log] = [chosen]
         return chosen
+
+    def lies_in(self, log: str, assigned: UUID) -> UUID:
+        """The directory of a log that cannot be opened: where it was found, else `assigned`."""
+        return self._found.get(log, [assigned])[0]
 
     def _may_create(self, assigned: UUID) -> bool:
         if not self._online:

@@ -231,8 +231,12 @@ class Replicas:
         assigned = directory_of(state, self._cluster.config.node_id)
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
-            self._outbox.trace("partition-offline", partition=partition.name, directory=assigned)
-            partition.directory_id = assigned  # which is to stay: its records may be there
+            # It is to stay there, for its records may be there, and nobody is to elect it.
+            partition.directory_id = self._log_dirs.lies_in(partition.name, assigned)
+            self._outbox.trace(
+                "partition-offline", partition=partition.name, directory=partition.directory_id
+            )
+            self._confirm_directory(partition, state)
             partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
             return
         partition.directory_id = directory_id

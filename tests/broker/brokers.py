@@ -181,7 +181,8 @@ class Brokers:
         for _ in range(20):
             self.run(20)
         for node_id in node_ids or tuple(self.disks):
-            assert self.brokers[node_id].lifecycle.state is BrokerState.RUNNING, node_id
+            state = self.brokers[node_id].lifecycle.state
+            assert state is BrokerState.RUNNING or node_id in self.deaf, node_id
         return self
 
     def kill(self, node_id: int) -> None:

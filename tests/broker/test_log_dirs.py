@@ -8,7 +8,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.log_dirs import LogDirs
 from broker.membership.quorum_membership import QuorumMembership
-from quorum.core.effects import FoundLog
+from quorum.core.effects import FoundLog, StorageFailed, Token
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog
 from wire.errors import ErrorCode
@@ -72,6 +72,16 @@ def test_replica_is_not_created_anew_while_it_may_lie_in_an_offline_directory(
     assert failed_since.fail(B) == [B]
     assert failed_since.place("t-0", assigned) is None
     assert failed_since.place("t-0", DIRECTORY_UNASSIGNED) == A
+
+
+def test_log_that_was_found_is_not_created_anew_when_its_directory_fails() -> None:
+    dirs = log_dirs(("t-0", A))
+    dirs.fail(A)
+    assert dirs.place("t-0", DIRECTORY_UNASSIGNED) is None
+    assert dirs.lies_in("t-0", DIRECTORY_UNASSIGNED) == A
+    assert dirs.place("t-1", DIRECTORY_UNASSIGNED) == B
+    dirs.removed("t-0")
+    assert dirs.place("t-0", DIRECTORY_UNASSIGNED) == B, "another topic has its name now"
 
 
 def test_directory_fails_once_and_is_told_from_then_on() -> None:
@@ -257,6 +267,31 @@ def test_directory_that_fails_under_a_recovery_leaves_the_replica_offline(
     refused = brokers.produce(1, "t", 0, batch_of(b"x"))
     assert brokers.produced(refused).error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert brokers.brokers[1].replicas.are_open
+
+
+def test_directory_that_fails_before_the_metadata_is_known_keeps_its_replicas(
+    brokers: Brokers,
+) -> None:
+    """Found by cluster seed 192000911 of the simulator: the controller had not recorded where the
+    only member of an ISR lay, and its log began anew elsewhere."""
+    brokers.start()
+    brokers.create_topic("t", (1, 2))
+    brokers.kill(1)
+    nowhere = (DIRECTORY_UNASSIGNED, DIRECTORY_UNASSIGNED)
+    brokers.write(
+        PartitionChangeRecord(topic_id=brokers.topics["t"], partition_id=0, directories=nowhere)
+    )
+    brokers.asked.clear()
+    brokers.deaf.add(1)
+    brokers.start(1)
+    brokers.disks[1].failed.add(A)
+    failed = StorageFailed(log="t-0", token=Token("", 0), reason="pulled out", directory_id=A)
+    brokers.brokers[1].receive(failed, brokers.now_ms)
+    brokers.deaf.clear()
+    brokers.run(1000)
+    assert brokers.disks[1].logs["t-0"].directory_id == A, "not created anew"
+    (request,) = [each for each in assignments(brokers) if each.broker_id == 1]
+    assert [each.id_ for each in request.directories] == [A], "so that nobody elects it"
 
 
 # --- strays ---------------------------------------------------------------------------------
