@@ -952,3 +952,21 @@ def test_an_old_produce_version_is_refused() -> None:
 
     result = body.responses[0].partition_responses[0]
     assert result.error_code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_who_is_elected_while_its_log_is_rewritten_leads_after_that() -> None:
+    brokers = Brokers(2).start()
+    brokers.create_topic("t", (1, 2))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(100)
+    brokers.rewrite_ms = 50
+    brokers.partition(2, "t", 0).open_log.truncate(0)
+    brokers.change("t", 0, leader=2)
+    brokers.run(20)
+    refused = brokers.produced(brokers.produce(2, "t", 0, batch_of(b"b")))
+    assert refused.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    brokers.run(40)
+    taken = brokers.produce(2, "t", 0, batch_of(b"b"), acks=1)
+    assert brokers.produced(taken).error_code is ErrorCode.NONE
+    brokers.run(1000)
+    assert brokers.values(1, "t", 0) == [b"b"], "it has followers, too"

@@ -134,7 +134,10 @@ def test_controller_hears_of_replicas_that_lie_elsewhere(brokers: Brokers) -> No
     assert [each.partition_index for each in topic.partitions] == [0, 1]
 
 
-def test_directories_are_told_once_the_metadata_version_has_room_for_them() -> None:
+@pytest.mark.parametrize("waits_to_lead", [False, True])
+def test_directories_are_told_once_the_metadata_version_has_room_for_them(
+    waits_to_lead: bool,
+) -> None:
     """As after an upgrade from 3.6: neither registration nor replicas could name any."""
     brokers = Brokers(1).start()
     topic_id = brokers.create_topic("t", (1,))
@@ -160,6 +163,11 @@ def test_directories_are_told_once_the_metadata_version_has_room_for_them() -> N
     )
     brokers.run(1000)
     assert (registrations(brokers), assignments(brokers)) == ([], [])
+    if waits_to_lead:
+        brokers.rewrite_ms = 100_000
+        brokers.change("t", 0, leader=-1)
+        brokers.partition(1, "t", 0).open_log.reset(0)
+        brokers.change("t", 0, leader=1)
     brokers.write(FeatureLevelRecord(name="metadata.version", feature_level=17))
     brokers.run(1000)
     (told,) = registrations(brokers)

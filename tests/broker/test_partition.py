@@ -119,6 +119,12 @@ def test_follower_tells_the_epoch_of_its_last_record_whatever_was_after_it() -> 
     assert following.last_fetched_epoch(log) == 3
 
 
+def test_epoch_that_has_written_nothing_is_not_that_of_the_last_record() -> None:
+    epochs = (EpochStart(3, 0), EpochStart(5, 10))  # as a leader notes at its election
+    log = LocalLog(LogState(log="t-0", end_offset=10, epochs=epochs), Outbox(OWNER))
+    assert following.last_fetched_epoch(log) == 3
+
+
 def test_follower_with_nothing_behind_it_tells_no_last_epoch() -> None:
     log = opened(STATE).open_log
     log.truncate(0)

@@ -148,6 +148,9 @@ def test_log_that_begins_anew_is_fetched_soon_after_though_others_wait() -> None
     brokers.run(1500)
     assert starts(brokers) == [1, 1]
     assert brokers.ends("t", 0)[2] == (2, 2)
+    brokers.fetches.clear()
+    brokers.run(20_000)
+    assert brokers.fetches[2] < 10, "nothing is left out any more: the leader may keep a fetch"
 
 
 def test_follower_that_begins_anew_within_a_batch_has_the_batch_whole() -> None:

@@ -119,6 +119,16 @@ def test_replacement_syncs_before_it_renames_and_then_the_directory(tmp_path: Pa
     assert calls == ["open", "pwrite", "fsync", "rename", "open", "fsync"]
 
 
+def test_replaced_file_is_not_written_by_its_old_descriptor(tmp_path: Path) -> None:
+    disk, path = Disk(), str(tmp_path / "f")
+    disk.create(path)
+    disk.write(path, b"one", position=0)
+    disk.replace(path, b"other")
+    disk.write(path, b"O", position=0)
+    assert disk.read_whole(path) == b"Other"
+    disk.close()
+
+
 def test_every_call_that_makes_something_durable_is_counted(tmp_path: Path) -> None:
     disk, path = Disk(), f"{tmp_path}/f"
     disk.create(path)

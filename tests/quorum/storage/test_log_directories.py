@@ -562,6 +562,32 @@ def test_log_may_fail_while_one_that_was_never_opened_is_deleted(tmp_path: Path)
     assert failed.log == "t-1"
 
 
+def test_rewrite_is_told_when_what_waited_for_it_is_written_too(tmp_path: Path) -> None:
+    """A follower tells its leader of the end then: a batch that fails must not be in that."""
+    system = FailingSystem()
+    storage = started(tmp_path, system=system)
+    storage.open("t-0", directory_id=A)
+    reset = ResetLog(log="t-0", token=storage.token(), start=OffsetAndEpoch(5, -1))
+    append = storage.append(5, "t-0", synced=False)
+
+    def fails(name: str, arguments: tuple[Any, ...]) -> OSError | None:
+        is_append = name == "pwrite" and bytes(arguments[1]) == append.records
+        return OSError(errno.EIO, os.strerror(errno.EIO)) if is_append else None
+
+    system.fails = fails
+    told = storage.do(reset, append)
+    assert [type(each) for each in told] == [StorageFailed]
+    system.fails = lambda name, arguments: None
+    (tmp_path / "again").mkdir()
+    again = started(tmp_path / "again")
+    again.open("t-0", directory_id=A)
+    told = again.do(
+        ResetLog(log="t-0", token=again.token(), start=reset.start),
+        again.append(5, "t-0", synced=False),
+    )
+    assert [type(each) for each in told] == [Stored]
+
+
 def test_rewrites_of_partitions_hold_up_no_quorum() -> None:
     """After an election there may be thousands, each with a few syncs."""
     effects: list[Alone] = [
