@@ -136,7 +136,7 @@ class LocalLog:
         self.size_bytes = state.size_bytes
         self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
-        # Of the last record; of an empty log, the epoch in which it starts.
+        # It is the epoch of the last record, or that in which an empty log starts.
         last_offset = max(state.start_offset, state.end_offset - 1)
         self.last_epoch = self.epochs.epoch_at(last_offset)
         self.producers = ProducerStates(

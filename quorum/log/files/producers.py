@@ -1,4 +1,4 @@
-"""What a log's batches say of idempotent producers: the last batches of each.
+"""The batches of a log say which idempotent producers wrote it, and what each wrote last.
 
 Read from headers alone, so a log can rebuild it when it is opened. What lies above its high
 watermark may yet be cut off, so more than the five that Kafka keeps are told: without a producer's

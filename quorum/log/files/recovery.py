@@ -14,8 +14,8 @@ everything behind that place goes:
 Without a recovery point (a directory that Kafka wrote) an intact batch behind the damage decides:
 if there is one, this is no torn tail.
 
-What is kept is synced before anyone hears of it: a replica counts it as its own from then on. What
-lies behind the recovery point is written again before, since an earlier sync of it may have failed.
+Recovery syncs what it keeps before anyone hears of it: a replica counts it as its own from then on.
+It writes again what lies behind the recovery point, since an earlier sync of that may have failed.
 A new log is not synced: its first sync covers that it is there. Nor is a partition's log that was
 closed in order and ends at its recovery point: an orderly stop has synced it, and its directory.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is

@@ -1,4 +1,4 @@
-"""What brokers tell of logs that are being rewritten.
+"""A rule says what brokers may tell of logs that are being rewritten.
 
 D-TEL   no replica tells others where its log ends while that log is being truncated or begun anew:
         a follower does not fetch, and nobody leads
