@@ -31,7 +31,11 @@ _obey = Replicas.obey
     seeds_max=30,
 )
 def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUID | None:
-    return _place(self, log, assigned) or _place(self, log, DIRECTORY_UNASSIGNED)
+    chosen = _place(self, log, assigned)
+    if chosen is None:
+        self.removed(log)
+        chosen = _place(self, log, DIRECTORY_UNASSIGNED)
+    return chosen
 
 
 # Found in the shipped broker, when directories began to fail here.
