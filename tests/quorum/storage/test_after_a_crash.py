@@ -49,6 +49,17 @@ class Dying:
         return sorted(path for path in self.unsynced if path.endswith("index"))
 
 
+IN_D = {"/d": UUID(int=5)}
+
+
+def durable_directory(seed: int) -> VirtualFiles:
+    """A file system in memory with the empty directory of `IN_D`."""
+    files = VirtualFiles(Random(seed), fired=lambda fault: None)
+    files.mkdir("/d")
+    files.make_durable()
+    return files
+
+
 def fill(storage: Storage, first: int, end: int, **more: Any) -> None:
     storage.do(*(storage.append(n, LOG, synced=False, **more) for n in range(first, end)))
 
@@ -161,17 +172,14 @@ def test_log_that_a_full_disk_has_kept_from_being_made_is_made_by_the_next_proce
 ) -> None:
     """A nearly full disk takes a part of the topic id, and refuses the rest."""
     for seed in range(20):
-        files = VirtualFiles(Random(seed), fired=lambda fault: None)
-        files.mkdir("/d")
-        files.make_durable()
-        directories = {"/d": UUID(int=5)}
-        making = Storage(tmp_path, system=files, directories=directories)
+        files = durable_directory(seed)
+        making = Storage(tmp_path, system=files, directories=IN_D)
         files.faults = FileFaults(full=1.0)
         (failed,) = making.do(OpenLog(log=LOG, token=making.token(), topic_id=TOPIC))
         assert isinstance(failed, StorageFailed)
         files.faults = FileFaults()
         files.crash(power_loss=False)
-        storage = Storage(tmp_path, system=files, directories=directories)
+        storage = Storage(tmp_path, system=files, directories=IN_D)
         state = storage.open(LOG).state
         assert (state.topic_id, state.end_offset) == (TOPIC, 0)
         storage.close()
@@ -201,22 +209,19 @@ def test_log_that_a_killed_process_has_made_is_as_durable_as_what_is_synced_of_i
     seed: int, was_named: bool, tmp_path: Path
 ) -> None:
     """The process that made it has synced nothing, and may not even have written the topic id."""
-    files = VirtualFiles(Random(seed), fired=lambda fault: None)
-    files.mkdir("/d")
-    files.make_durable()
-    directories = {"/d": UUID(int=5)}
-    making = Storage(tmp_path, system=files, directories=directories)
+    files = durable_directory(seed)
+    making = Storage(tmp_path, system=files, directories=IN_D)
     making.open(LOG)
     if was_named:
         fill(making, 0, 1)
     files.crash(power_loss=False)
     if not was_named:
         files.unlink(f"/d/{LOG}/{PARTITION_METADATA}")
-    following = Storage(tmp_path, system=files, directories=directories)
+    following = Storage(tmp_path, system=files, directories=IN_D)
     end_offset = following.open(LOG).state.end_offset
     following.do(following.append(end_offset, LOG, synced=True))
     files.crash(power_loss=True)
-    storage = Storage(tmp_path, system=files, directories=directories)
+    storage = Storage(tmp_path, system=files, directories=IN_D)
     assert [each.topic_id for each in storage.files.found] == [TOPIC]
     assert storage.open(LOG).state.end_offset == end_offset + 1
     storage.close()
@@ -225,11 +230,8 @@ def test_log_that_a_killed_process_has_made_is_as_durable_as_what_is_synced_of_i
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_opened_after_a_failed_sync_lasts(seed: int, tmp_path: Path) -> None:
     """It may be read back from memory alone, where a sync has nothing to do (fsyncgate, 2018)."""
-    files = VirtualFiles(Random(seed), fired=lambda fault: None)
-    files.mkdir("/d")
-    files.make_durable()
-    directories = {"/d": UUID(int=5)}
-    making = Storage(tmp_path, system=files, directories=directories)
+    files = durable_directory(seed)
+    making = Storage(tmp_path, system=files, directories=IN_D)
     making.open(LOG)
     fill(making, 0, 4)
     files.faults = FileFaults(sync_failure=0.5)
@@ -237,11 +239,11 @@ def test_what_is_opened_after_a_failed_sync_lasts(seed: int, tmp_path: Path) -> 
         fill(making, offset, offset + 1, size=400)
     files.faults = FileFaults()
     files.crash(power_loss=False)
-    following = Storage(tmp_path, system=files, directories=directories)
+    following = Storage(tmp_path, system=files, directories=IN_D)
     following.open(LOG)
     opened = following.read(LOG)
     files.crash(power_loss=True)
-    storage = Storage(tmp_path, system=files, directories=directories)
+    storage = Storage(tmp_path, system=files, directories=IN_D)
     if opened:
         assert [each.topic_id for each in storage.files.found] == [TOPIC]
     storage.open(LOG)
@@ -254,11 +256,8 @@ def test_log_is_opened_though_the_power_fails_before_what_was_trimmed_is_removed
     seed: int, tmp_path: Path
 ) -> None:
     """Recovery reads it once more, and the recovery point lies behind it."""
-    files = VirtualFiles(Random(seed), fired=lambda fault: None)
-    files.mkdir("/d")
-    files.make_durable()
-    directories = {"/d": UUID(int=5)}
-    storage = Storage(tmp_path, system=files, directories=directories)
+    files = durable_directory(seed)
+    storage = Storage(tmp_path, system=files, directories=IN_D)
     storage.open(LOG)
     fill(storage, 0, 6)
     unlink = files.unlink
@@ -273,7 +272,7 @@ def test_log_is_opened_though_the_power_fails_before_what_was_trimmed_is_removed
     assert isinstance(failed, StorageFailed), trimmed
     files.crash(power_loss=True)
     files.unlink = unlink  # type: ignore[method-assign]
-    again = Storage(tmp_path, system=files, directories=directories)
+    again = Storage(tmp_path, system=files, directories=IN_D)
     assert again.open(LOG).state.end_offset == 6
     again.close()
 
