@@ -30,10 +30,10 @@ __all__ = ["NOT_DYNAMIC", "change_voters"]
 
 NOT_DYNAMIC = "the voters are in the configuration: lay the cluster out with first voters"
 
-_TRY_SECONDS = 10.0
+_TRY_SECONDS = 20.0
 _TIMEOUT_MS = 3_000
 _PAUSE_SECONDS = 0.2
-_SEEN_SECONDS = 3.0  # for one to lead, if the one that did was removed
+_SEEN_SECONDS = 10.0  # for one to lead, if the one that did was removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,10 @@ def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -
         healed.append(_quorum_when(cluster, lambda quorum: quorum.voters >= added))
 
     def prove() -> Proof:
-        if not removed or without is None:
-            return Proof(bit=False, evidence=f"nobody leads without a voter: {before}")
+        if not removed:
+            return Proof(bit=False, evidence=f"no voter could be removed: {before}")
+        if without is None:
+            return Proof(bit=False, evidence=f"nobody leads without {sorted(ids)}: {before}")
         return proof_of([f"{before}; then {without}; healed: {healed[0] if healed else None}"])
 
     return InForce([node.id for node in voters], heal=heal, prove=prove)
