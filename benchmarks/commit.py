@@ -15,7 +15,7 @@ from benchmarks.peers.kafka import Kafka, KafkaWithoutLinger
 from benchmarks.peers.load import KEYS, Load, Sample
 from benchmarks.peers.local import processor_seconds, scratch_directory
 from benchmarks.peers.pysyncobj import PySyncObj
-from benchmarks.peers.quorum import Quorum
+from benchmarks.peers.quorum import Quorum, QuorumInline
 
 ROUNDS = 3
 WARM_UP = Load(name="warm-up", in_flight=8, puts=1, seconds=0.5, first_value=1_000_000_000)
@@ -96,7 +96,7 @@ def print_figures(samples: Samples) -> None:
 
 def main() -> int:
     systems: list[System] = []
-    for system in (Quorum, Etcd, Kafka, KafkaWithoutLinger, PySyncObj):
+    for system in (Quorum, QuorumInline, Etcd, Kafka, KafkaWithoutLinger, PySyncObj):
         reason = system.missing()
         if reason is None:
             systems.append(system)

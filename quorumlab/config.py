@@ -74,6 +74,7 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.http.listener", str, "127.0.0.1:0"),  # port 0: any free one
         # The quorum.
         Property("quorumlab.metadata.log.preallocate", bool, True),
+        Property("quorumlab.inline.sync.max.ms", int, 2, 0),  # see quorum.log.files.sync_pace
         Property("quorumlab.application", str, "metadata"),  # or "register", to test the quorum
         Property("quorumlab.confirmed.reads.enable", bool, False),  # of metadata, to test it
         Property("quorumlab.engine", str, "native"),  # or "raftos": see quorumlab.mode_config

@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 PLAINTEXT = 0  # the security protocol of every listener so far
-_INLINE_SYNC_SECONDS = 0.002  # twenty times what a good disk takes; elections wait for seconds
 _PREALLOCATED_BYTES = 4 << 20
 
 
@@ -58,6 +57,8 @@ def _kind(config: NodeConfig, listener: str) -> ListenerKind:
 
 def storage_settings(config: NodeConfig) -> StorageSettings:
     preallocates = config.flag("quorumlab.metadata.log.preallocate")
+    # A node with partitions serves clients with the thread that would wait for the disk.
+    inline_sync_ms = 0 if config.is_broker else config.number("quorumlab.inline.sync.max.ms")
     return StorageSettings(
         metadata=LogSettings(
             segment_bytes=config.number("metadata.log.segment.bytes"),
@@ -70,8 +71,7 @@ def storage_settings(config: NodeConfig) -> StorageSettings:
         ),
         voters=tuple(voter.node_id for voter in config.voters),
         descriptors_max=config.number("quorumlab.open.files.max"),
-        # A node with partitions serves clients with the thread that would wait for the disk.
-        inline_sync_seconds=0.0 if config.is_broker else _INLINE_SYNC_SECONDS,
+        inline_sync_seconds=inline_sync_ms / 1000,
     )
 
 

@@ -49,6 +49,7 @@ from wire.primitives import uuid_text
 
 __all__ = [
     "Quorum",
+    "QuorumInline",
     "alter_configs",
     "encoded_answer",
     "encoded_request",
@@ -153,6 +154,15 @@ class Quorum:
 
     def leader(self) -> tuple[NodeLayout, QuorumPartitionResult]:
         return leader_of(self.cluster)
+
+
+class QuorumInline(Quorum):
+    """Syncs may stop a controller for 50 ms: they run inline on a disk that is often slow, too."""
+
+    name = "quorumlab inline"
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, {"quorumlab.inline.sync.max.ms": "50"})
 
 
 class AlterConfigs:

@@ -186,4 +186,10 @@ def test_no_sync_is_inline_on_a_node_with_partitions(roles: str) -> None:
     given = {"controller": CONTROLLER, "broker": BROKER}.get(roles) or parse_properties(STOCK)
     config = node_config(given)
     assert config.is_broker == ("broker" in roles)
-    assert (storage_settings(config).inline_sync_seconds > 0) == (roles == "controller")
+    seconds = storage_settings(config).inline_sync_seconds
+    assert seconds == (0.002 if roles == "controller" else 0)
+
+
+def test_how_long_a_sync_may_stop_a_controller_can_be_said() -> None:
+    config = node_config(CONTROLLER | {"quorumlab.inline.sync.max.ms": "50"})
+    assert storage_settings(config).inline_sync_seconds == 0.05
