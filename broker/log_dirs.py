@@ -6,7 +6,8 @@ is a choice, the directory with the fewest logs is taken.
 A replica that the metadata puts into a directory that is not online may have its records there:
 while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
 replica would be a loss. Nor is a log that was found in a directory that has failed since, whatever
-the metadata knows of it.
+the metadata knows of it. Nor is a replica that was in sync when the process started: if the
+metadata knows no directory of it, the controller may not have heard yet in which it lies.
 
 Source: KIP-112, KIP-858; Kafka's LogManager.getOrCreateLog and, in Partition,
 createLogInAssignedDirectoryId.

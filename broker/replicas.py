@@ -23,7 +23,7 @@ from controller.metadata.partitions import PartitionState, Rows
 from quorum.core.effects import Event, Opened, OpenLog
 from quorum.core.milestones import Step, milestone
 from wire.errors import ErrorCode
-from wire.primitives import ZERO_UUID
+from wire.primitives import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, ZERO_UUID
 
 __all__ = ["DirectoryReports", "Replicas"]
 
@@ -63,6 +63,7 @@ class Replicas:
         self._hosted_by_id: dict[tuple[UUID, int], Partition] = {}
         self._hosted_by_log: dict[str, Partition] = {}
         self._opening = 0
+        self._is_first_image = True  # what it names may have been here before the process started
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._hosted.values())
@@ -108,6 +109,7 @@ class Replicas:
         for topic_id, index, state in image.partitions_with(node_id):
             self._apply(topic_id, index, state, now_ms)
             yield
+        self._is_first_image = False
 
     def keep_only(self, assigned: Collection[tuple[str, int]], now_ms: int) -> None:
         """Delete every other log, whether it is open or was only found here."""
@@ -228,7 +230,7 @@ class Replicas:
         self._hosted[(name, index)] = partition
         self._hosted_by_id[(topic_id, index)] = partition
         self._hosted_by_log[partition.name] = partition
-        assigned = directory_of(state, self._cluster.config.node_id)
+        assigned = self._assigned_directory(state)
         directory_id = self._log_dirs.place(partition.name, assigned)
         if directory_id is None:
             # It is to stay there, for its records may be there, and nobody is to elect it.
@@ -242,6 +244,14 @@ class Replicas:
         partition.directory_id = directory_id
         self._opening += 1
         self._recover(partition)
+
+    def _assigned_directory(self, state: PartitionState) -> UUID:
+        """What was in sync before the process started has a log in some directory; if the metadata
+        does not know in which, it is lost until the log is found."""
+        node_id = self._cluster.config.node_id
+        assigned = directory_of(state, node_id)
+        had_log = self._is_first_image and node_id in (*state.isr, *state.eligible_leader_replicas)
+        return DIRECTORY_LOST if had_log and assigned == DIRECTORY_UNASSIGNED else assigned
 
     def _recover(self, partition: Partition) -> None:
         def opened(event: Event, now_ms: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.log_dirs import LogDirs
 from broker.membership.quorum_membership import QuorumMembership
+from broker.partition.partition import Offline, Partition
 from quorum.core.effects import FoundLog, StorageFailed, Token
 from tests.broker.brokers import Brokers, batch_of
 from tests.broker.memory_disk import Disk, MemoryLog
@@ -15,7 +16,7 @@ from wire.errors import ErrorCode
 from wire.messages.log_dirs import AssignReplicasToDirsRequest
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from wire.metadata_records import FeatureLevelRecord, PartitionChangeRecord, RegisterBrokerRecord
-from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, ZERO_UUID
 
 A, B, GONE = UUID(int=1001), UUID(int=0xB), UUID(int=0xC)
 TOPIC = UUID(int=0x70)
@@ -350,3 +351,40 @@ def test_no_log_that_is_assigned_is_ever_set_aside(seed: int) -> None:
             for each in live:
                 log = brokers.disks[2].logs[f"{each}-0"]
                 assert log.topic_id == brokers.topics[each]
+
+
+def directories_told(brokers: Brokers) -> list[UUID]:
+    """Of broker 1."""
+    own = [each for each in assignments(brokers) if each.broker_id == 1]
+    return [directory.id_ for request in own for directory in request.directories]
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "is_lost"), [((1, 2), None, True), ((2,), (1,), True), ((2,), None, False)]
+)
+def test_replica_with_acknowledged_records_may_lie_in_any_directory_that_is_offline(
+    brokers: Brokers, isr: tuple[int, ...], elr: tuple[int, ...] | None, is_lost: bool
+) -> None:
+    """Found by cluster seed 200000177 of the simulator: the only member of an ISR was killed before
+    its report was answered, its directory failed, and its log began anew elsewhere."""
+    brokers.start()
+    brokers.create_topic("t", (1, 2), (2, 1))
+    brokers.kill(1)
+    brokers.write(
+        PartitionChangeRecord(
+            topic_id=brokers.topics["t"],
+            partition_id=0,
+            isr=isr,
+            leader=2,
+            eligible_leader_replicas=elr,
+            directories=(DIRECTORY_UNASSIGNED, DIRECTORY_UNASSIGNED),
+        )
+    )
+    brokers.disks[1].failed.add(A)
+    brokers.asked.clear()
+    brokers.start(1)
+    brokers.run(1000)
+    assert (DIRECTORY_LOST in directories_told(brokers)) == is_lost
+    partition = brokers.brokers[1].replicas.find("t", ZERO_UUID, 0)
+    assert isinstance(partition, Partition)
+    assert isinstance(partition.role, Offline) == is_lost
