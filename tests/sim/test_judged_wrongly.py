@@ -5,6 +5,7 @@ table.
 """
 
 from contextlib import nullcontext
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
@@ -53,6 +54,7 @@ from quorum.core.effects import (
     Token,
     Trace,
 )
+from quorum.core.log_state import EpochStart
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
@@ -598,6 +600,25 @@ def test_client_asks_for_a_deleted_topic_by_its_id_when_another_has_its_name() -
     answer = FetchResponse(responses=(FetchedTopic(topic_id=before, partitions=(told,)),))
     client.receive(Response(token=sent.token, body=answer), 1)
     assert read == [((before, 0), 0, b"1")]
+
+
+@pytest.mark.parametrize(("epoch", "is_sound"), [(0, True), (1, False)])
+def test_log_that_is_trimmed_in_the_turn_that_opens_it_has_fewer_records_than_its_broker_knows(
+    epoch: int, is_sound: bool
+) -> None:
+    """Cluster seed 201000412: a broker opened a log and had old segments removed at once."""
+    known = SimpleNamespace(entries=[EpochStart(0, 50)])
+    log = SimpleNamespace(start_offset=50, end_offset=58, epochs=known)
+    partition = SimpleNamespace(name="t-0", node_id=1, open_log=log)
+    written = SimpleNamespace(end_offset=58)
+    look = partial(
+        PartitionInvariants._knows_its_epochs,
+        cast(PartitionInvariants, None),
+        cast(Partition, partition),
+        cast(Content, written),
+    )
+    with nullcontext() if is_sound else pytest.raises(Violation, match="D-EPC"):
+        look([EpochStart(epoch, 55)])
 
 
 # --- logs of partitions on the shipped storage --------------------------------------------------

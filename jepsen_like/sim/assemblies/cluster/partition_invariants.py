@@ -1,8 +1,8 @@
 """Invariants of partition logs (D-*), which hold whatever was injected.
 
 Judged from what lies on disks, what leaders expose (the high watermark) and what the metadata log
-says; what brokers believe of each other counts for nothing. Every check looks at one replica that
-an event touched, or at one partition that a commit changed.
+says, not from what brokers believe of each other. Every check looks at one replica that an event
+touched, or at one partition that a commit changed.
 
 Two ids are seen where batches are written (logs/logtree.py), whoever writes them: D-ONE, one batch
 for each epoch and offset, and D-DIV, one prefix for each of those.
@@ -282,11 +282,13 @@ class PartitionInvariants:
     ) -> None:
         """D-EPC: the broker's view of a log is the log: its end, and the epochs of its batches.
 
-        A leader knows one more epoch, which has not written yet.
+        A leader knows one more, which has not written. A log opened in this turn may be trimmed.
         """
         log = partition.open_log
         known = [entry for entry in log.epochs.entries if entry.start_offset < log.end_offset]
-        epochs = within(epochs, log.start_offset, log.end_offset)
+        start_offset = max(log.start_offset, epochs[0].start_offset if epochs else 0)
+        known = within(known, start_offset, log.end_offset)
+        epochs = within(epochs, start_offset, log.end_offset)
         if (log.end_offset, known) != (written.end_offset, epochs):
             raise Violation(
                 "D-EPC",
