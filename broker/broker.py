@@ -317,6 +317,7 @@ class Broker:
                 self._stop_leading(partition, error, now_ms)
             case LeaderOf(followers=followers) if change is Change.ELECTED:
                 self._followers_to_invite.update(followers)
+                self._router.lost(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)  # led before, too
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
             case FollowerOf() as role:

@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from broker.partition.partition import Partition
+from quorum.core.types import NO_EPOCH
 
 __all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "Parked", "Waiting", "is_worth_compacting"]
 
@@ -81,17 +82,23 @@ class Deadlines:
 
 
 class Waiting(Generic[Waiter]):
-    """Each waiter is returned once, or never if it is done before."""
+    """Each waiter is returned once, or never if it is done before.
+
+    A waiter belongs to the leader epoch in which it was accepted. In a later one, even of the same
+    leader, another record may lie at the offset that it waits for.
+    """
 
     __slots__ = ("_count", "_heaps")
 
     def __init__(self) -> None:
-        self._heaps: dict[Partition, list[tuple[int, int, Waiter]]] = {}  # by offset, then in turn
+        # With their leader epoch; by offset, then in turn.
+        self._heaps: dict[Partition, tuple[int, list[tuple[int, int, Waiter]]]] = {}
         self._count = 0
 
     def add(self, partition: Partition, offset: int, waiter: Waiter) -> None:
-        """It waits for `partition` to reach `offset`."""
-        heap = self._heaps.setdefault(partition, [])
+        """It waits for `partition`, which leads, to reach `offset`."""
+        epoch, heap = self._heaps.setdefault(partition, (partition.leader_epoch, []))
+        assert epoch == partition.leader_epoch, f"waiters of epoch {epoch} were not refused"
         if is_worth_compacting(len(heap)):
             heap[:] = [item for item in heap if not item[2].is_done]
             heapify(heap)
@@ -103,7 +110,10 @@ class Waiting(Generic[Waiter]):
 
     def reached(self, partition: Partition, offset: int) -> Iterator[Waiter]:
         """Those that need not wait any longer, the lowest offset first."""
-        while (heap := self._heaps.get(partition)) and heap[0][0] <= offset:
+        while partition in self._heaps:
+            epoch, heap = self._heaps[partition]
+            if heap[0][0] > offset or epoch != partition.leader_epoch:
+                return
             waiter = heappop(heap)[2]
             if not heap:
                 del self._heaps[partition]
@@ -111,9 +121,10 @@ class Waiting(Generic[Waiter]):
                 yield waiter
 
     def lost(self, partition: Partition) -> list[Waiter]:
-        """The partition is not led here any more: nobody waits for it, whatever it reaches."""
-        heap = sorted(self._heaps.pop(partition, ()), key=lambda item: item[:2])
-        return [waiter for _, _, waiter in heap if not waiter.is_done]
+        """Its leader epoch has ended: nobody waits for it, whatever it reaches."""
+        _, heap = self._heaps.pop(partition, (NO_EPOCH, []))
+        in_order = sorted(heap, key=lambda item: item[:2])
+        return [waiter for _, _, waiter in in_order if not waiter.is_done]
 
 
 class Answers(Generic[Result]):

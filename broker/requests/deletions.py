@@ -116,7 +116,7 @@ class Deletions:
             self._settle(waiter.pending, waiter.slot, success(waiter.index, low))
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
-        """The partition is not led here any more."""
+        """The leader epoch has ended in which this broker led the partition."""
         for waiter in self._waiting.lost(partition):
             self._settle(waiter.pending, waiter.slot, failure(waiter.index, error))
 

@@ -181,10 +181,10 @@ class Producing:
             self._settle(waiter.pending, waiter.slot, result)
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
-        """The partition is not led here any more: its log may be cut, so nothing can be promised.
+        """The leader epoch has ended: the log may be cut, so nothing can be promised.
 
-        Even if this broker leads again one day and the high watermark then passes the offset that
-        somebody waits for, it may be another record that lies there.
+        Even if this broker leads again, at once or one day, and the high watermark then passes the
+        offset that somebody waits for, it may be another record that lies there.
         """
         waiters = self._waiting.lost(partition)
         if not waiters:

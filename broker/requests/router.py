@@ -151,6 +151,6 @@ class Router:
         self._deletions.progressed(partition)
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
-        """The partition is not led here any more."""
+        """The leader epoch has ended in which this broker led the partition."""
         self._producing.lost(partition, error)
         self._deletions.lost(partition, error)
