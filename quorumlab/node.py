@@ -15,7 +15,7 @@ from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.directories import DataDirectories, DataDirectory, open_directories
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import cannot_listen
@@ -140,7 +140,8 @@ class Node(NodeParts):
             )
         else:
             self.raft = self._replica(metadata, loaded)
-        self.member = Member(
+        kind = ConfirmingMember if self._serves_confirmed_reads else Member
+        self.member = kind(
             self.raft,
             self._applications(directories, storage),
             (self.config.controller_listener,),

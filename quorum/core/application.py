@@ -109,14 +109,6 @@ class Engine(Core, MetadataLog, Protocol):
         ...
 
     @property
-    def confirmed_through(self) -> int:
-        """The last question about leadership that is answered (`quorum.core.confirmed_reads`).
-
-        When it moves, deadlines of applications are read again. 0 for an engine without questions.
-        """
-        ...
-
-    @property
     def latest_snapshot(self) -> OffsetAndEpoch | None:
         """Whence to begin instead of the start of the log: where the newest snapshot ends.
 

@@ -21,9 +21,13 @@ Source: Raft thesis 6.4 (read index), on KIP-595's messages.
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from quorum.core.application import Engine
+from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Event, RequestFailed, Response, earliest
 from quorum.core.types import ReplicaKey
+from quorum.node.member import Member
 from quorum.raft.leading import hears_majority
 from quorum.raft.messages import begin_request, election_partition
 from quorum.raft.raft_node import RaftNode
@@ -33,7 +37,14 @@ from quorum.raft.voters import Voter
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import BeginQuorumEpochResponse
 
-__all__ = ["ConfirmingRaftNode", "Questions", "begin_round", "is_confirmed", "who_confirms"]
+__all__ = [
+    "ConfirmingMember",
+    "ConfirmingRaftNode",
+    "Questions",
+    "begin_round",
+    "is_confirmed",
+    "who_confirms",
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +113,23 @@ class ConfirmingRaftNode(RaftNode):
         if questions is None or not isinstance(self.role, Leader):
             return None
         return questions if questions.epoch == self.role.epoch else None
+
+
+class _ConfirmingEngine(Engine, ConfirmingLog, Protocol):
+    """Ours or another that can be asked."""
+
+
+class ConfirmingMember(Member):
+    """A `Member` of such an engine: an answer may make a read of an application ready."""
+
+    engine: _ConfirmingEngine
+    _confirmed_through = 0  # as the applications know it
+
+    def _settle_engine(self, now_ms: int) -> None:
+        super()._settle_engine(now_ms)
+        confirmed_through = self.engine.confirmed_through
+        if confirmed_through != self._confirmed_through:
+            self._confirmed_through, self._is_due_stale = confirmed_through, True
 
 
 def who_confirms(questions: Questions, event: Event) -> ReplicaKey | None:

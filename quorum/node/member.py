@@ -80,7 +80,6 @@ class Member:
         self._is_unsettled = False  # an event came in since the last settlement
         self._applications_due_ms: int | None = None  # their first deadline
         self._is_due_stale = True  # a deadline may have moved
-        self._confirmed_through = 0  # as the applications know it
         self._has_stopped = False
         self._effects += engine.take_effects()
         for application in self._listed:
@@ -119,13 +118,10 @@ class Member:
         """
         if self._has_stopped:
             return
-        engine, self._is_unsettled = self.engine, False
+        self._is_unsettled = False
         told = self._gather()
-        engine.settle(now_ms)
-        confirmed_through = engine.confirmed_through
-        if confirmed_through != self._confirmed_through:  # a read may have become ready
-            self._confirmed_through, self._is_due_stale = confirmed_through, True
-        if engine.leading_since is not self._known_since:
+        self._settle_engine(now_ms)
+        if self.engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
             self._is_due_stale = True
@@ -135,6 +131,9 @@ class Member:
             self._tick(now_ms)
             told += self._gather()
         self._collect(told, now_ms)
+
+    def _settle_engine(self, now_ms: int) -> None:
+        self.engine.settle(now_ms)
 
     def _tick(self, now_ms: int) -> None:
         """Let the applications do what is due, and learn what is next."""

@@ -169,11 +169,6 @@ class RaftNode(RaftView):
             self._become(leading.resigned(self.replica, self.role, now_ms), now_ms)
             self._poll(now_ms)
 
-    @property
-    def confirmed_through(self) -> int:
-        """Nobody can ask this node whether it leads: see `ConfirmingRaftNode`."""
-        return 0
-
     # --- Engine: what the member asks for beyond that -----------------------------------------
 
     @property

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
 from quorum.raft.raft_node import RaftNode
@@ -25,7 +25,7 @@ class Registers:
     def build(self, node: RaftNode) -> Member:
         assert isinstance(node, ConfirmingRaftNode)
         self.of[node.node_id] = Register(node)
-        return Member(node, {"register": self.of[node.node_id]})
+        return ConfirmingMember(node, {"register": self.of[node.node_id]})
 
     @property
     def others(self) -> list[int]:

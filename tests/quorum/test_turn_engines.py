@@ -25,7 +25,7 @@ from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
 from quorum.core.turn import Turn
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
 from quorum.raft.kraft_version import describe_versions
@@ -78,7 +78,7 @@ def raft() -> tuple[Led, Event, Event]:
     """A leader of three with a put, the event that commits it, and one that ends its leadership."""
     replicas = Replicas(
         engine=ConfirmingRaftNode,
-        build=lambda node: Member(node, {"register": Register(node)}),  # type: ignore[arg-type]
+        build=lambda node: ConfirmingMember(node, {"register": Register(node)}),  # type: ignore[arg-type]
     )
     leader = replicas.elect()
     replicas.run(50)
@@ -98,7 +98,7 @@ def raft() -> tuple[Led, Event, Event]:
 def raftos() -> tuple[Led, Event, Event]:
     """The same of raftos, which has committed the put before the disk has synced it."""
     engine = RaftosNode(config(1), _empty(), Random(1), NOW_MS)
-    led = Led(Member(engine, {"register": Register(engine)}), NOW_MS)
+    led = Led(ConfirmingMember(engine, {"register": Register(engine)}), NOW_MS)
     led.given(RaftosEvent(news=TermAndLeader(term=1, leader_id=1)))
     led.given(_committed(led))
     led.given(Stored(log=METADATA_LOG, token=led.append().token))
@@ -235,7 +235,7 @@ def made(engine: str) -> Callable[[Any, Any, int], Core]:
             node: Any = RaftosNode(alone, state, Random(1), now_ms)
         else:
             node = ConfirmingRaftNode(alone, state, election, Random(1), now_ms)
-        return Member(node, {"register": Register(node)})
+        return ConfirmingMember(node, {"register": Register(node)})
 
     return make
 

@@ -14,7 +14,7 @@ from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode
@@ -47,7 +47,8 @@ class RegisterQuorum:
 
     def _start_core(self, host: Host) -> Core:
         raft = start_raft(host, self._options, self.world, ConfirmingRaftNode)
-        member = Member(raft, {"register": Register(raft)}, snapshots=self._options.snapshots)
+        applications = {"register": Register(raft)}
+        member = ConfirmingMember(raft, applications, snapshots=self._options.snapshots)
         self._rafts[host.node_id], self._members[host.node_id] = raft, member
         return member
 

@@ -20,7 +20,7 @@ from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host
 from quorum.core.application import Application
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from wire.messages.registration import Feature, RegisteredListener
@@ -100,9 +100,8 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         "controller": controller,
         "reads": CommittedReads(raft, controller),
     }
-    return ClusterNode(
-        raft=raft, member=_member(raft, applications, options), controller=controller
-    )
+    member = ConfirmingMember(raft, applications, snapshots=options.quorum.snapshots)
+    return ClusterNode(raft=raft, member=member, controller=controller)
 
 
 def start_broker(
@@ -145,10 +144,5 @@ def start_broker(
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker.of_quorum(config, raft, random, found=host.disk.found)
-    return ClusterNode(raft=raft, member=_member(raft, {"broker": broker}, options), broker=broker)
-
-
-def _member(
-    raft: RaftNode, applications: dict[str, Application], options: ClusterOptions
-) -> Member:
-    return Member(raft, applications, snapshots=options.quorum.snapshots)
+    member = Member(raft, {"broker": broker}, snapshots=options.quorum.snapshots)
+    return ClusterNode(raft=raft, member=member, broker=broker)

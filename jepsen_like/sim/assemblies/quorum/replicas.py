@@ -12,7 +12,7 @@ from jepsen_like.sim.world.host import Host, directory_of
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
-from quorum.node.confirmed_leadership import ConfirmingRaftNode
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.raft_node import RaftNode
@@ -87,7 +87,7 @@ def start_replica(
         on_loaded=lambda end, digest: loads(host, end, digest),
         on_proposed=lambda values, last_offset: proposes(host, values, last_offset),
     )
-    member = Member(raft, {"counter": application}, snapshots=options.snapshots)
+    member = ConfirmingMember(raft, {"counter": application}, snapshots=options.snapshots)
     return SimulatedReplica(raft, member, application)
 
 
