@@ -78,3 +78,13 @@ def test_log_that_has_lost_its_records_goes_on_behind_those_before_its_segment()
     records = assign(data_batch([b"other"], timestamp_ms=1), base_offset=2, leader_epoch=1)
     stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
     assert stored.written.entries[0].parent is before
+
+
+def test_log_that_was_trimmed_to_its_end_stands_behind_its_own_last_batch() -> None:
+    """Cluster seed 201002283: another log of the same history had a later batch at that offset."""
+    _, stored = ledger(b"x", b"y")
+    own, before = stored.written.entries[1], stored.written.entries[0]
+    batch = data_batch([b"other"], timestamp_ms=1)
+    stored.tree.extend(before, assign(batch, base_offset=1, leader_epoch=1))
+    state = LogState(log="t-0", topic_id=TOPIC, start_offset=2, end_offset=2)
+    assert _content_of(stored, state, b"").last is own

@@ -234,8 +234,10 @@ def _known(stored: StoredLog) -> set[Entry]:
 def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
     """Raises D-DIV or D-ONE if no log may look like that. A log may start within a batch."""
     if not records:
-        start = OffsetAndEpoch(state.start_offset, -1)
-        return Content([], stored.tree.latest_before(state.start_offset), start)
+        start, last = OffsetAndEpoch(state.start_offset, -1), stored.written.last
+        if last is None or last.next_offset != start.offset:  # what it stands behind is not known
+            last = stored.tree.latest_before(start.offset)
+        return Content([], last, start)
     entries = stored.tree.extend(None, records)
     content = Content(entries, entries[0].parent, OffsetAndEpoch(entries[0].base_offset, -1))
     starts_there = entries[0].base_offset <= state.start_offset < entries[0].next_offset
