@@ -46,6 +46,7 @@ SETTINGS = {
     "broker.session.timeout.ms": "3600000",
     "broker.heartbeat.interval.ms": "20000",
     "default.replication.factor": "1",
+    "quorumlab.inline.sync.max.ms": "60000",  # every sync is in the loop's thread
 }
 
 Put = Callable[[int], Awaitable[None]]

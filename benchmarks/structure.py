@@ -39,7 +39,7 @@ def main() -> int:
     print_figure("module names used more than once", shared, "modules", of=names.total())
     short = sum(count < SHORT_LINES for path, count in lines.items() if path.stem != "__init__")
     print_figure(f"modules under {SHORT_LINES} lines", short, "modules")
-    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False, cache_dir=None)
+    graph = import_graph(*PACKAGES)
     for package in LOOKED_AT:
         imports = imports_within(graph, package)
         cycle = cycle_in(imports)
@@ -52,6 +52,10 @@ def main() -> int:
             cycle=cycle,
         )
     return 0
+
+
+def import_graph(*packages: str) -> grimp.ImportGraph:
+    return grimp.build_graph(*packages, exclude_type_checking_imports=False, cache_dir=None)
 
 
 def imports_within(graph: grimp.ImportGraph, package: str) -> Imports:

@@ -46,7 +46,7 @@ def why_not_serving(broker: Broker) -> str | None:
 
 def describe(broker: Broker) -> dict[str, Any]:
     """The broker's part of /v1/node. Keys are added, never changed."""
-    counts = broker_counts(broker)
+    counts = broker_counts(broker.replicas, broker.cluster.image)
     state = broker.lifecycle.state
     return {
         "state": state.name.lower(),

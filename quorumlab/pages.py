@@ -226,7 +226,7 @@ def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) ->
         return {}
     from quorumlab import broker_side
 
-    return broker_side.replica_marks(node.broker, topic, index, leader_epoch)
+    return broker_side.replica_marks(node.broker.replicas, topic, index, leader_epoch)
 
 
 # --- the ledger ------------------------------------------------------------------------------

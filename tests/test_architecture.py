@@ -6,16 +6,29 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
+from importlinter.api import read_configuration
+from importlinter.contracts.layers import LayersContract
 
-from benchmarks.structure import PACKAGES, cycle_in, imports_within
+from benchmarks.structure import PACKAGES, cycle_in, import_graph, imports_within, layers_of
 
 ROOT = Path(__file__).parent.parent
 LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
+# The longest chain of imports between the children of a package. Lower a number that has fallen.
+LAYERS = {
+    "wire": 11,
+    "quorum": 5,
+    "quorum.raft": 7,
+    "controller": 5,
+    "broker": 7,
+    "jepsen_like.sim": 7,
+}
 
 # Files that may do I/O. Everything else in the packages below is a core: data in, data out.
 EDGES = {
@@ -203,13 +216,51 @@ def test_packages_import_downwards_only() -> None:
     assert linted.returncode == 0, linted.stdout
 
 
+def layers_contracts() -> list[dict[str, Any]]:
+    contracts = read_configuration(str(ROOT / "pyproject.toml"))["contracts_options"]
+    return [each for each in contracts if each["type"] == "layers"]
+
+
+@pytest.mark.parametrize("contract", layers_contracts(), ids=lambda each: str(each["name"]))
+def test_planted_import_breaks_the_contract(contract: dict[str, Any]) -> None:
+    """From each line of the contract to the one above it, and to its neighbour in its own line."""
+    container = "".join(f"{name}." for name in contract.get("containers", []))
+    lines = [[container + name for name in line.split(" | ")] for line in contract["layers"]]
+    upwards = [(lower[0], upper[0]) for upper, lower in pairwise(lines)]
+    sideways = [(left, right) for line in lines for right, left in pairwise(line)]
+    checked = LayersContract(contract["name"], {"root_packages": [*PACKAGES]}, contract)
+    graph = shipped_imports()
+    assert checked.check(graph, verbose=False).kept
+    for importer, imported in upwards + sideways:
+        graph.add_import(importer=importer, imported=imported)
+        is_kept = checked.check(graph, verbose=False).kept
+        graph.remove_import(importer=importer, imported=imported)
+        assert not is_kept, f"{importer} may import {imported}"
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_package_has_another_layer(package: str) -> None:
+    assert layers_of(imports_within(shipped_imports(), package)) == LAYERS[package]
+
+
+def test_planted_layer_is_seen() -> None:
+    imports = {**imports_within(shipped_imports(), "broker"), "broker.planted": {"broker.broker"}}
+    assert layers_of(imports) == LAYERS["broker"] + 1
+
+
+@cache
+def shipped_imports() -> grimp.ImportGraph:
+    """A test that changes it changes it back."""
+    return import_graph(*PACKAGES)
+
+
 def circles(*packages: str) -> list[list[str]]:
     """Modules that import each other, and children of a package that do by what is in them: the
     first of them again at the end.
 
     Imports under TYPE_CHECKING and within functions count.
     """
-    graph = grimp.build_graph(*packages, cache_dir=None, exclude_type_checking_imports=False)
+    graph = import_graph(*packages)
     modules = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     folders = [imports_within(graph, name) for name in sorted(graph.modules)]
     return [found for imports in (modules, *folders) if (found := cycle_in(imports))]

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.describe import describe_broker
+from broker.describe import broker_counts
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf
@@ -928,18 +928,18 @@ def test_a_failing_disk_stops_the_broker_with_the_reason() -> None:
 # --- words
 
 
-def test_the_description_names_ends_and_isr() -> None:
+def test_the_counts_tell_leaders_from_followers_and_see_a_small_isr() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3), (2, 3, 1))
     brokers.change("t", 0, isr=(1, 2))
     brokers.run(1)
 
-    described = describe_broker(brokers.brokers[1])
+    broker = brokers.brokers[1]
+    counts = broker_counts(broker.replicas, broker.cluster.image)
 
-    assert described["state"] == "RUNNING"
-    partitions = described["partitions"]
-    assert isinstance(partitions, list)
-    assert [item["role"] for item in partitions] == ["LeaderOf", "FollowerOf"]
+    assert broker.lifecycle.state is BrokerState.RUNNING
+    assert (counts["PartitionCount"], counts["LeaderCount"]) == (2, 1)
+    assert counts["UnderReplicatedPartitions"] == 1
     assert isinstance(brokers.partition(1, "t", 0).role, LeaderOf)
     assert isinstance(brokers.partition(1, "t", 1).role, FollowerOf)
 

@@ -77,7 +77,8 @@ class Observed:
     def counted_by_leaders(self) -> int:
         """What their metrics say, added up as boards do."""
         brokers = [node.broker for node in self.cluster.up]
-        return sum(broker_counts(each)["UnderReplicatedPartitions"] for each in brokers)
+        counts = [broker_counts(each.replicas, each.cluster.image) for each in brokers]
+        return sum(each["UnderReplicatedPartitions"] for each in counts)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from broker.broker import Broker
 from broker.describe import replica_marks
 from controller.metadata.image import MetadataImage
+from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.sim.chaos.workload_stages import Stage
@@ -63,7 +64,7 @@ class Observers:
                 {
                     "replicas": list(state.replicas),
                     "elr": list(state.eligible_leader_replicas),
-                    **replica_marks(broker, topic, index, state.leader_epoch),
+                    **_marks(broker, topic, index, state.leader_epoch),
                 },
             ]
             for name in self._topics
@@ -71,3 +72,12 @@ class Observers:
             for index, state in image.partitions_of(topic.id)
             if state.leader >= 0 or state.isr or state.partition_epoch  # else nothing is decided
         }
+
+
+def _marks(
+    broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
+) -> Mapping[str, Value]:
+    """What a broker knows of its own replica."""
+    if broker is None:
+        return {}
+    return replica_marks(broker.replicas, topic, index, leader_epoch)
