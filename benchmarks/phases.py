@@ -41,7 +41,6 @@ WARM_UP = 300
 LOAD = Load(name="phases", in_flight=1, puts=1, seconds=0.0, first_value=1_000_000_000)
 SETTINGS = {
     "controller.quorum.fetch.timeout.ms": "20000",  # counting makes everything slow
-    "quorumlab.inline.sync.max.ms": "60000",
     "metadata.max.idle.interval.ms": "0",  # nothing is written but what is put
     "broker.session.timeout.ms": "3600000",
     "broker.heartbeat.interval.ms": "20000",
