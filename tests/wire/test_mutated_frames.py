@@ -1,17 +1,13 @@
 """Damaged messages of every API and version: kio's value or one `Malformed`, at a bounded cost.
 
 Each frame comes from a seed, and a failure prints seed, version and bytes. The suite takes a few
-frames of each version, and counts calls instead of seconds. This takes 10,000 of each, and a clock:
-
-    python -m tests.wire.test_mutated_frames           # of every API: most of an hour
-    python -m tests.wire.test_mutated_frames Fetch Vote
+frames of each version, and counts calls instead of seconds; `tests.wire.many_frames` (`make
+frames`) takes 10,000 of each, and a clock.
 """
 
 import sys
 import tracemalloc
-from collections.abc import Callable
 from random import Random
-from time import process_time
 from typing import Any
 
 import pytest
@@ -34,7 +30,7 @@ from wire.varint import Malformed
 from wire.writing import Sink
 
 SEED = 20261123
-FEW, MANY = 12, 10_000
+FEW = 12
 GIANT_LENGTHS = (
     b"\x7f\xff\xff\xff",
     b"\xff\xff\xff\xff\x07",
@@ -156,12 +152,6 @@ def test_a_damaged_frame_is_kios_value_or_malformed(api: Api, version: int, kind
     run(Judge(api, version, kind), FEW)
 
 
-def seconds(judge: Judge, frame: bytes) -> float:
-    started = process_time()
-    outcome(judge, frame)
-    return process_time() - started
-
-
 def outcome(judge: Judge, frame: bytes) -> Any:
     try:
         return judge.read(frame, 0)
@@ -191,6 +181,11 @@ def peak_bytes(judge: Judge, frame: bytes) -> int:
     return tracemalloc.get_traced_memory()[1] - before
 
 
+def bytes_allowed(frame: bytes) -> int:
+    """An error has a traceback, and a message its struct, however few bytes the frame has."""
+    return 4096 + 4 * len(frame)
+
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.title)
 def test_the_work_and_the_memory_for_a_damaged_frame_are_bounded(api: Api) -> None:
     """Calls instead of a clock; memory beside what an error takes."""
@@ -202,7 +197,7 @@ def test_the_work_and_the_memory_for_a_damaged_frame_are_bounded(api: Api) -> No
                 for frame in frames(judge, FEW):
                     outcome(judge, frame)  # what is kept for the next time is not of this frame
                     assert calls_of(judge, frame) <= 16 + 2 * len(frame), frame.hex()
-                    assert peak_bytes(judge, frame) <= 6144 + 4 * len(frame), frame.hex()
+                    assert peak_bytes(judge, frame) <= bytes_allowed(frame), frame.hex()
     finally:
         tracemalloc.stop()
 
@@ -224,31 +219,3 @@ def test_an_announced_length_costs_nothing(frame: bytes) -> None:
         assert calls_of(judge, frame) <= 16
     finally:
         tracemalloc.stop()
-
-
-def main(titles: list[str]) -> None:
-    for api, version, kind in EVERY_VERSION:
-        if titles and api.title not in titles:
-            continue
-        judge = Judge(api, version, kind)
-        run(judge, MANY)
-        slowest = 0.0
-        for frame in frames(judge, MANY):
-            # one that is late each time costs too much; one that was late once was interrupted
-            taken = next(filter(within(frame), (seconds(judge, frame) for _ in range(9))), None)
-            assert taken is not None, f"{judge.name} takes too long: {frame.hex()}"
-            slowest = max(slowest, taken / limit(frame))
-        print(f"{judge.name}: {MANY} frames, {judge.accepted} whole, slowest {slowest:.0%}")
-
-
-def limit(frame: bytes) -> float:
-    return 50e-6 + 1e-6 * len(frame)
-
-
-def within(frame: bytes) -> Callable[[float], bool]:
-    return lambda taken: taken <= limit(frame)
-
-
-if __name__ == "__main__":
-    print(f"seed {SEED}")
-    main(sys.argv[1:])
