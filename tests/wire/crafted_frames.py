@@ -3,20 +3,32 @@
 A value in Python has a size that does not shrink with the bytes that it came in: an array has eight
 bytes for each element, a struct has a slot for each field, a short string has fifty bytes or more.
 So a frame is costly if one of its arrays is filled with elements that are as short as can be. There
-are four ways to fill it, and which costs most depends on the element.
+are four ways to fill it, and which costs most depends on the element. `FACTORS` has what they cost
+at most: "Memory for a frame" in docs/decisions.md says why it is not less.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from struct import pack
 
 from wire.layout import EntityLayout, FieldLayout, element_size_min
 
-__all__ = ["Filling", "crafted_frames"]
+__all__ = ["FILLINGS", "MESSAGE_BYTES", "Filling", "crafted_frames", "factor_allowed"]
+
+# Bytes of memory for a byte of a frame beyond `MESSAGE_BYTES`, by what the elements are.
+FACTORS = {"string": 32.0, "entity": 32.0, "int32": 10.5, "int8": 8.5, "uuid": 16.0}
+# Elements that are read as one thing and kept as another are there twice for a moment.
+CONVERTED = {
+    "topic_names": 52.0,
+    "topics.partitions.new_isr": 20.5,
+    "topics.partitions.preferred_successors": 20.5,
+}
+MESSAGE_BYTES = 2048  # of what is around the array: a message's struct, for one
 
 _TEXT = "Ā"  # a string of one character is kept by Python, if that is in Latin-1
-_NUMBERS_ABOVE = 0x41  # in each byte, so that no integer is one of those that Python keeps
+_NUMBER = 0x41  # in each byte, so that no integer is one of those that Python keeps
+_ID = b"in place of ids."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +43,26 @@ FILLINGS = [
 ]
 
 
-def crafted_frames(layout: EntityLayout, size: int) -> Iterator[tuple[str, FieldLayout, bytes]]:
+def factor_allowed(path: str, field: FieldLayout) -> float:
+    """How many times its bytes a frame may take that is full of the array at this path."""
+    return CONVERTED.get(path, FACTORS[field.kind])
+
+
+def crafted_frames(
+    layout: EntityLayout, size: int, fillings: Sequence[Filling]
+) -> Iterator[tuple[str, FieldLayout, bytes]]:
     """For each array in the message, at any depth: its path, its field, and a frame full of it."""
     for path in _arrays(layout, ()):
         name = ".".join(field.name for field in path)
-        for filling in FILLINGS:
-            yield name, path[-1], _Maker(filling, path, size).entity(layout)
+        for filling in fillings:
+            yield name, path[-1], _with_ids(_Maker(filling, path, size).entity(layout))
+
+
+def _with_ids(frame: bytes) -> bytes:
+    """Each id another one: a reader keeps those that it has read."""
+    pieces = frame.split(_ID)
+    ids = (number.to_bytes(16) for number in range(1 << 64, (1 << 64) + len(pieces)))
+    return b"".join(piece + id_ for piece, id_ in zip(pieces, ids, strict=True))[:-16]
 
 
 def _arrays(
@@ -90,8 +116,8 @@ class _Maker:
         if field.entity is not None:
             return self.entity(field.entity, depth)
         if not field.is_sized:
-            number = bytes([_NUMBERS_ABOVE]) * element_size_min(field)
-            return b"\1" if field.kind == "bool" else number
+            number = bytes([_NUMBER]) * element_size_min(field)
+            return {"bool": b"\1", "uuid": _ID}.get(field.kind, number)
         content = (_TEXT if self._filling.has_text else "").encode()
         if flexible:
             return _uvarint(len(content) + 1) + content

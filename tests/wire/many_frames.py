@@ -8,6 +8,9 @@ the seed and the name of the version. Each is read by our reader: a value or `Ma
 time and its memory. The first `--kio` of each are also compared with a slow reader of the layout
 and, where their lengths fit, with kio (other frames abort the process that asks kio).
 
+Then come crafted frames (`tests.wire.crafted_frames`): each array of each version, filled with what
+takes the most memory for its bytes.
+
 A frame that is late is read up to eight times more: if one of these is in time, the first was
 interrupted, and the summary counts it. A frame that takes too much memory is read once more: the
 table of ids that are kept for later frames grows now and then. The first failure of a version is
@@ -22,16 +25,19 @@ from collections import Counter
 from time import monotonic, process_time
 from typing import Any
 
+from tests.wire.crafted_frames import FILLINGS, crafted_frames, factor_allowed
 from tests.wire.test_mutated_frames import (
     EVERY_VERSION,
     SEED,
     Judge,
     bytes_allowed,
+    factor,
     frames,
     outcome,
 )
 
 COUNT, KIO = 10_000, 1_000
+CRAFTED_BYTES = 20_000
 TRIES = 8  # after the first
 
 
@@ -51,6 +57,7 @@ class Run:
         self._kio = kio
         self.counted: Counter[str] = Counter()
         self.slowest = (0.0, "")  # a share of the time allowed
+        self.factors: dict[str, tuple[float, str]] = {}  # memory for a byte, by kind of element
         self.largest = {"whole": (0, ""), "refused": (0, "")}  # bytes beside four times the frame's
 
     def version(self, judge: Judge) -> None:
@@ -69,6 +76,7 @@ class Run:
         try:
             for number, frame in enumerate(sample):
                 self._weigh(judge, number, frame)
+            self._craft(judge)
         finally:
             tracemalloc.stop()
 
@@ -93,15 +101,27 @@ class Run:
                 raise Failed(f"frame {number}, {frame.hex()}: {taken} bytes of memory")
         self.largest[kind] = max(self.largest[kind], (taken - 4 * len(frame), judge.name))
 
+    def _craft(self, judge: Judge) -> None:
+        for path, field, frame in crafted_frames(judge.layout, CRAFTED_BYTES, FILLINGS):
+            taken, said = factor(judge, frame), f"{judge.name}, {path}"
+            self.counted["crafted"] += 1
+            self.factors[field.kind] = max(self.factors.get(field.kind, (0.0, "")), (taken, said))
+            if taken > factor_allowed(path, field):
+                raise Failed(f"{taken:.1f} times its bytes for {said}, {frame[:40].hex()}")
+
     def summary(self) -> str:
         counted = ", ".join(f"{number:,} {what}" for what, number in self.counted.items())
         beside = ", ".join(
             f"{kind} {size:,} ({name})" for kind, (size, name) in self.largest.items()
         )
+        factors = ", ".join(
+            f"{kind} {taken:.1f} ({name})" for kind, (taken, name) in self.factors.items()
+        )
         share, name = self.slowest
         return (
             f"{counted}\nslowest: {share:.0%} of the time allowed ({name})\n"
-            f"memory beside four times the bytes of a frame, in bytes, at most: {beside}"
+            f"memory beside four times the bytes of a frame, in bytes, at most: {beside}\n"
+            f"memory for a byte of a crafted frame, by its elements, at most: {factors}"
         )
 
 
