@@ -1,4 +1,4 @@
-# make demo | test | extra | check | fix | cost | sim | chaos | agreement | bench | raftos
+# make demo | test | extra | check | fix | cost | sim | frames | chaos | agreement | bench | raftos
 # Needs Python >= 3.11 and make; everything else comes from PyPI into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -7,7 +7,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -p no:cacheprovider
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 FAST := $(PYTEST) $(SHARED) -m "not extra and not long"
 
-.PHONY: demo test extra check fix cost sim chaos agreement bench raftos clean
+.PHONY: demo test extra check fix cost sim frames chaos agreement bench raftos clean
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -50,7 +50,7 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 cost: .venv/installed-test            ## the tests of `test`, to record what each file costs
 	$(FAST) --record-cost
 
-sim: .venv/installed-test             ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, properties, mutants
+sim: frames                           ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, properties, mutants
 	$(BIN)/quorumlab chaos sim --sweep 20000
 	$(BIN)/quorumlab chaos sim --cluster --sweep 8000
 	$(BIN)/quorumlab chaos sim --catches
@@ -59,6 +59,9 @@ sim: .venv/installed-test             ## hours: long seed sweeps, every planted 
 	  $(BIN)/quorumlab chaos sim --design $$design --sweep 200 || exit; done
 	$(PYTEST) $(SHARED) --hypothesis-profile=long -m "hypothesis and not extra and not slow"
 	$(BIN)/python -m tests.mutants --fresh --page docs/mutants.md
+
+frames: .venv/installed-test          ## 10,000 damaged frames of every API and version: value or refusal, time, memory
+	$(BIN)/python -m tests.wire.many_frames
 
 chaos: .venv/installed-test           ## 30 runs of a minute on real processes (goes on where it was stopped), and the museum
 	$(BIN)/quorumlab chaos report --out .cache/chaos --page docs/chaos-report.md

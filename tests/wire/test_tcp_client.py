@@ -219,6 +219,20 @@ def test_peer_that_comes_back_with_other_versions_is_asked_in_those() -> None:
     play(script)
 
 
+def test_nothing_of_a_request_that_does_not_fit_is_written() -> None:
+    async def script(peer: Peer, connection: Connection) -> None:
+        for number in (1, 2**31, 3):
+            peer.ask(connection, number)
+            await peer.pass_seconds(0)
+        assert peer.asked() == [1, 3], "each write has one whole request, or else it is Malformed"
+        for asked in peer.links[0].asked:
+            peer.links[0].answer(asked, ANSWER)
+        refused = (2**31, SendFailure.UNSUPPORTED_VERSION)
+        assert peer.outcomes == [refused, (1, ANSWER), (3, ANSWER)]
+
+    play(script)
+
+
 def test_answer_to_another_request_ends_the_connection() -> None:
     async def script(peer: Peer, connection: Connection) -> None:
         peer.ask(connection, 1)
