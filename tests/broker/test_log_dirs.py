@@ -51,6 +51,14 @@ def test_of_two_copies_the_assigned_one_counts() -> None:
     assert log_dirs(*found).place("t-0", A) == A
 
 
+def test_log_that_was_found_in_a_directory_that_has_failed_is_not_created_elsewhere() -> None:
+    """Whatever the metadata knows of it. (Cluster seed 192000911)."""
+    dirs = log_dirs(("t-0", A))
+    dirs.fail(A)
+    assert dirs.place("t-0", DIRECTORY_UNASSIGNED) is None
+    assert dirs.place("u-0", DIRECTORY_UNASSIGNED) == B, "this one was not found"
+
+
 def test_replicas_without_a_place_go_where_the_fewest_are() -> None:
     dirs = log_dirs(("t-0", A))
     places = [dirs.place(f"u-{n}", DIRECTORY_UNASSIGNED) for n in range(5)]

@@ -361,6 +361,9 @@ def test_empty_log_begins_behind_what_was_written_last() -> None:
     (again,) = tree.extend(None, of_epoch(4, 0, b"y"))
     assert tree.latest_before(1) is again
     assert tree.latest_before(2) is None
+    stored = StoredLog(tree, TOPIC, has_snapshots=False)
+    stored.write(ResetLog(log="t-0", token=Token("t", 1), start=OffsetAndEpoch(1, -1)))
+    assert stored.written.origin is again
 
 
 def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
