@@ -307,6 +307,9 @@ def test_directory_that_fails_before_the_metadata_is_known_keeps_its_replicas(
     brokers.deaf.clear()
     brokers.run(1000)
     assert brokers.disks[1].logs["t-0"].directory_id == A, "not created anew"
+    replica = brokers.brokers[1].replicas.of_log("t-0")
+    assert replica is not None
+    assert isinstance(replica.role, Offline), "nor opened elsewhere"
     (request,) = [each for each in assignments(brokers) if each.broker_id == 1]
     assert [each.id_ for each in request.directories] == [A], "so that nobody elects it"
 
