@@ -51,6 +51,14 @@ def test_of_two_copies_the_assigned_one_counts() -> None:
     assert log_dirs(*found).place("t-0", A) == A
 
 
+def test_log_that_was_found_in_a_directory_that_has_failed_is_not_created_elsewhere() -> None:
+    """Whatever the metadata knows of it. (Cluster seed 192000911)."""
+    dirs = log_dirs(("t-0", A))
+    dirs.fail(A)
+    assert dirs.place("t-0", DIRECTORY_UNASSIGNED) is None
+    assert dirs.place("u-0", DIRECTORY_UNASSIGNED) == B, "this one was not found"
+
+
 def test_replicas_without_a_place_go_where_the_fewest_are() -> None:
     dirs = log_dirs(("t-0", A))
     places = [dirs.place(f"u-{n}", DIRECTORY_UNASSIGNED) for n in range(5)]
@@ -299,6 +307,9 @@ def test_directory_that_fails_before_the_metadata_is_known_keeps_its_replicas(
     brokers.deaf.clear()
     brokers.run(1000)
     assert brokers.disks[1].logs["t-0"].directory_id == A, "not created anew"
+    replica = brokers.brokers[1].replicas.of_log("t-0")
+    assert replica is not None
+    assert isinstance(replica.role, Offline), "nor opened elsewhere"
     (request,) = [each for each in assignments(brokers) if each.broker_id == 1]
     assert [each.id_ for each in request.directories] == [A], "so that nobody elects it"
 

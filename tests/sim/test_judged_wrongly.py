@@ -53,6 +53,7 @@ from quorum.core.effects import (
     Send,
     Token,
     Trace,
+    Trim,
 )
 from quorum.core.log_state import EpochStart
 from quorum.core.storage import METADATA_LOG
@@ -95,6 +96,21 @@ def key_of(host: Host) -> ReplicaKey:
 def lose_disk(host: Host) -> None:
     host.crash(power_loss=True)
     host.disk.wipe()
+
+
+def test_leader_that_gives_up_in_the_turn_of_a_proposal_is_not_made_to_propose() -> None:
+    """Seed 116000496. Its application is told when the turn ends: it still takes itself for one."""
+    simulation = quiet()
+    leader = simulation.quorum.leader()
+    assert leader is not None
+    assert leader.leader_id is not None
+    host = simulation.quorum.hosts[leader.leader_id - 1]
+    host._turn.add(simulation.quorum.replicas[host.node_id].resign)
+    assert simulation.quorum.leader() == leader, "its turn is to come"
+    simulation.quorum.propose()
+    assert not simulation.quorum.leads(host.node_id)
+    simulation._elects(EVENTS)
+    simulation._converges(EVENTS)
 
 
 # --- bounds that did not wait ---------------------------------------------------------------------
@@ -345,6 +361,9 @@ def test_empty_log_begins_behind_what_was_written_last() -> None:
     (again,) = tree.extend(None, of_epoch(4, 0, b"y"))
     assert tree.latest_before(1) is again
     assert tree.latest_before(2) is None
+    stored = StoredLog(tree, TOPIC, has_snapshots=False)
+    stored.write(ResetLog(log="t-0", token=Token("t", 1), start=OffsetAndEpoch(1, -1)))
+    assert stored.written.origin is again
 
 
 def test_what_follows_a_violation_in_its_batch_is_seen_all_the_same() -> None:
@@ -624,16 +643,27 @@ def test_log_that_is_trimmed_in_the_turn_that_opens_it_has_fewer_records_than_it
 # --- logs of partitions on the shipped storage --------------------------------------------------
 
 
-def on_files(seed: int) -> StorageBench:
-    """A log of a partition, with eight batches of which none is promised."""
+def in_files(offset: int, *, epoch: int = 0) -> bytes:
+    return assign(data_batch([b"x"], timestamp_ms=1), base_offset=offset, leader_epoch=epoch)
+
+
+def on_files(seed: int, *, synced: int = 0) -> StorageBench:
+    """A log of a partition, with eight batches, of which the first few are synced."""
     bench = StorageBench(
         seed, options=FileOptions(holds_partitions=True, partition_segment_bytes=300)
     )
     bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=7)))
     bench.run(5)
     for offset in range(8):
-        records = assign(data_batch([b"x"], timestamp_ms=1), base_offset=offset, leader_epoch=0)
-        bench.perform(Append(log="t-0", token=bench.token(), records=records))
+        append = Append(
+            log="t-0",
+            token=bench.token(),
+            records=in_files(offset),
+            durability=Durability.SYNCED if offset < synced else Durability.WRITTEN,
+        )
+        bench.perform(append)
+        if offset + 1 == synced:
+            bench.run(50)
     return bench
 
 
@@ -650,6 +680,21 @@ def test_what_a_failed_sync_did_not_write_may_go_with_any_later_process() -> Non
             bench.crash(power_loss=False)
             ends.add(bench.disk.log("t-0").written.end_offset)
     assert {0, 8} <= ends
+
+
+def test_start_that_was_moved_may_last_where_the_records_up_to_there_did_not() -> None:
+    """Cluster seed 180000791: nothing was left that showed behind what the log began."""
+    ends = set()
+    for seed in range(40):
+        bench = on_files(seed, synced=3)
+        assert bench.disk.log("t-0").durable.end_offset == 3
+        bench.tree.extend(None, b"".join(in_files(offset, epoch=1) for offset in range(6)))
+        bench.perform(Trim(log="t-0", token=bench.token(), start_offset=6))
+        bench.run(seed % 7)
+        bench.crash(power_loss=True)
+        content = bench.disk.log("t-0").written
+        ends.add((content.start_offset, content.end_offset))
+    assert (6, 6) in ends
 
 
 def test_log_that_is_deleted_while_it_is_opened_is_not_looked_at() -> None:

@@ -60,6 +60,16 @@ def test_what_is_opened_is_what_was_found() -> None:
         ledgers.note(opened(end_offset=1))
 
 
+def test_what_was_synced_is_there_from_where_the_log_begins_on() -> None:
+    """A start that was moved behind it excuses that it has gone, if the start has lasted."""
+    ledgers, stored = ledger(b"x", b"y")
+    ledgers.note(opened())
+    stored.trim(2)
+    state = LogState(log="t-0", topic_id=TOPIC, start_offset=1, end_offset=1)
+    with pytest.raises(Violation, match="was synced"):
+        ledgers._found(state, stored, b"", lost=True)
+
+
 def test_high_watermark_was_saved_of_this_log() -> None:
     ledgers, _ = ledger(b"x", b"y")
     ledgers.saves((("t", 0, 1),))

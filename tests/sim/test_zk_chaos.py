@@ -1,12 +1,15 @@
 """Workloads on virtual time in ZooKeeper mode: what each design promises holds under its faults."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from jepsen_like.faults.fault import Role
 from jepsen_like.histories.history import Value
 from jepsen_like.real.runs.outcome import why_admitted
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
@@ -172,6 +175,24 @@ def test_what_no_controller_may_write_is_noticed(rule: str, path: str, data: byt
     administrator.do(SetData(path=path, data=data))
     with pytest.raises(Violation, match=rule):
         invariants.look()
+
+
+def test_what_is_committed_is_looked_at_when_it_has_been_applied() -> None:
+    """Run zk-redesign 130000015: a look between the two saw the state of before, and no later."""
+    ensemble = SimpleNamespace(committed=0, applied=0, tree=SimpleNamespace(read=lambda _: None))
+    options = SimpleNamespace(design=ZK_KIP497)
+    invariants = ZkInvariants(cast(ZkCluster, SimpleNamespace(options=options, ensemble=ensemble)))
+
+    def look(epoch: int, *, committed: int, applied: int) -> None:
+        ensemble.data = lambda _path: encode_epoch(epoch)
+        ensemble.committed, ensemble.applied = committed, applied
+        invariants.look()
+
+    look(0, committed=0, applied=0)
+    look(0, committed=1, applied=0)
+    look(2, committed=1, applied=1)
+    with pytest.raises(Violation, match="1 after 2"):
+        look(1, committed=2, applied=2)
 
 
 @pytest.mark.extra

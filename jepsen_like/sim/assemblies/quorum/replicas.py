@@ -52,8 +52,11 @@ class SimulatedReplica(RunningReplica):
         self.member.shut_down(now_ms)
 
     def propose(self, now_ms: int) -> None:
-        """Unless it has given up leading since it was asked: what came before may do that."""
-        if self.application.leads_epoch is not None:
+        """Unless it has given up leading since it was asked: what came before may do that.
+
+        The application learns of that only when the turn is settled.
+        """
+        if self.leads and self.application.leads_epoch is not None:
             self.application.propose(now_ms)
 
 
