@@ -87,6 +87,21 @@ class KazooClients:
         self._runner.run(wait())
         assert self.states(name) == list(states)
 
+    def comes_to(self, name: str, *states: SessionState, within_seconds: float = _SECONDS) -> bool:
+        """Are these the last that are told, at some time before that?"""
+
+        async def wait() -> bool:
+            try:
+                async with asyncio.timeout(within_seconds):
+                    while self.states(name)[-len(states) :] != list(states):
+                        self._news.clear()
+                        await self._news.wait()
+            except TimeoutError:
+                return False
+            return True
+
+        return self._runner.run(wait())
+
     def kazoo(self, name: str) -> KazooClient:
         """What is underneath."""
         return self._sessions[name]._client
