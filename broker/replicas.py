@@ -246,8 +246,8 @@ class Replicas:
         self._recover(partition)
 
     def _assigned_directory(self, state: PartitionState) -> UUID:
-        """What was in sync before the process started has a log in some directory; if the metadata
-        does not know in which, it is lost until the log is found."""
+        """A replica that was in sync before the process started has a log in some directory. If the
+        metadata does not know in which, the directory is lost until the log is found."""
         node_id = self._cluster.config.node_id
         assigned = directory_of(state, node_id)
         had_log = self._is_first_image and node_id in (*state.isr, *state.eligible_leader_replicas)

@@ -166,10 +166,7 @@ class Controller:
             return
         self._images.delivered_to_leader(next_offset)
         self._effects += self._milestones.committed(next_offset)
-        epoch = self._epoch
-        for waiting in self._waiting.release(
-            lambda each: each.last_offset < next_offset and not parking.has_ended(each.epoch, epoch)
-        ):
+        for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:

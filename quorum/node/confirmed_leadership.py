@@ -116,7 +116,7 @@ class ConfirmingRaftNode(RaftNode):
 
 
 class _ConfirmingEngine(Engine, ConfirmingLog, Protocol):
-    """Ours or another that can be asked."""
+    """An engine that can be asked, ours or another."""
 
 
 class ConfirmingMember(Member):

@@ -136,9 +136,7 @@ class Register:
         self._answer_reads()
 
     def _has_applied(self, offset: int, response: RegisterResponse) -> None:
-        for written in self._writes.release(
-            lambda each: each.offset == offset and not parking.has_ended(each.epoch, self._epoch)
-        ):
+        for written in self._writes.release(lambda each: each.offset == offset):
             self._effects.append(Reply(token=written.request.token, body=response))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:

@@ -15,7 +15,13 @@ from tests.broker.memory_disk import Disk, MemoryLog
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import AssignReplicasToDirsRequest
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerRegistrationRequest
-from wire.metadata_records import FeatureLevelRecord, PartitionChangeRecord, RegisterBrokerRecord
+from wire.metadata_records import (
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, ZERO_UUID
 
 A, B, GONE = UUID(int=1001), UUID(int=0xB), UUID(int=0xC)
@@ -399,3 +405,28 @@ def test_replica_with_acknowledged_records_may_lie_in_any_directory_that_is_offl
     partition = brokers.brokers[1].replicas.find("t", ZERO_UUID, 0)
     assert isinstance(partition, Partition)
     assert isinstance(partition.role, Offline) == is_lost
+
+
+def test_replica_of_a_new_topic_is_created_beside_a_directory_that_is_offline(
+    brokers: Brokers,
+) -> None:
+    """It is in sync from the start, and cannot have been here before the process."""
+    brokers.start(2)
+    brokers.disks[1].failed.add(A)
+    brokers.start(1)
+    brokers.write(
+        TopicRecord(name="t", topic_id=TOPIC),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=TOPIC,
+            replicas=(1, 2),
+            isr=(1, 2),
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=(DIRECTORY_UNASSIGNED, DIRECTORY_UNASSIGNED),
+        ),
+    )
+    brokers.run(1000)
+    assert brokers.disks[1].logs["t-0"].directory_id == B
+    assert directories_told(brokers) == [B]

@@ -1,8 +1,9 @@
 """Requests that wait: until when, for which partition to reach what, with which answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,9 +108,25 @@ def test_a_partition_is_waited_for_by_itself() -> None:
     assert list(waiting.reached(one, 5)) == [request]
 
 
+def test_nobody_of_an_earlier_leader_epoch_is_served() -> None:
+    partition = partition_of("t", 0)
+    waiting: Waiting[Request] = Waiting()
+    waiting.add(partition, 5, request := Request())
+    partition.apply(replace(WANTED, leader_epoch=1, partition_epoch=1), 0)
+    assert partition.leader_epoch == 1
+    assert not list(waiting.reached(partition, 9))
+    with pytest.raises(AssertionError, match="were not refused"):
+        waiting.add(partition, 5, Request())
+    assert waiting.lost(partition) == [request]
+    waiting.add(partition, 5, later := Request())
+    assert list(waiting.reached(partition, 5)) == [later]
+
+
+WANTED = PartitionState(replicas=(1,), isr=(1,), leader=1)
+
+
 def partition_of(topic: str, index: int) -> Partition:
-    wanted = PartitionState(replicas=(1,), isr=(1,), leader=1)
-    return partitions.partition_of(topic, index, wanted)
+    return partitions.partition_of(topic, index, WANTED)
 
 
 # --- answers

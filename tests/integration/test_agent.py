@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 
 from jepsen_like.real.layout import NodeLayout
+from quorum.node.confirmed_leadership import ConfirmingMember
 from quorumlab.in_process import InProcessCluster
 
 SETTING = "delete.retention.ms"
@@ -31,6 +32,7 @@ def test_read_committed_comes_from_the_active_controller_alone(tmp_path: Path) -
             await asyncio.to_thread(create, cluster.bootstrap_servers)
             path = f"read-committed?topic=orders&config={SETTING}"
             leader = active(cluster)
+            assert isinstance(cluster.nodes[leader.id].member, ConfirmingMember)
             async with session.get(url(leader, path)) as answer:
                 told = await answer.json()
                 assert (answer.status, told["value"]) == (200, "77")

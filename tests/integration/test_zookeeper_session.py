@@ -79,7 +79,7 @@ def test_operation_of_an_expired_session_never_goes_out_on_the_next(
 
 
 def end_session(clients: KazooClients, zookeeper: ZooKeeper) -> None:
-    """Whoever knows a session's password can end it, unless its owner takes it back before that."""
+    """A client that knows the password can end it, unless its owner takes it back before that."""
     for _ in range(5):
         other = KazooClient(zookeeper.connect, client_id=clients.kazoo("a").client_id)
         other.start()

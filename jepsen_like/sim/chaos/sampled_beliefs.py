@@ -77,7 +77,7 @@ class Observers:
 def _marks(
     broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
 ) -> Mapping[str, Value]:
-    """What a broker knows of its own replica."""
+    """A broker says how far its own replica has come; a controller has none."""
     if broker is None:
         return {}
     return replica_marks(broker.replicas, topic, index, leader_epoch)
