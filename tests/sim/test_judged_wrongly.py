@@ -24,7 +24,9 @@ from jepsen_like.sim.assemblies.cluster.client import (
     Key,
     ProducedPartition,
 )
+from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_run import ClusterRun
+from jepsen_like.sim.assemblies.cluster.liveness import led_as_told
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.partition_invariants import (
     PartitionInvariants,
@@ -172,6 +174,21 @@ def test_what_a_controller_has_synced_may_be_committed_though_it_died(is_held: b
     run.options, run.cluster, run._world = options, cluster, world
     with nullcontext() if is_held else pytest.raises(Violation, match="L-STOP"):
         run._stops(EVENTS)
+
+
+@pytest.mark.parametrize("has_heard", [True, False])
+def test_without_controllers_nobody_hears_that_its_election_is_committed(has_heard: bool) -> None:
+    """Cluster seed 202000160: two of three controllers died as soon as the record was committed."""
+    (election,) = LogTree().extend(None, batch(0))
+    elected = PartitionState(replicas=(5,), isr=(5,), leader=5, leader_epoch=1)
+    cluster = SimpleNamespace(
+        quorum=SimpleNamespace(committed=[election]),
+        nodes={5: SimpleNamespace(applied_offset=election.next_offset if has_heard else 0)},
+        broker=lambda _node_id: None,
+        partitions=SimpleNamespace(watched={0: Watched(name="t-0", state=elected)}),
+    )
+    why = led_as_told(cast(Cluster, cluster))
+    assert ("5 does not know that it leads" in why) == has_heard
 
 
 def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:

@@ -23,7 +23,7 @@ from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, d
 from jepsen_like.sim.assemblies.cluster.converging import Convergence
 from jepsen_like.sim.assemblies.cluster.directory_failures import DirectoryFailures
 from jepsen_like.sim.assemblies.cluster.end import check_end
-from jepsen_like.sim.assemblies.cluster.liveness import is_ready, led
+from jepsen_like.sim.assemblies.cluster.liveness import is_ready, led_as_told
 from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome
@@ -125,7 +125,7 @@ class ClusterRun:
                 f"without {dead} of {options.controllers}, the metadata went on to {last}, which"
                 " none of them had",
             )
-        if why := led(cluster):
+        if why := led_as_told(cluster):
             raise Stuck("L-STOP", f"without controllers the brokers do not serve on: {why}")
 
     def outcome(self, ending: Ending) -> Outcome:

@@ -73,12 +73,29 @@ def follows_metadata(cluster: Cluster) -> Missing:
 
 def led(cluster: Cluster) -> str:
     """L-PL: every partition has a leader, whose broker knows that it leads."""
+    return next(filter(None, (_is_led(cluster, each) for each in _electable(cluster))), "")
+
+
+def led_as_told(cluster: Cluster) -> str:
+    """L-STOP: the same without controllers. Nobody tells a broker that its election is committed
+    if it had not heard before they died."""
+    committed = cluster.quorum.committed[-1]
     for watched in _electable(cluster):
         assert watched.state is not None
-        if watched.state.leader == NO_LEADER:
-            return f"{watched.name} has no leader: {watched.state}"
-        if _leading(cluster, watched) is None:
-            return f"{watched.name}: {watched.state.leader} does not know that it leads"
+        node = cluster.nodes.get(watched.state.leader)
+        is_told = node is None or node.applied_offset >= committed.next_offset
+        if is_told and (why := _is_led(cluster, watched)):
+            return why
+    return ""
+
+
+def _is_led(cluster: Cluster, watched: Watched) -> str:
+    """Why it is not; empty if it is."""
+    assert watched.state is not None
+    if watched.state.leader == NO_LEADER:
+        return f"{watched.name} has no leader: {watched.state}"
+    if _leading(cluster, watched) is None:
+        return f"{watched.name}: {watched.state.leader} does not know that it leads"
     return ""
 
 
