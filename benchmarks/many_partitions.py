@@ -6,8 +6,9 @@
 Three controllers and three brokers, replication factor 3, the time-outs of `up`, one machine.
 Each event is timed until all partitions are as they should be, which a client (librdkafka) sees in
 the answers to its Metadata requests; an event that takes longer than `--patience` is given up, and
-the figure says how far it came. The Apache Kafka beside it has the same settings, the same layout
-and the JVM options of its start scripts.
+the figure says how far it came. A busy topic is measured before the others are made and beside
+them, idle, at the end. The Apache Kafka beside it has the same settings, the same layout and the
+JVM options of its start scripts.
 """
 
 import argparse
@@ -23,7 +24,8 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks.figures import print_figure, progress, skip
+from benchmarks import throughput
+from benchmarks.figures import percentile, print_figure, progress, skip
 from benchmarks.peers.kafka_cluster import KafkaCluster
 from benchmarks.peers.local import processor_seconds, resident_megabytes, scratch_directory
 from jepsen_like.real.local_cluster import LocalCluster
@@ -32,6 +34,8 @@ TOPIC_PARTITIONS_MAX = 1000
 FACTOR = 3
 IDLE_SECONDS = 20.0
 METADATA_SECONDS = 10.0
+BUSY = throughput.Case(acks="all", value_bytes=1024)
+BUSY_ROUNDS = 2
 QUIET: dict[str, Any] = {"log_level": 0}
 
 
@@ -57,8 +61,8 @@ class Subject(Protocol):
 class Ours:
     name = "quorumlab"
 
-    def __init__(self, directory: Path) -> None:
-        self._cluster = LocalCluster.create(directory)
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
         self.brokers = tuple(node.id for node in self._cluster.layout.brokers)
         self.controllers = tuple(node.id for node in self._cluster.layout.controllers)
         self.servers = self._cluster.layout.bootstrap_servers
@@ -79,6 +83,9 @@ class Ours:
 
     def pid(self, node_id: int) -> int:
         return self._cluster.running()[node_id].pid
+
+    def log(self, node_id: int) -> Path:
+        return self._cluster.layout.node(node_id).log
 
     def close(self) -> None:
         self._cluster.stop_all()
@@ -169,6 +176,7 @@ def is_whole(row: Any) -> bool:
 
 
 def measure(subject: Subject, count: int, patience_seconds: float) -> None:
+    measure_busy(subject, idle=0)
     partitions = Partitions(subject, count, patience_seconds)
     victim, another, _ = subject.brokers
 
@@ -200,6 +208,7 @@ def measure(subject: Subject, count: int, patience_seconds: float) -> None:
     ):
         time_event(subject, event, act, count)
     print_idle(subject, count)
+    measure_busy(subject, idle=count)
     time_event(
         subject, "all brokers shut down in order", lambda: subject.stop(subject.brokers), count
     )
@@ -236,6 +245,26 @@ def print_idle(subject: Subject, count: int) -> None:
     print_figure(name, sum(sizes) / len(sizes), "MiB", each=sizes)
 
 
+def measure_busy(subject: Subject, idle: int) -> None:
+    """Produce to one topic and fetch from it, while `idle` other partitions are not used."""
+    progress(f"{subject.name}: a busy topic beside {idle} idle partitions")
+    produced, fetched = [], []
+    for number in range(1 + BUSY_ROUNDS):
+        topic = f"busy-{idle}-{number}"
+        throughput.create_topic(subject.servers, topic)
+        count, seconds = throughput.produce(subject.servers, topic, BUSY)
+        produced.append((count, seconds))
+        fetched.append((count, throughput.fetch(subject.servers, topic, count)))
+    latencies = throughput.produce_one_by_one(subject.servers, topic)
+    name = f"{subject.name}, beside {idle} idle partitions"
+    # The first round warms up whoever compiles while it runs.
+    throughput.print_rates(f"{name}: produce {BUSY.name}", BUSY, produced[1:])
+    throughput.print_rates(f"{name}: fetch {BUSY.value_bytes} B", BUSY, fetched[1:])
+    for percent in (50, 99):
+        value = percentile(latencies, percent) * 1e3
+        print_figure(f"{name}: produce one by one p{percent}", value, "ms", records=len(latencies))
+
+
 @contextmanager
 def running(subject: Subject) -> Iterator[Subject]:
     try:
@@ -251,7 +280,7 @@ def main() -> int:
     parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds an event may take")
     args = parser.parse_args()
-    subjects: list[Callable[[Path], Subject]] = [Ours]
+    subjects: list[Callable[[Path], Subject]] = [lambda path: Ours(LocalCluster.create(path))]
     if args.beside_kafka:
         missing = KafkaCluster.missing()
         if missing is None:
