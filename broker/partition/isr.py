@@ -13,8 +13,10 @@ Source: KIP-497 (seed 003); Kafka's Partition and Replica.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import assert_never
+
+from quorum.log.fetch_progress import FetchProgress
 
 __all__ = [
     "UNKNOWN_OFFSET",
@@ -31,7 +33,6 @@ __all__ = [
     "leave_session",
     "maximal_isr",
     "may_expand",
-    "note_fetch",
     "out_of_sync",
     "proposed_isr",
     "rest_in_session",
@@ -99,8 +100,8 @@ class SessionClock:
 
 
 @dataclass(slots=True, kw_only=True)
-class FollowerProgress:
-    """The leader of one epoch knows this of a follower. The leader's role owns it.
+class FollowerProgress(FetchProgress):
+    """The leader of a partition knows this of a follower.
 
     A follower that stands at the leader's end *rests* in its fetch session: each fetch of the
     session is a fetch of this partition at its end, so `clock` stands for both times below, and
@@ -108,11 +109,8 @@ class FollowerProgress:
     """
 
     broker_id: int
-    log_end_offset: int = UNKNOWN_OFFSET  # of its last fetch in this leader epoch
+    log_end_offset: int = UNKNOWN_OFFSET
     log_start_offset: int = UNKNOWN_OFFSET
-    last_caught_up_ms: int = 0
-    last_fetch_ms: int = 0
-    leader_end_offset_at_last_fetch: int = field(default=0)
     broker_epoch: int = -1  # as its fetch stated it; -1: it did not
     clock: SessionClock | None = None  # of the session in which it rests
 
@@ -140,25 +138,7 @@ def start_epoch(
     follower.log_start_offset = UNKNOWN_OFFSET
     follower.last_caught_up_ms = now_ms if in_isr else 0
     follower.last_fetch_ms = now_ms if in_isr else 0
-    follower.leader_end_offset_at_last_fetch = leader_end_offset if in_isr else 0
-
-
-def note_fetch(
-    follower: FollowerProgress, *, fetch_offset: int, leader_end_offset: int, now_ms: int
-) -> None:
-    """A follower has everything below `fetch_offset`: move its end and its caught-up time.
-
-    A follower that always fetches a little behind a busy leader is caught up too: it then reaches
-    where the leader's end was at its previous fetch, and was caught up at that time.
-    """
-    leave_session(follower)
-    if fetch_offset >= leader_end_offset:
-        follower.last_caught_up_ms = max(follower.last_caught_up_ms, now_ms)
-    elif fetch_offset >= follower.leader_end_offset_at_last_fetch:
-        follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
-    follower.log_end_offset = fetch_offset
-    follower.leader_end_offset_at_last_fetch = leader_end_offset
-    follower.last_fetch_ms = now_ms
+    follower.leader_end_offset = leader_end_offset if in_isr else 0
 
 
 def is_caught_up(

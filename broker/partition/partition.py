@@ -412,8 +412,8 @@ class Partition:
         role = self.led
         follower = role.followers[fetch.broker_id]
         end_before, start_before = follower.log_end_offset, follower.log_start_offset
-        isr.note_fetch(
-            follower,
+        isr.leave_session(follower)
+        follower.note_fetch(
             fetch_offset=fetch.fetch_offset,
             leader_end_offset=self.open_log.end_offset,
             now_ms=now_ms,

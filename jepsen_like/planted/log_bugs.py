@@ -56,7 +56,7 @@ def counts_itself_twice(replica: Replica, role: Leader) -> dict[int, int]:
     seeds_max=25,
 )
 def counts_observers(replica: Replica, role: Leader) -> dict[int, int]:
-    observers = {key.id: progress.end_offset for key, progress in role.observers.items()}
+    observers = {key.id: progress.log_end_offset for key, progress in role.observers.items()}
     return {**_progress_of_voters(replica, role), **observers}
 
 

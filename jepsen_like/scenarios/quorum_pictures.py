@@ -60,7 +60,7 @@ def acks(quorum: DirectedQuorum, leader: int) -> list[str]:
     assert isinstance(role, Leader), role
     ends: dict[int, int | None] = {leader: quorum.durable(leader).end_offset}
     for node, progress in role.progress.items():
-        ends[node] = progress.end_offset if progress.last_fetch_ms >= 0 else None
+        ends[node] = progress.log_end_offset if progress.last_fetch_ms >= 0 else None
     rows = [(node, *_acknowledged(end)) for node, end in sorted(ends.items())]
     return [
         *table(("voter", "has stored", ""), rows),

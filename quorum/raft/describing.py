@@ -72,7 +72,7 @@ def describe_node(replica: Replica, role: Role) -> str:
         case Leader():
             lines.append(replica.voters.describe(progress_of_voters(replica, role)))
             lines += [
-                f"  observer {progress.key.id} at {progress.end_offset}"
+                f"  observer {progress.key.id} at {progress.log_end_offset}"
                 for progress in role.observers.values()
             ]
         case Prospective() | Candidate():
@@ -157,7 +157,7 @@ def _state(progress: Progress) -> QuorumReplica:
     return QuorumReplica(
         replica_id=progress.key.id,
         replica_directory_id=progress.key.directory_id,
-        log_end_offset=progress.end_offset if has_fetched else -1,
+        log_end_offset=progress.log_end_offset if has_fetched else -1,
         last_fetch_timestamp=progress.last_fetch_ms,
         last_caught_up_timestamp=progress.last_caught_up_ms,
     )

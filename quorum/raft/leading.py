@@ -172,7 +172,7 @@ def progress_of_voters(replica: Replica, role: Leader) -> dict[int, int]:
     """The log end of every voter, as far as it counts."""
     ends: dict[int, int] = {}
     for voter_id, progress in role.progress.items():
-        ends[voter_id] = progress.end_offset
+        ends[voter_id] = progress.log_end_offset
     if replica.is_voter:
         ends[replica.node_id] = own_progress(replica.log)
     return ends
@@ -204,22 +204,16 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
 def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> bool:
     """Note a valid Fetch: `key` holds all before `fetch_offset`, durably, and follows us.
 
-    Is it another voter? It is caught up now, or was at its previous fetch if it has since reached
-    where we ended then.
+    Is it another voter?
     """
     if key.id == replica.node_id:
         return False  # an impostor, or ourselves
     is_voter = hear(replica, role, key, now_ms)
     progress = role.progress[key.id] if is_voter else _observer(replica, role, key, now_ms)
-    leader_end_offset = replica.log.end_offset
     progress.key = key
-    if fetch_offset >= leader_end_offset:
-        progress.last_caught_up_ms = now_ms
-    elif fetch_offset >= progress.leader_end_offset:
-        progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
-    progress.end_offset = fetch_offset
-    progress.last_fetch_ms = now_ms
-    progress.leader_end_offset = leader_end_offset
+    progress.note_fetch(
+        fetch_offset=fetch_offset, leader_end_offset=replica.log.end_offset, now_ms=now_ms
+    )
     return is_voter
 
 
@@ -283,7 +277,7 @@ def _announce(replica: Replica, role: Leader, now_ms: int) -> None:
 
 
 def resigned(replica: Replica, role: Leader, now_ms: int) -> Resigned:
-    ends = {progress.key: progress.end_offset for progress in role.progress.values()}
+    ends = {progress.key: progress.log_end_offset for progress in role.progress.values()}
     return Resigned(
         epoch=role.epoch,
         voted=role.voted,

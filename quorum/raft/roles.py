@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from quorum.core.effects import EpochStart, SnapshotFile
 from quorum.core.parking import Parking
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
+from quorum.log.fetch_progress import FetchProgress
 from quorum.raft.voters import Voter, VoterSet
 from wire.message import Message
 from wire.messages.fetching import FetchPartition, PartitionSnapshot
@@ -72,14 +73,10 @@ class Candidate:
 
 
 @dataclass(slots=True, kw_only=True)
-class Progress:
-    """What the leader knows of a replica's log, from its fetches in this epoch."""
+class Progress(FetchProgress):
+    """That of a replica of the metadata log, which acknowledges only what is durable there."""
 
     key: ReplicaKey
-    end_offset: int = 0  # fetch offset of the last valid Fetch: all before it is durable there
-    last_fetch_ms: int = -1
-    last_caught_up_ms: int = -1
-    leader_end_offset: int = 0  # our log end at its last fetch
 
 
 class ParkedFetch(Message):

@@ -281,7 +281,7 @@ class Followed:
                     broker_id=broker_id,
                     last_caught_up_ms=real.last_caught_up_ms,
                     last_fetch_ms=real.last_fetch_ms,
-                    leader_end_offset_at_last_fetch=real.leader_end_offset_at_last_fetch,
+                    leader_end_offset=real.leader_end_offset,
                 )
 
     def fetch(self, broker_id: int, how: str) -> None:
@@ -299,11 +299,8 @@ class Followed:
         is_current = fetcher.replica.replica_epoch == self.cluster.epochs[broker_id]
         for (_, index), offset in asked.items():
             if not refused and is_current and offset <= ends[index]:
-                isr.note_fetch(
-                    self.plain[index, broker_id],
-                    fetch_offset=offset,
-                    leader_end_offset=ends[index],
-                    now_ms=now_ms,
+                self.plain[index, broker_id].note_fetch(
+                    fetch_offset=offset, leader_end_offset=ends[index], now_ms=now_ms
                 )
 
     def answer(self, broker_id: int, token: int) -> bool:
@@ -382,7 +379,7 @@ def as_noted(follower: FollowerProgress) -> tuple[int, int, int, int]:
     isr.leave_session(own)
     return (
         follower.log_end_offset,
-        follower.leader_end_offset_at_last_fetch,
+        follower.leader_end_offset,
         own.last_caught_up_ms,
         own.last_fetch_ms,
     )

@@ -157,24 +157,24 @@ def test_nobody_leaves_while_a_change_is_pending() -> None:
 
 def test_a_follower_that_has_all_is_caught_up_now() -> None:
     replica = follower(2, 0)
-    isr.note_fetch(replica, fetch_offset=10, leader_end_offset=10, now_ms=100)
+    replica.note_fetch(fetch_offset=10, leader_end_offset=10, now_ms=100)
     assert replica.last_caught_up_ms == 100
 
 
 def test_a_follower_that_reaches_the_last_end_was_caught_up_at_the_last_fetch() -> None:
     replica = follower(2, 0)
-    isr.note_fetch(replica, fetch_offset=5, leader_end_offset=10, now_ms=100)
+    replica.note_fetch(fetch_offset=5, leader_end_offset=10, now_ms=100)
     assert replica.last_caught_up_ms == 0
-    isr.note_fetch(replica, fetch_offset=10, leader_end_offset=20, now_ms=200)
+    replica.note_fetch(fetch_offset=10, leader_end_offset=20, now_ms=200)
     assert replica.last_caught_up_ms == 100
 
 
 def test_a_follower_that_falls_behind_is_not_caught_up() -> None:
     replica = follower(2, 0)
-    isr.note_fetch(replica, fetch_offset=10, leader_end_offset=10, now_ms=100)
-    isr.note_fetch(replica, fetch_offset=12, leader_end_offset=30, now_ms=200)
-    isr.note_fetch(replica, fetch_offset=14, leader_end_offset=60, now_ms=300)
-    isr.note_fetch(replica, fetch_offset=16, leader_end_offset=90, now_ms=1200)
+    replica.note_fetch(fetch_offset=10, leader_end_offset=10, now_ms=100)
+    replica.note_fetch(fetch_offset=12, leader_end_offset=30, now_ms=200)
+    replica.note_fetch(fetch_offset=14, leader_end_offset=60, now_ms=300)
+    replica.note_fetch(fetch_offset=16, leader_end_offset=90, now_ms=1200)
 
     assert replica.last_caught_up_ms == 100
     for now_ms, expected in ((1100, True), (1101, False)):
