@@ -16,6 +16,7 @@ from controller.metadata.image import MetadataImage, ResourceType
 from quorum.core.application import State
 from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request
+from quorum.core.outbox import EffectQueue
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 
@@ -67,7 +68,7 @@ class CommittedReads:
         self._log = log
         self._controller = controller
         self._reads = ConfirmedReads(log)
-        self._effects: list[Effect] = []
+        self._outbox = EffectQueue("committed-reads")
 
     def serves(self, body: object) -> bool:
         return isinstance(body, ReadCommittedRequest)
@@ -91,8 +92,7 @@ class CommittedReads:
         return self._reads.deadline_ms(self._controller.applied_offset)
 
     def take_effects(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
-        return effects
+        return self._outbox.take()
 
     # --- Application ------------------------------------------------------------------------
 
@@ -139,4 +139,4 @@ class CommittedReads:
             )
 
     def _reply(self, request: Request, response: ReadCommittedResponse) -> None:
-        self._effects.append(Reply(token=request.token, body=response))
+        self._outbox.emit(Reply(token=request.token, body=response))

@@ -39,12 +39,10 @@ from quorum.core.effects import (
     Request,
     RequestFailed,
     Response,
-    Stop,
-    Token,
-    Trace,
     earliest,
 )
 from quorum.core.milestones import Cause, Occasion
+from quorum.core.outbox import EffectQueue
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
@@ -95,8 +93,7 @@ class Controller:
         self._delivered_ms = now_ms  # when records were last delivered
         self._chores = Chores(config, self.liveness)
         self._milestones = ControllerMilestones()
-        self._effects: list[Effect] = []
-        self._token = 0
+        self._outbox = EffectQueue(OWNER)
         self._has_stopped = False
 
     @property
@@ -135,18 +132,18 @@ class Controller:
         overdue = elections.elect_overdue(self._images.head, self.config)
         if overdue:
             self._append(overdue, _TAKE_OVER, is_atomic=False, now_ms=now_ms)
-            self._trace("overdue", elections=record_count(overdue))
+            self._outbox.trace("overdue", elections=record_count(overdue))
         self.liveness.reset(self._images.head, now_ms)
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
-        self._trace("controller", state="active", epoch=epoch)
+        self._outbox.trace("controller", state="active", epoch=epoch)
         self._milestones.took_over(epoch, end_offset=self._accumulator.end_offset)
-        self._effects += self._milestones.committed(self.applied_offset)
+        self._outbox.effects += self._milestones.committed(self.applied_offset)
 
     def resign(self, now_ms: int) -> None:
         if self._epoch is None:
             return
-        self._trace("controller", state="standby", epoch=self._epoch)
+        self._outbox.trace("controller", state="standby", epoch=self._epoch)
         self._epoch = None
         self._chores.end()
         self._accumulator.clear()
@@ -165,7 +162,7 @@ class Controller:
             self._follow(batches, next_offset)
             return
         self._images.delivered_to_leader(next_offset)
-        self._effects += self._milestones.committed(next_offset)
+        self._outbox.effects += self._milestones.committed(next_offset)
         for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
 
@@ -195,7 +192,7 @@ class Controller:
     def _stop(self, reason: str) -> None:
         """Nothing sound can be decided on an image that lacks a record."""
         self._has_stopped = True
-        self._effects.append(Stop(reason=reason, exit_code=1))
+        self._outbox.stop(reason, 1)
 
     # --- Core -------------------------------------------------------------------------------
 
@@ -232,8 +229,7 @@ class Controller:
         """What was decided since the last call is appended first."""
         if self._accumulator.decisions:
             self._accumulator.write()
-        effects, self._effects = self._effects, []
-        return effects
+        return self._outbox.take()
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -285,15 +281,15 @@ class Controller:
         match body, response:
             case BrokerRegistrationRequest(), BrokerRegistrationResponse():
                 self.liveness.registered(body.broker_id, response.broker_epoch, now_ms)
-                self._trace("registered", broker=body.broker_id, epoch=response.broker_epoch)
+                self._outbox.trace("registered", broker=body.broker_id, epoch=response.broker_epoch)
             case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
                 if head.brokers[body.broker_id].in_controlled_shutdown:
                     self.liveness.left(body.broker_id, last_offset)
                 state = brokers.BrokerState.of(head.brokers[body.broker_id]).value
-                self._trace("broker", broker=body.broker_id, state=state)
+                self._outbox.trace("broker", broker=body.broker_id, state=state)
             case UnregisterBrokerRequest(), _:
                 self.liveness.forget(body.broker_id)
-                self._trace("unregistered", broker=body.broker_id)
+                self._outbox.trace("unregistered", broker=body.broker_id)
             case (IncrementalAlterConfigsRequest() | AlterConfigsRequest()) as asked, _:
                 if _may_allow_unclean(asked):
                     self._chores.elect_unclean_soon(now_ms)
@@ -339,7 +335,7 @@ class Controller:
         for work in self._chores.work(lambda: self._images.head, now_ms):
             self._append(work.changes, work.cause, is_atomic=False, now_ms=now_ms)
             if work.event is not None:
-                self._trace(work.event, **dict(work.fields))
+                self._outbox.trace(work.event, **dict(work.fields))
 
     def _register_itself(self, now_ms: int) -> None:
         leader_id = self._log.leader.leader_id
@@ -354,8 +350,7 @@ class Controller:
         if to is None or leader_id == self.config.node_id:
             self._registration.tried(now_ms)
             return
-        self._token += 1
-        self._effects.append(self._registration.send(Token(OWNER, self._token), to))
+        self._outbox.emit(self._registration.send(self._outbox.token(), to))
 
     # --- the log, answers -------------------------------------------------------------------
 
@@ -374,11 +369,11 @@ class Controller:
         for part in parts:
             last_offset = self._accumulator.add(part, metadata_version=version, now_ms=now_ms)
             self._images.append(part, last_offset=last_offset, epoch=self._epoch)
-        self._effects += self._milestones.decided(changes, cause, last_offset=last_offset)
+        self._outbox.effects += self._milestones.decided(changes, cause, last_offset=last_offset)
         return last_offset
 
     def _reply(self, request: Request, response: object) -> None:
-        self._effects.append(Reply(token=request.token, body=response))
+        self._outbox.effects.append(Reply(token=request.token, body=response))
 
     def _refuse(self, request: Request, error: ErrorCode, message: str) -> None:
         write = WRITES[type(request.body)]
@@ -391,9 +386,6 @@ class Controller:
         else:
             message = f"The active controller appears to be node {leader_id}."
         self._refuse(request, ErrorCode.NOT_CONTROLLER, message)
-
-    def _trace(self, event: str, **fields: object) -> None:
-        self._effects.append(Trace(event=event, fields=tuple(fields.items())))
 
 
 def _may_allow_unclean(body: IncrementalAlterConfigsRequest | AlterConfigsRequest) -> bool:

@@ -11,7 +11,7 @@ from quorum.raft import becoming, electing, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
 from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from wire.errors import ErrorCode
@@ -28,9 +28,9 @@ _election_of = roles.election_of
 _initial_role = raft.initial_role
 _poll_leader = leading.poll
 _maybe_transition = transitions.maybe_transition
-_send = Outbox.send
-_save = Outbox.save
-_stored = Outbox.stored
+_send = HoldingOutbox.send
+_save = HoldingOutbox.save
+_stored = HoldingOutbox.stored
 _check_vote = vote.check_vote
 
 
@@ -51,12 +51,12 @@ def answers_before_saving(saved_by: int, stored: int) -> bool:
 @plant_in(
     VOTE_PLANTS,
     "a message waits for the last election saved, not for the first under way",
-    holder=Outbox,
+    holder=HoldingOutbox,
     name="save",
     seeds_max=20,
 )
 def waits_for_the_first_under_way(
-    self: Outbox, election: ElectionState, kraft_version: int = 1
+    self: HoldingOutbox, election: ElectionState, kraft_version: int = 1
 ) -> None:
     before = self._saved_by
     _save(self, election, kraft_version)
@@ -67,11 +67,11 @@ def waits_for_the_first_under_way(
 @plant_in(
     VOTE_PLANTS,
     "a sync releases what waited for it, not what waits for the next",
-    holder=Outbox,
+    holder=HoldingOutbox,
     name="stored",
     seeds_max=20,
 )
-def releases_all_that_is_held(self: Outbox, number: int) -> None:
+def releases_all_that_is_held(self: HoldingOutbox, number: int) -> None:
     _stored(self, self.token().number)
 
 
@@ -165,11 +165,11 @@ def refuses_pre_votes_for_any_leader(
 @plant_in(
     VOTE_PLANTS,
     "whatever speaks of leading waits until that is saved",
-    holder=Outbox,
+    holder=HoldingOutbox,
     name="send",
     seeds_max=10,
 )
-def holds_back_only_votes(self: Outbox, message: Any) -> None:
+def holds_back_only_votes(self: HoldingOutbox, message: Any) -> None:
     if isinstance(message.body, VoteRequest | VoteResponse):
         _send(self, message)
     else:

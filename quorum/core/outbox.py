@@ -1,46 +1,63 @@
 """What a component asks on its way to the driver, and who waits for which answer.
 
-The components of a core share one outbox: it numbers tokens, keeps the order of effects, and routes
-an answer to the function that asked. Holds no rule of Kafka's.
+Every core queues its effects in an `EffectQueue`, which numbers its tokens. The components of a
+broker, or of a controller in the older designs, share an `Outbox`: it also routes an answer to the
+function that asked. Holds no rule of Kafka's.
 """
 
 from collections.abc import Callable
 
-from quorum.core.effects import Effect, Event, Send, Token, Trace
+from quorum.core.effects import Effect, Event, Send, Stop, Token, Trace
 from quorum.core.types import Endpoint
 
-__all__ = ["Answered", "Outbox"]
+__all__ = ["Answered", "EffectQueue", "Outbox"]
 
 Answered = Callable[[Event, int], None]  # (the answer, now_ms)
 
 
-class Outbox:
+class EffectQueue:
     """`owner` names the core in its tokens."""
 
-    __slots__ = ("_effects", "_number", "_owner", "_waiting")
+    __slots__ = ("_number", "_owner", "effects")
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._effects: list[Effect] = []
-        self._number = 0
-        self._waiting: dict[int, Answered] = {}
+        self._number = 0  # of the last token
+        self.effects: list[Effect] = []  # since they were last taken; also for others to add to
 
     def emit(self, effect: Effect) -> None:
-        self._effects.append(effect)
+        self.effects.append(effect)
 
     def trace(self, event: str, **fields: object) -> None:
-        self._effects.append(Trace(event=event, fields=tuple(fields.items())))
+        self.effects.append(Trace(event=event, fields=tuple(fields.items())))
+
+    def stop(self, reason: str, exit_code: int) -> None:
+        self.effects.append(Stop(reason=reason, exit_code=exit_code))
 
     def token(self) -> Token:
-        """A token for an effect that is not answered, or whose answer nobody needs."""
+        """A token for an effect; whoever takes it looks for the answer, if there is one."""
         self._number += 1
         return Token(self._owner, self._number)
+
+    def take(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+
+class Outbox(EffectQueue):
+    """An answer is given to the function that was named when its token was taken."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self._waiting: dict[int, Answered] = {}
 
     def expect(self, answered: Answered) -> Token:
         """A token for an effect that is answered once, by calling `answered`."""
-        self._number += 1
-        self._waiting[self._number] = answered
-        return Token(self._owner, self._number)
+        token = self.token()
+        self._waiting[token.number] = answered
+        return token
 
     def ask(
         self, to: Endpoint, body: object, *, channel: str, timeout_ms: int, answered: Answered
@@ -54,7 +71,3 @@ class Outbox:
         answered = self._waiting.pop(token.number, None)
         if answered is not None:
             answered(event, now_ms)
-
-    def take(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
-        return effects

@@ -13,17 +13,8 @@ Source: KIP-595 and KIP-630, the state machine's side; Kafka's RaftClient.Listen
 from collections.abc import Collection
 
 from quorum.core.application import Application, Engine
-from quorum.core.effects import (
-    Effect,
-    Event,
-    Read,
-    ReadDone,
-    ReadSnapshot,
-    SnapshotRead,
-    Stop,
-    Token,
-    Trace,
-)
+from quorum.core.effects import Event, Read, ReadDone, ReadSnapshot, SnapshotRead, Token
+from quorum.core.outbox import EffectQueue
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.snapshots import SnapshotLoad
 from quorum.raft.config import SnapshotSettings
@@ -47,8 +38,7 @@ class Delivery:
         self._engine = engine
         self._applications = applications
         self._schedule = SnapshotSchedule(settings)
-        self.effects: list[Effect] = []  # queued since `take_effects`
-        self._number = 0  # of the last token
+        self.outbox = EffectQueue(OWNER)
         self._reading: int | None = None  # the token of the read in flight
         self._last_timestamp_ms = -1  # of what was delivered
         self._is_saving = True  # a snapshot, as far as is known: the engine may say no
@@ -57,10 +47,6 @@ class Delivery:
         # When to poll again: 0 while there is more in memory. What is under way leads to an event.
         self.due_ms: int | None = None
         self._load_latest()
-
-    def take_effects(self) -> list[Effect]:
-        effects, self.effects = self.effects, []
-        return effects
 
     def receive(self, event: Event, now_ms: int) -> None:
         """What was read of the disk: `event` is the answer to the read that is in flight."""
@@ -120,12 +106,12 @@ class Delivery:
         return self.next_offset > before
 
     def _token(self) -> Token:
-        self._number += 1
-        self._reading = self._number
-        return Token(OWNER, self._number)
+        token = self.outbox.token()
+        self._reading = token.number
+        return token
 
     def _read(self) -> None:
-        self.effects.append(
+        self.outbox.emit(
             Read(
                 log=self._engine.log_name,
                 token=self._token(),
@@ -160,7 +146,7 @@ class Delivery:
         self._load = None if latest is None else SnapshotLoad(latest)
 
     def _read_snapshot(self, load: SnapshotLoad) -> None:
-        self.effects.append(
+        self.outbox.emit(
             ReadSnapshot(
                 log=self._engine.log_name,
                 token=self._token(),
@@ -181,7 +167,7 @@ class Delivery:
             batches = load.take(read.records, read.size_bytes)
         except Malformed as malformed:
             reason = f"the snapshot {load.id} cannot be read: {malformed}"
-            self.effects.append(Stop(reason=reason, exit_code=1))
+            self.outbox.stop(reason, 1)
             return
         if batches:
             for application in self._applications:
@@ -194,7 +180,9 @@ class Delivery:
         self.next_offset = next_after(load.id)
         self._last_timestamp_ms = load.last_timestamp_ms
         self._schedule.taken(now_ms)
-        self._trace("snapshot_loaded", load.id, load.position)
+        self.outbox.trace(
+            "snapshot_loaded", offset=load.id.offset, epoch=load.id.epoch, bytes=load.position
+        )
         for application in self._applications:
             application.loaded(load.id, now_ms)
 
@@ -215,10 +203,6 @@ class Delivery:
                 )
                 return
         self._schedule.put_off(now_ms)
-
-    def _trace(self, event: str, end: OffsetAndEpoch, size_bytes: int) -> None:
-        fields = (("offset", end.offset), ("epoch", end.epoch), ("bytes", size_bytes))
-        self.effects.append(Trace(event=event, fields=fields))
 
 
 def next_after(snapshot_id: OffsetAndEpoch) -> int:

@@ -18,16 +18,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorum.core.application import Application, Engine
-from quorum.core.effects import (
-    Answer,
-    Effect,
-    Event,
-    Request,
-    Stop,
-    StorageFailed,
-    Trace,
-)
-from quorum.core.log_state import EpochStart
+from quorum.core.effects import Answer, Effect, EpochStart, Event, Request, Stop, StorageFailed
+from quorum.core.outbox import EffectQueue
 from quorum.node.delivery import OWNER, Delivery
 from quorum.raft.config import SnapshotSettings
 
@@ -68,7 +60,7 @@ class Member:
         self.applications = dict(applications)
         self._listed = tuple(self.applications.values())
         self._control_listeners = ("", *control_listeners)
-        self._effects: list[Effect] = []
+        self._outbox = EffectQueue(OWNER)  # what all of them ask for, in order
         self._delivery = Delivery(engine, self._listed, snapshots or SnapshotSettings())
         self._servers: list[Engine | Application] = [engine, *self._listed]
         self._led_epoch: int | None = None  # the epoch that the applications know that they lead
@@ -81,9 +73,8 @@ class Member:
         self._applications_due_ms: int | None = None  # their first deadline
         self._is_due_stale = True  # a deadline may have moved
         self._has_stopped = False
-        self._effects += engine.take_effects()
-        for application in self._listed:
-            self._effects += application.take_effects()
+        for each in self._servers:
+            self._outbox.effects += each.take_effects()
 
     # --- Core ---------------------------------------------------------------------------------
 
@@ -159,8 +150,7 @@ class Member:
         return due_ms
 
     def take_effects(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
-        return effects
+        return self._outbox.take()
 
     def shut_down(self, now_ms: int) -> None:
         """Leave the quorum and stop. A broker's controlled shutdown comes before this.
@@ -234,8 +224,9 @@ class Member:
             replayed_records=self._delivery.next_offset - delivered,
         )
         self.take_over = found
-        fields = (("epoch", epoch), ("ms", found.took_ms), ("replayed", found.replayed_records))
-        self._effects.append(Trace(event="take-over", fields=fields))
+        self._outbox.trace(
+            "take-over", epoch=epoch, ms=found.took_ms, replayed=found.replayed_records
+        )
 
     def _gather(self) -> list[Effect]:
         """What the applications ask for; they append first what they have decided."""
@@ -247,16 +238,17 @@ class Member:
     def _collect(self, told: list[Effect], now_ms: int) -> None:
         """The engine's effects first: answers of an application may rest on its appends."""
         is_leaving = False
-        self._effects += self.engine.take_effects()
+        effects = self._outbox.effects
+        effects += self.engine.take_effects()
         for effect in told:
             if type(effect) is Stop and effect.exit_code == 0:
                 is_leaving = True
             else:
-                self._effects.append(effect)
-        if self._delivery.effects:
-            self._effects += self._delivery.take_effects()
+                effects.append(effect)
+        if self._delivery.outbox.effects:
+            effects += self._delivery.outbox.take()
         if is_leaving:
             self.shut_down(now_ms)  # an application that led must know before the next event
-        for effect in self._effects:
+        for effect in effects:
             if type(effect) is Stop:
                 self._has_stopped = True

@@ -21,6 +21,7 @@ from quorum.core import parking
 from quorum.core.application import State
 from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request, earliest
+from quorum.core.outbox import EffectQueue
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
 from wire.batch import data_batch, headers, records_of
@@ -73,7 +74,7 @@ class Register:
         self._reads = ConfirmedReads(log)
         self._writes: Parking[_Written] = Parking()
         self._loading: dict[str, int | None] = {}
-        self._effects: list[Effect] = []
+        self._outbox = EffectQueue("register")
 
     def serves(self, body: object) -> bool:
         return isinstance(body, RegisterRequest)
@@ -106,8 +107,7 @@ class Register:
         return earliest(self._reads.deadline_ms(self.applied_offset), self._writes.due_ms)
 
     def take_effects(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
-        return effects
+        return self._outbox.take()
 
     # --- leading --------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Register:
 
     def _has_applied(self, offset: int, response: RegisterResponse) -> None:
         for written in self._writes.release(lambda each: each.offset == offset):
-            self._effects.append(Reply(token=written.request.token, body=response))
+            self._outbox.emit(Reply(token=written.request.token, body=response))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
         if is_first:
@@ -173,7 +173,7 @@ class Register:
     ) -> None:
         leader_id = self._log.leader.leader_id
         response = RegisterResponse(outcome=outcome, value=value, error=error, leader_id=leader_id)
-        self._effects.append(Reply(token=request.token, body=response))
+        self._outbox.emit(Reply(token=request.token, body=response))
 
 
 def _command(request: RegisterRequest) -> bytes:

@@ -45,7 +45,7 @@ class Compaction:
             epoch=snapshot_id.epoch,
             last_timestamp_ms=last_timestamp_ms,
         )
-        self.saving = replica.outbox.emit(SaveSnapshot, id=snapshot_id, content=content)
+        self.saving = replica.outbox.on_log(SaveSnapshot, id=snapshot_id, content=content)
 
     def saved(self, replica: Replica, event: SnapshotSaved, now_ms: int) -> None:
         """A snapshot of ours is whole. The log may have been replaced by a later one meanwhile."""
@@ -73,7 +73,7 @@ class Compaction:
         """One snapshot at a time: how much log goes with it is known afterwards."""
         replica.log.trim(start_offset)
         replica.history.prune(start_offset)
-        self.trimming = replica.outbox.emit(Trim, start_offset=start_offset), start_offset
+        self.trimming = replica.outbox.on_log(Trim, start_offset=start_offset), start_offset
         replica.outbox.trace("trimmed", to=start_offset)
 
     def trimmed(self, replica: Replica, event: Trimmed, now_ms: int) -> None:

@@ -107,7 +107,7 @@ def received(
     download.size_bytes = answer.size
     download.position += len(answer.unaligned_records)
     is_last = download.position == answer.size
-    number = replica.outbox.emit(
+    number = replica.outbox.on_log(
         ReceiveSnapshot,
         id=download.id,
         position=position,

@@ -50,7 +50,7 @@ from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.polling import next_role
-from quorum.raft.raft_outbox import OWNER, Outbox
+from quorum.raft.raft_outbox import OWNER, HoldingOutbox
 from quorum.raft.refusals import Refusals
 from quorum.raft.replica import Replica
 from quorum.raft.reporting import ReportResponse
@@ -126,7 +126,7 @@ class RaftNode(RaftView):
             config=config,
             history=VoterHistory.recovered(config.voters, config.listener_name, log_state),
             log=ReplicaLog(log_state),
-            outbox=Outbox(METADATA_LOG),
+            outbox=HoldingOutbox(METADATA_LOG),
             random=random,
         )
         self._election = election  # as last saved
@@ -229,9 +229,7 @@ class RaftNode(RaftView):
         is_due = type(role) is Leader and (role.parked.waiting or role.watermark_due_ms)
         if type(role) is Leader and is_due and not self._has_stopped:
             serving.serve_parked(self.replica, role, self._now_ms)
-        outbox = self.replica.outbox
-        effects, outbox.effects = outbox.effects, []
-        return effects
+        return self.replica.outbox.take()
 
     # --- roles --------------------------------------------------------------------------------
 

@@ -9,21 +9,11 @@ messages is kept.
 from collections import deque
 from collections.abc import Callable
 
-from quorum.core.effects import (
-    Append,
-    Durability,
-    Effect,
-    Reply,
-    SaveElection,
-    Send,
-    Stop,
-    Token,
-    Trace,
-    Truncate,
-)
+from quorum.core.effects import Append, Durability, Effect, Reply, SaveElection, Send, Truncate
+from quorum.core.outbox import EffectQueue
 from quorum.core.types import ElectionState
 
-__all__ = ["OWNER", "Outbox", "waits_for"]
+__all__ = ["OWNER", "HoldingOutbox", "waits_for"]
 
 OWNER = "raft"
 
@@ -36,20 +26,17 @@ def waits_for(saved_by: int, stored: int) -> bool:
     return saved_by > stored
 
 
-class Outbox:
-    __slots__ = ("_held", "_log", "_number", "_saved_by", "_stored", "effects")
+class HoldingOutbox(EffectQueue):
+    """It holds what a crash must not contradict; `RaftNode` routes the answers, by their types."""
+
+    __slots__ = ("_held", "_log", "_saved_by", "_stored")
 
     def __init__(self, log: str) -> None:
+        super().__init__(OWNER)
         self._log = log
-        self.effects: list[Effect] = []  # queued since they were last taken
         self._held: deque[tuple[int, Send | Reply]] = deque()  # ascending in tokens
-        self._number = 0  # of the last token
         self._saved_by = 0  # the token of the last SaveElection
         self._stored = 0  # everything up to this token is as durable as it asked to be
-
-    def token(self) -> Token:
-        self._number += 1
-        return Token(OWNER, self._number)
 
     @property
     def is_saving_election(self) -> bool:
@@ -64,33 +51,23 @@ class Outbox:
             self.effects.append(message)
 
     def save(self, election: ElectionState, kraft_version: int = 1) -> None:
-        self._saved_by = self.emit(SaveElection, election=election, kraft_version=kraft_version)
+        self._saved_by = self.on_log(SaveElection, election=election, kraft_version=kraft_version)
 
     def append(self, records: bytes, durability: Durability) -> int:
         """The token's number, whose `Stored` comes if SYNCED was asked for."""
-        return self.emit(Append, records=records, durability=durability)
+        return self.on_log(Append, records=records, durability=durability)
 
     def truncate(self, end_offset: int, durability: Durability) -> int:
-        return self.emit(Truncate, end_offset=end_offset, durability=durability)
+        return self.on_log(Truncate, end_offset=end_offset, durability=durability)
 
-    def emit(self, kind: Callable[..., Effect], **fields: object) -> int:
+    def on_log(self, kind: Callable[..., Effect], **fields: object) -> int:
         """Queue an effect on our log; returns the number of the token that its answer carries."""
         token = self.token()
         self.effects.append(kind(log=self._log, token=token, **fields))
         return token.number
-
-    def trace(self, event: str, **fields: object) -> None:
-        self.effects.append(Trace(event=event, fields=tuple(fields.items())))
-
-    def stop(self, reason: str, exit_code: int) -> None:
-        self.effects.append(Stop(reason=reason, exit_code=exit_code))
 
     def stored(self, number: int) -> None:
         """Release, in order, what waited for tokens up to `number`."""
         self._stored = max(self._stored, number)
         while self._held and not waits_for(self._held[0][0], self._stored):
             self.effects.append(self._held.popleft()[1])
-
-    def take(self) -> list[Effect]:
-        effects, self.effects = self.effects, []
-        return effects

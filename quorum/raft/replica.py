@@ -8,7 +8,7 @@ from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
 from quorum.raft.peers import Peers
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.roles import Download
 from quorum.raft.voter_history import VoterHistory
 from quorum.raft.voters import VoterSet
@@ -26,7 +26,7 @@ class Replica:
     config: QuorumConfig
     history: VoterHistory
     log: ReplicaLog
-    outbox: Outbox
+    outbox: HoldingOutbox
     random: Random
     peers: Peers = field(default_factory=Peers)
     download: Download | None = None
@@ -134,9 +134,9 @@ class Replica:
             bytes=file.size_bytes,
             from_=self.log.end_offset,
         )
-        number = self.outbox.emit(ResetLog, start=file.id)
+        number = self.outbox.on_log(ResetLog, start=file.id)
         # The snapshots before it go, too.
-        self.outbox.emit(Trim, start_offset=file.id.offset)
+        self.outbox.on_log(Trim, start_offset=file.id.offset)
         self.log.reset(file, syncing=number)
         if self.history.restart(file):
             self.voters_changed()

@@ -152,7 +152,7 @@ def serve_parked(replica: Replica, role: Leader, now_ms: int) -> None:
         else:
             _answer(replica, role, parked.token, records=records)
     for (start_offset, bytes_max), asking in reads.items():
-        number = replica.outbox.emit(
+        number = replica.outbox.on_log(
             Read, start_offset=start_offset, end_offset=end_offset, bytes_max=bytes_max
         )
         role.reading[number] = tuple(asking)

@@ -54,7 +54,7 @@ def fetch_snapshot(
     """The answer comes with the bytes. Whoever loads a snapshot follows us all the while."""
     ask = request.topics[0].partitions[0]
     hear(replica, role, ReplicaKey(request.replica_id, ask.replica_directory_id), now_ms)
-    number = replica.outbox.emit(
+    number = replica.outbox.on_log(
         ReadSnapshot,
         id=_id_of(ask),
         position=ask.position,

@@ -33,7 +33,7 @@ from quorum.raft import requests, serving
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
 from quorum.raft.messages import fetch_response
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Leader, Progress, Role, Unattached, leader_of, name_of
 from quorum.raft.view import RaftView, leader_and_epoch
@@ -75,7 +75,7 @@ class RaftosNode(RaftView):
             config=config,
             history=VoterHistory(config.voters, config.listener_name),
             log=ReplicaLog(log_state),
-            outbox=Outbox(METADATA_LOG),
+            outbox=HoldingOutbox(METADATA_LOG),
             random=random,
         )
         if log_state.end_offset > 0:

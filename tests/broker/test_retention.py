@@ -238,7 +238,7 @@ def test_all_logs_are_checked_a_few_at_a_time() -> None:
         assert due is not None
         brokers.now_ms = max(brokers.now_ms, due)
         broker.tick(brokers.now_ms)
-        counts.append(sum(isinstance(each, Retain) for each in broker.outbox._effects))
+        counts.append(sum(isinstance(each, Retain) for each in broker.outbox.effects))
         brokers.settle()
     assert counts == [100, 100, 50, 0]
 

@@ -9,7 +9,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.raft.log import ReplicaLog
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Unattached
 from quorum.raft.voter_history import VoterHistory
@@ -36,7 +36,7 @@ def replica(voters: Iterable[int] = (1, 2, 3), **settings: object) -> Replica:
         config=settings_,
         history=history,
         log=ReplicaLog(state),
-        outbox=Outbox(METADATA_LOG),
+        outbox=HoldingOutbox(METADATA_LOG),
         random=Random(1),
     )
 

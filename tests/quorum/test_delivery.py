@@ -98,7 +98,7 @@ def records(base_offset: int, count: int, *, timestamp_ms: int = 0) -> bytes:
 
 def polled(given: Delivery, now_ms: int = 0) -> Effect:
     given.poll(now_ms)
-    (effect,) = (e for e in given.take_effects() if not isinstance(e, Trace))
+    (effect,) = (e for e in given.outbox.take() if not isinstance(e, Trace))
     return effect
 
 
@@ -185,7 +185,7 @@ def test_snapshot_that_went_while_it_was_read_gives_way_to_its_successor() -> No
 def test_newest_snapshot_that_is_gone_ends_the_process() -> None:
     given = delivery(Log(start_offset=50, latest_snapshot=FILE.id), Ledger())
     given.receive(gone(polled(given)), 0)
-    (stop,) = given.take_effects()
+    (stop,) = given.outbox.take()
     assert isinstance(stop, Stop)
     assert stop.exit_code == 1
 
@@ -194,7 +194,7 @@ def test_damaged_snapshot_ends_the_process() -> None:
     ledger = Ledger()
     given = delivery(Log(start_offset=50, latest_snapshot=FILE.id), ledger)
     read_piece(given, CONTENT[:-10] + b"?" + CONTENT[-9:])
-    (stop,) = given.take_effects()
+    (stop,) = given.outbox.take()
     assert isinstance(stop, Stop)
     assert "cannot be read: checksum" in stop.reason
     assert ledger.loads == []
@@ -266,7 +266,7 @@ def test_what_is_in_memory_comes_in_pieces_and_without_the_disk() -> None:
     pieces = []
     while given.poll(0):
         pieces.append(ledger.next_offset)
-        assert given.take_effects() == []
+        assert given.outbox.take() == []
         assert given.due_ms == (0 if ledger.next_offset < 9 else None)
     assert pieces == [4, 8, 9]
 
@@ -280,7 +280,7 @@ def test_rest_of_what_was_appended_in_one_run_is_in_memory_too() -> None:
     assert given.poll(0)
     log.committed_through = 4
     assert given.poll(0)
-    assert (ledger.next_offset, given.take_effects()) == (4, [])
+    assert (ledger.next_offset, given.outbox.take()) == (4, [])
 
 
 def test_disk_is_asked_for_what_memory_has_forgotten() -> None:
@@ -289,7 +289,7 @@ def test_disk_is_asked_for_what_memory_has_forgotten() -> None:
     given = delivery(log, ledger)
     read_records(given, records(0, 2))
     assert given.poll(0)
-    assert (ledger.next_offset, given.take_effects()) == (3, [])
+    assert (ledger.next_offset, given.outbox.take()) == (3, [])
 
 
 def test_nothing_is_due_while_a_read_is_in_flight() -> None:

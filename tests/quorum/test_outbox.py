@@ -1,9 +1,9 @@
 """What leaves when: messages wait for the election that they speak of. Who hears which answer."""
 
-from quorum.core import outbox as core
 from quorum.core.effects import Durability, Effect, Event, Reply, SaveElection, Stored, Trace
+from quorum.core.outbox import Outbox
 from quorum.core.types import ElectionState
-from quorum.raft.raft_outbox import Outbox
+from quorum.raft.raft_outbox import HoldingOutbox
 
 
 def replies(effects: list[Effect]) -> list[int]:
@@ -11,14 +11,14 @@ def replies(effects: list[Effect]) -> list[int]:
 
 
 def test_message_leaves_at_once_while_nothing_is_being_saved() -> None:
-    outbox = Outbox("log")
+    outbox = HoldingOutbox("log")
     outbox.append(b"x", Durability.SYNCED)
     outbox.send(Reply(token=1, body=None))
     assert replies(outbox.take()) == [1]
 
 
 def test_message_waits_until_the_election_is_stored() -> None:
-    outbox = Outbox("log")
+    outbox = HoldingOutbox("log")
     outbox.save(ElectionState(epoch=1))
     outbox.send(Reply(token=1, body=None))
     (saved,) = outbox.take()
@@ -30,7 +30,7 @@ def test_message_waits_until_the_election_is_stored() -> None:
 
 
 def test_messages_are_released_in_order_and_only_as_far_as_stored() -> None:
-    outbox = Outbox("log")
+    outbox = HoldingOutbox("log")
     outbox.save(ElectionState(epoch=1))
     outbox.send(Reply(token=1, body=None))
     outbox.save(ElectionState(epoch=2))
@@ -44,7 +44,7 @@ def test_messages_are_released_in_order_and_only_as_far_as_stored() -> None:
 
 
 def test_later_sync_releases_too() -> None:
-    outbox = Outbox("log")
+    outbox = HoldingOutbox("log")
     outbox.save(ElectionState(epoch=1))
     outbox.send(Reply(token=1, body=None))
     number = outbox.append(b"x", Durability.SYNCED)
@@ -54,14 +54,14 @@ def test_later_sync_releases_too() -> None:
 
 
 def test_traces_do_not_wait() -> None:
-    outbox = Outbox("log")
+    outbox = HoldingOutbox("log")
     outbox.save(ElectionState(epoch=1))
     outbox.trace("role", role="candidate")
     assert Trace(event="role", fields=(("role", "candidate"),)) in outbox.take()
 
 
 def test_answer_that_comes_twice_is_heard_once() -> None:
-    outbox = core.Outbox("component")
+    outbox = Outbox("component")
     heard: list[tuple[Event, int]] = []
     token = outbox.expect(lambda event, now_ms: heard.append((event, now_ms)))
     answer = Stored(log="log", token=token)

@@ -6,24 +6,23 @@ Every request is answered once, by a body or by None if there was no answer.
 from collections.abc import Callable
 
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
-from quorum.core.effects import Effect, Event, RequestFailed, Response, Send, Token
+from quorum.core.effects import Effect, Event, RequestFailed, Response, Send
+from quorum.core.outbox import EffectQueue
 from quorum.core.types import Endpoint
 
 __all__ = ["CLIENT_CHANNEL", "Answered", "Asking", "AskingCore"]
 
 Answered = Callable[[object, int], None]  # (body or None, now_ms)
 CLIENT_CHANNEL = "client"
-_OWNER = "client"
 
 
 class Asking:
-    __slots__ = ("_answered", "_effects", "_number", "release")
+    __slots__ = ("_answered", "_outbox", "release")
 
     def __init__(self, release: ClientRelease = NEWEST) -> None:
         self.release = release  # of the client's software
         self._answered: dict[int, Answered] = {}  # by token
-        self._effects: list[Effect] = []
-        self._number = 0
+        self._outbox = EffectQueue("client")
 
     @property
     def is_quiet(self) -> bool:
@@ -31,13 +30,13 @@ class Asking:
         return not self._answered
 
     def ask(self, node: int, body: object, timeout_ms: int, answered: Answered) -> None:
-        self._number += 1
-        self._answered[self._number] = answered
-        self._effects.append(
+        token = self._outbox.token()
+        self._answered[token.number] = answered
+        self._outbox.emit(
             Send(
-                token=Token(_OWNER, self._number),
+                token=token,
                 to=Endpoint(node, f"node-{node}", 9092),
-                channel=f"{CLIENT_CHANNEL}-{self._number}",  # a connection each: nobody waits
+                channel=f"{CLIENT_CHANNEL}-{token.number}",  # a connection each: nobody waits
                 body=self.release.says(body),
                 timeout_ms=timeout_ms,
             )
@@ -53,8 +52,7 @@ class Asking:
                 raise AssertionError(f"nobody asks a client: {event}")
 
     def take(self) -> list[Effect]:
-        effects, self._effects = self._effects, []
-        return effects
+        return self._outbox.take()
 
 
 class AskingCore:
