@@ -6,7 +6,7 @@ from jepsen_like.scenarios import directed_forms, quorum_pictures
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.sim.world.network import Message
-from quorum.raft.responses import partition_of
+from quorum.raft.responses import only_partition
 from wire.messages.fetching import FetchResponse
 from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
@@ -184,7 +184,7 @@ def let_fetch_up_to(quorum: DirectedQuorum, node: int, offset: int) -> None:
 def _has_records(message: Message) -> bool:
     if not isinstance(message.body, FetchResponse):
         return False
-    partition = partition_of(message.body)
+    partition = only_partition(message.body.responses)
     return partition is not None and bool(partition.records)
 
 

@@ -13,17 +13,12 @@ Source: KIP-630, KIP-853; Kafka's BootstrapDirectory, BatchFileWriter and Format
 
 from collections.abc import Sequence
 
+from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.checkpoints import CorruptFile
-from quorum.log.snapshots import snapshot_content, snapshot_head
+from quorum.log.snapshots import SnapshotLoad, snapshot_content, snapshot_head
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet
-from wire.batch import Record, assign, data_batch, headers, records_of, verify
-from wire.control_records import (
-    SnapshotFooter,
-    SnapshotHeader,
-    decode_control,
-    encode_control_batch,
-)
+from wire.batch import Record, data_batch, headers, records_of
 from wire.varint import Malformed
 
 __all__ = ["BOOTSTRAP", "format_bootstrap", "format_first_voters", "parse_bootstrap"]
@@ -38,39 +33,27 @@ def format_first_voters(voters: VoterSet, *, timestamp_ms: int) -> bytes:
     return b"".join(snapshot_content(head, (), epoch=0, last_timestamp_ms=timestamp_ms))
 
 
-def format_bootstrap(values: Sequence[bytes], *, timestamp_ms: int = 0) -> bytes:
+def format_bootstrap(values: Sequence[bytes]) -> bytes:
     """`values` are framed metadata records (`wire.metadata_records.encode_record`).
 
     They come from no log, so that the header says 0 for the time of the last one.
     """
-    header = SnapshotHeader(last_contained_log_timestamp=0)
-    batches = [
-        encode_control_batch([header], timestamp_ms=timestamp_ms),
-        data_batch(values, timestamp_ms=timestamp_ms),
-        encode_control_batch([SnapshotFooter()], timestamp_ms=timestamp_ms),
-    ]
-    return assign(b"".join(batches), base_offset=0, leader_epoch=0)
+    batches = [data_batch(values, timestamp_ms=0)]
+    return b"".join(snapshot_content(snapshot_head(0, ()), batches, epoch=0, last_timestamp_ms=0))
 
 
 def parse_bootstrap(content: bytes, path: str) -> tuple[bytes, ...]:
     """The framed metadata records."""
     try:
-        verify(content)
-        values: list[bytes] = []
-        seen: list[object] = []
-        for position, header in headers(content):
-            batch = content[position : position + header.size_bytes]
-            if header.is_control:
-                seen += [decode_control(record) for record in records_of(batch)]
-            else:
-                values += [_value(record) for record in records_of(batch)]
+        batches = SnapshotLoad(OffsetAndEpoch(0, 0)).take(content, len(content))
+        return tuple(
+            _value(record)
+            for position, header in headers(batches)
+            if not header.is_control
+            for record in records_of(batches[position : position + header.size_bytes])
+        )
     except Malformed as error:
         raise CorruptFile(path, None, f"no whole snapshot: {error}") from error
-    if not seen or not isinstance(seen[0], SnapshotHeader):
-        raise CorruptFile(path, None, "a snapshot begins with a header record")
-    if not isinstance(seen[-1], SnapshotFooter):
-        raise CorruptFile(path, None, "the footer record is missing: the file was cut short")
-    return tuple(values)
 
 
 def _value(record: Record) -> bytes:

@@ -122,9 +122,7 @@ def _decide(
             epoch=role.epoch,
             leader_id=role.leader_id,
             voted=candidate,
-            election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.may_campaign else None
-            ),
+            election_deadline_ms=replica.election_deadline_ms(now_ms),
         )
     return Judgement(granted=granted, become=become)
 

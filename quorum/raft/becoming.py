@@ -13,7 +13,7 @@ from quorum.raft.roles import Candidate, Follower, Prospective, Role, Unattached
 __all__ = [
     "campaign",
     "candidate",
-    "candidate_again",
+    "candidate_in",
     "follow",
     "prospective",
     "unattached",
@@ -34,12 +34,10 @@ def unattached(
     Otherwise a row of candidates, each with a later epoch, could postpone its campaign for ever.
     """
     deadline_ms: int | None = None
-    if replica.may_campaign:
-        match previous:
-            case Unattached() | Prospective() | Candidate():
-                deadline_ms = previous.election_deadline_ms
-        if deadline_ms is None:
-            deadline_ms = now_ms + replica.election_timeout_ms()
+    if replica.may_campaign and isinstance(previous, Unattached | Prospective | Candidate):
+        deadline_ms = previous.election_deadline_ms
+    if deadline_ms is None:
+        deadline_ms = replica.election_deadline_ms(now_ms)
     return Unattached(
         epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=deadline_ms
     )
@@ -63,22 +61,18 @@ def prospective(
 
 def candidate(replica: Replica, previous: Role, now_ms: int) -> Candidate:
     """Begin an epoch, with one vote: its own (thesis 3.4)."""
-    return Candidate(
-        epoch=previous.epoch + 1,
-        voted=replica.key,
-        election_deadline_ms=now_ms + replica.election_timeout_ms(),
-        votes=_own_vote_only(replica),
-        retries=previous.retries if isinstance(previous, Prospective) else 0,
-    )
+    retries = previous.retries if isinstance(previous, Prospective) else 0
+    return candidate_in(replica, previous.epoch + 1, now_ms, retries=retries)
 
 
-def candidate_again(replica: Replica, epoch: int, now_ms: int) -> Candidate:
-    """After a restart: its vote for itself was saved, but the answers may have been lost."""
+def candidate_in(replica: Replica, epoch: int, now_ms: int, *, retries: int = 0) -> Candidate:
+    """Campaign in this epoch: a new one, or after a restart that in which it voted for itself."""
     return Candidate(
         epoch=epoch,
         voted=replica.key,
         election_deadline_ms=now_ms + replica.election_timeout_ms(),
         votes=_own_vote_only(replica),
+        retries=retries,
     )
 
 

@@ -117,10 +117,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:
         return becoming.candidate(replica, role, now_ms)
     if role.election_deadline_ms <= now_ms:
         return Unattached(
-            epoch=role.epoch + 1,
-            election_deadline_ms=(
-                now_ms + replica.election_timeout_ms() if replica.may_campaign else None
-            ),
+            epoch=role.epoch + 1, election_deadline_ms=replica.election_deadline_ms(now_ms)
         )
     tell_resigned(replica, role, now_ms)
     return None

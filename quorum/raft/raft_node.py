@@ -58,10 +58,8 @@ from quorum.raft.responses import (
     CommonFields,
     PeerResponse,
     common_fields,
-    is_granted,
     news_of,
-    partition_of,
-    snapshot_of,
+    only_partition,
 )
 from quorum.raft.roles import (
     ALLOWED,
@@ -410,15 +408,17 @@ class RaftNode(RaftView):
     def _accepted(self, source: Endpoint, body: PeerResponse, now_ms: int) -> None:
         match body, self.role:
             case VoteResponse(), Prospective() | Candidate() as role:
-                electing.record_vote(role, source.node_id, granted=is_granted(body))
+                vote = only_partition(body.topics)
+                is_granted = vote is not None and vote.vote_granted
+                electing.record_vote(role, source.node_id, granted=is_granted)
             case EndQuorumEpochResponse(), Resigned() as role:
                 role.unacknowledged.pop(source.node_id, None)
             case FetchResponse(), Follower() as role:
-                answer = partition_of(body)
+                answer = only_partition(body.responses)
                 assert answer is not None, "checked by common_fields()"
                 self._fetched(role, source, answer, now_ms)
             case FetchSnapshotResponse(), Follower() as role:
-                piece = snapshot_of(body)
+                piece = only_partition(body.topics)
                 assert piece is not None, "checked by common_fields()"
                 downloading.received(self.replica, role, piece, now_ms=now_ms)
             case FetchResponse(), Unattached():

@@ -82,6 +82,10 @@ class Replica:
         timeout_ms = self.config.election_timeout_ms
         return timeout_ms + self.random.randrange(timeout_ms)
 
+    def election_deadline_ms(self, now_ms: int) -> int | None:
+        """When to campaign if nothing happens until then; None: never."""
+        return now_ms + self.election_timeout_ms() if self.may_campaign else None
+
     def fetch_timeout_ms(self) -> int:
         """Kafka's is fixed. A fifth of it at random keeps the followers of a dead leader, whose
         last answers came at the same moment, from campaigning at the same moment."""

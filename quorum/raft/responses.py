@@ -4,6 +4,7 @@ Source: KIP-595; the NodeEndpoints of KIP-853.
 """
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from quorum.core.types import NO_EPOCH, Endpoint
 from quorum.raft.voters import KRAFT_VERSION
@@ -28,12 +29,18 @@ __all__ = [
     "CommonFields",
     "PeerResponse",
     "common_fields",
-    "is_granted",
     "news_of",
-    "partition_of",
-    "snapshot_of",
+    "only_partition",
     "versions_of",
 ]
+
+P = TypeVar("P", covariant=True)
+
+
+class _Topic(Protocol[P]):
+    @property
+    def partitions(self) -> Sequence[P]: ...
+
 
 PeerResponse = (
     VoteResponse
@@ -76,9 +83,9 @@ def _fetch_common_fields(
     """Only a leader serves either: where an old version names no endpoints, it is the source."""
     partition: FetchedPartition | PartitionSnapshotResult | None
     if isinstance(response, FetchResponse):
-        partition = partition_of(response)
+        partition = only_partition(response.responses)
     else:
-        partition = snapshot_of(response)
+        partition = only_partition(response.topics)
     if partition is None:
         return CommonFields(error=ErrorCode.INVALID_REQUEST)
     leader = partition.current_leader
@@ -95,29 +102,16 @@ def _fetch_common_fields(
 
 def news_of(response: FetchResponse, *, leader_id: int, epoch: int) -> FetchedPartition | None:
     """What the leader of this epoch answers without an error; None if it says anything else."""
-    answer = partition_of(response)
+    answer = only_partition(response.responses)
     if answer is None or not (response.error_code is answer.error_code is ErrorCode.NONE):
         return None
     leader = answer.current_leader
     return answer if (leader.leader_id, leader.leader_epoch) == (leader_id, epoch) else None
 
 
-def partition_of(response: FetchResponse) -> FetchedPartition | None:
-    for topic in response.responses[:1]:
-        for partition in topic.partitions[:1]:
-            return partition
-    return None
-
-
-def snapshot_of(response: FetchSnapshotResponse) -> PartitionSnapshotResult | None:
-    for topic in response.topics[:1]:
-        for partition in topic.partitions[:1]:
-            return partition
-    return None
-
-
-def is_granted(response: VoteResponse) -> bool:
-    return any(p.vote_granted for topic in response.topics[:1] for p in topic.partitions[:1])
+def only_partition(topics: Sequence[_Topic[P]]) -> P | None:
+    """The partition that a peer answers about; None if it answers about none."""
+    return topics[0].partitions[0] if topics and topics[0].partitions else None
 
 
 def _endpoint(leader_id: int, nodes: Sequence[NodeEndpoint]) -> Endpoint | None:

@@ -18,7 +18,7 @@ def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role
     two different records. A log that already holds records of an epoch in which we voted for
     ourselves says the same: we led it.
     """
-    timer_ms = now_ms + replica.election_timeout_ms() if replica.may_campaign else None
+    timer_ms = replica.election_deadline_ms(now_ms)
     epoch, leader_id, voted = election.epoch, election.leader_id, election.voted
     log_epoch = replica.log.last_epoch
     if epoch < log_epoch:
@@ -33,7 +33,7 @@ def initial_role(replica: Replica, election: ElectionState, now_ms: int) -> Role
     is_own_vote = voted is not None and voted.matches(replica.key)
     may_have_led = epoch <= log_epoch or replica.is_sole_voter  # its own vote was enough
     if is_own_vote and leader_id is None and replica.is_voter and not may_have_led:
-        return becoming.candidate_again(replica, epoch, now_ms)
+        return becoming.candidate_in(replica, epoch, now_ms)  # answers may have been lost
     endpoint = None if leader_id is None else replica.voters.endpoint_of(leader_id)
     unattached = Unattached(
         epoch=epoch, leader_id=leader_id, voted=voted, election_deadline_ms=timer_ms

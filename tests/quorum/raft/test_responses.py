@@ -4,13 +4,7 @@ import pytest
 
 from quorum.core.types import Endpoint
 from quorum.raft.messages import Known, fetch_response, vote_response
-from quorum.raft.responses import (
-    CommonFields,
-    common_fields,
-    is_granted,
-    news_of,
-    partition_of,
-)
+from quorum.raft.responses import CommonFields, common_fields, news_of, only_partition
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchResponse
@@ -31,7 +25,7 @@ def test_refusal_as_a_whole_says_nothing_of_epochs() -> None:
     assert common_fields(answer, endpoint(3)) == CommonFields(
         error=ErrorCode.INCONSISTENT_CLUSTER_ID
     )
-    assert not is_granted(answer)
+    assert only_partition(answer.topics) is None
 
 
 def test_answer_without_our_partition_is_an_error() -> None:
@@ -64,4 +58,4 @@ def test_who_refuses_a_fetch_is_not_taken_for_the_leader() -> None:
 )
 def test_only_the_leader_of_the_epoch_has_news(answer: FetchResponse, *, is_news: bool) -> None:
     found = news_of(answer, leader_id=2, epoch=7)
-    assert found == (partition_of(answer) if is_news else None)
+    assert found == (only_partition(answer.responses) if is_news else None)
