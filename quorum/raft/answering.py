@@ -40,7 +40,6 @@ from wire.primitives import ZERO_UUID
 __all__ = ["Ask", "Judgement", "judge", "reply"]
 
 Ask = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest
-_FromLeader = BeginPartition | EndPartition
 _RESPONSES = {
     VoteRequest: VoteResponse,
     BeginQuorumEpochRequest: BeginQuorumEpochResponse,
@@ -141,10 +140,8 @@ def _epoch_begun(
     replica: Replica, role: Role, request: BeginQuorumEpochRequest, now_ms: int
 ) -> Judgement:
     ask = election_partition(request.topics)
-    if ask is None:
-        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
-    if heard.error is not ErrorCode.NONE:
+    if ask is None or heard.error is not ErrorCode.NONE:
         return heard
     become = heard.become
     if become is None and isinstance(role, Prospective):
@@ -158,10 +155,8 @@ def _epoch_ended(
 ) -> Judgement:
     """A follower whose leader ends its epoch campaigns soon, the most up-to-date one first."""
     ask = election_partition(request.topics)
-    if ask is None:
-        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     heard = _hear_leader(replica, role, ask, request.leader_endpoints, now_ms)
-    if heard.error is not ErrorCode.NONE:
+    if ask is None or heard.error is not ErrorCode.NONE:
         return heard
     follower = role if heard.become is None else heard.become
     if isinstance(follower, Follower) and follower.leader_id == ask.leader_id:
@@ -177,11 +172,13 @@ def _epoch_ended(
 def _hear_leader(
     replica: Replica,
     role: Role,
-    ask: _FromLeader,
+    ask: BeginPartition | EndPartition | None,
     endpoints: Sequence[Listener],
     now_ms: int,
 ) -> Judgement:
     """What the word of a leader means, whatever else it says."""
+    if ask is None:
+        return Judgement(top_level=ErrorCode.INVALID_REQUEST)
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
     if error is not ErrorCode.NONE:
         return Judgement(error=error)

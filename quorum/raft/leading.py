@@ -15,7 +15,6 @@ from quorum.raft.messages import begin_request
 from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
 from quorum.raft.voter_history import NOT_IN_THE_LOG, control_records, record_of
-from quorum.raft.voters import VoterSet
 from wire.batch import placed
 from wire.control_records import (
     ControlRecord,
@@ -52,6 +51,7 @@ OBSERVERS_MAX = 1000  # more than the brokers of any cluster
 
 def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
     granting = [key for key in replica.voters.keys if previous.votes.get(key.id) is True]
+    own = replica.config.as_voter if replica.is_voter else None
     return Leader(
         epoch=previous.epoch,
         voted=replica.key,
@@ -63,13 +63,8 @@ def leader(replica: Replica, previous: Candidate, now_ms: int) -> Leader:
         },
         check_quorum_deadline_ms=now_ms + replica.config.check_quorum_timeout_ms,
         begin_epoch_due_ms=now_ms,
-        updated_voters=_with_itself(replica),
+        updated_voters=replica.voters if own is None else replica.voters.with_voter(own),
     )
-
-
-def _with_itself(replica: Replica) -> VoterSet:
-    own = replica.config.as_voter if replica.is_voter else None
-    return replica.voters if own is None else replica.voters.with_voter(own)
 
 
 def enter(replica: Replica, role: Leader, now_ms: int) -> None:
@@ -202,10 +197,7 @@ def advance_high_watermark(replica: Replica, role: Leader) -> bool:
 
 
 def track(replica: Replica, role: Leader, key: ReplicaKey, fetch_offset: int, now_ms: int) -> bool:
-    """Note a valid Fetch: `key` holds all before `fetch_offset`, durably, and follows us.
-
-    Is it another voter?
-    """
+    """Note a valid Fetch: `key` holds all before `fetch_offset`, durably. Is it another voter?"""
     if key.id == replica.node_id:
         return False  # an impostor, or ourselves
     is_voter = hear(replica, role, key, now_ms)

@@ -84,22 +84,32 @@ class Asked:
 
 def answer(replica: Replica, role: Role, asked: Asked, now_ms: int) -> object | None:
     """The answer; None if it comes later, by `poll` or `abandon`."""
-    match asked.body:
-        case AddRaftVoterRequest() as ask:
-            refused = _add(replica, role, asked.token, ask, now_ms)
-            return None if refused is None else _reply(AddRaftVoterResponse, refused)
-        case RemoveRaftVoterRequest() as ask:
-            refused = _remove(replica, role, asked.token, ask, now_ms)
-            return None if refused is None else _reply(RemoveRaftVoterResponse, refused)
-        case UpdateRaftVoterRequest() as ask:
-            refused = _update(replica, role, ask, now_ms)
-            error = ErrorCode.NONE if refused is None else refused.error
-            return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(asked.known))
+    refused = _begin(replica, role, asked, now_ms)
+    if isinstance(asked.body, UpdateRaftVoterRequest):
+        error = ErrorCode.NONE if refused is None else refused.error
+        return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(asked.known))
+    is_addition = isinstance(asked.body, AddRaftVoterRequest)
+    return None if refused is None else _reply(refused, is_addition=is_addition)
 
 
-def _reply(
-    response: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse], refused: Refusal
-) -> object:
+def _begin(replica: Replica, role: Role, asked: Asked, now_ms: int) -> Refusal | None:
+    """Make the change, or begin it; else why not."""
+    ask = asked.body
+    if replica.check_cluster(ask.cluster_id) is not ErrorCode.NONE:
+        return _ANOTHER_CLUSTER
+    if isinstance(ask, UpdateRaftVoterRequest):
+        return _update(replica, role, ask, now_ms)
+    if not isinstance(role, Leader):
+        return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_LEADER)
+    if isinstance(ask, AddRaftVoterRequest):
+        return _add(replica, role, asked.token, ask, now_ms)
+    return _remove(replica, role, asked.token, ask, now_ms)
+
+
+def _reply(refused: Refusal | None, *, is_addition: bool) -> object:
+    response = AddRaftVoterResponse if is_addition else RemoveRaftVoterResponse
+    if refused is None:
+        return response()
     return response(error_code=refused.error, error_message=refused.why)
 
 
@@ -133,12 +143,8 @@ def why_no_change(replica: Replica, role: Leader) -> Refusal | None:
 
 
 def _add(
-    replica: Replica, role: Role, token: int, ask: AddRaftVoterRequest, now_ms: int
+    replica: Replica, role: Leader, token: int, ask: AddRaftVoterRequest, now_ms: int
 ) -> Refusal | None:
-    if replica.check_cluster(ask.cluster_id) is not ErrorCode.NONE:
-        return _ANOTHER_CLUSTER
-    if not isinstance(role, Leader):
-        return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_LEADER)
     key = ReplicaKey(ask.voter_id, ask.voter_directory_id)
     endpoint = _endpoint(replica, key, ask.listeners)
     if endpoint is None:
@@ -204,12 +210,8 @@ def _has_caught_up(replica: Replica, role: Leader, key: ReplicaKey, now_ms: int)
 
 
 def _remove(
-    replica: Replica, role: Role, token: int, ask: RemoveRaftVoterRequest, now_ms: int
+    replica: Replica, role: Leader, token: int, ask: RemoveRaftVoterRequest, now_ms: int
 ) -> Refusal | None:
-    if replica.check_cluster(ask.cluster_id) is not ErrorCode.NONE:
-        return _ANOTHER_CLUSTER
-    if not isinstance(role, Leader):
-        return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_LEADER)
     key = ReplicaKey(ask.voter_id, ask.voter_directory_id)
     if not _is_key(key):
         why = f"a voter has an id and a directory id: {_name(key)} is none"
@@ -237,8 +239,6 @@ def _remove(
 def _update(
     replica: Replica, role: Role, ask: UpdateRaftVoterRequest, now_ms: int
 ) -> Refusal | None:
-    if replica.check_cluster(ask.cluster_id) is not ErrorCode.NONE:
-        return _ANOTHER_CLUSTER
     error = fetch.check_leader_epoch(
         ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
     )
@@ -320,8 +320,7 @@ def _finish(replica: Replica, role: Leader, refused: Refusal | None) -> None:
 def _answer(replica: Replica, change: VoterChange, refused: Refusal | None) -> None:
     if change.token is None:
         return
-    response = RemoveRaftVoterResponse if change.adds is None else AddRaftVoterResponse
-    body = response() if refused is None else _reply(response, refused)
+    body = _reply(refused, is_addition=change.adds is not None)
     replica.outbox.send(Reply(token=change.token, body=body))
     change.token = None
 
