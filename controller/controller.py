@@ -229,7 +229,7 @@ class Controller:
         """What was decided since the last call is appended first."""
         if self._accumulator.decisions:
             self._accumulator.write()
-        return self._outbox.take()
+        return self._outbox.take() if self._outbox.effects else []
 
     # --- requests ---------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from jepsen_like.planted.planting import Plants, plant_in
+from quorum.core.effects import Truncate
 from quorum.core.types import ReplicaKey
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
@@ -298,5 +299,5 @@ def appends_whatever_comes(
     name="truncate",
 )
 def does_not_wait_for_truncation(self: Replica, end_offset: int) -> None:
-    self.outbox.truncate(end_offset, self.durability)
+    self.outbox.on_log(Truncate, end_offset=end_offset, durability=self.durability)
     self.log.truncate(end_offset, syncing=None)

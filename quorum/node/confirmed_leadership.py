@@ -21,10 +21,7 @@ Source: Raft thesis 6.4 (read index), on KIP-595's messages.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from quorum.core.application import Engine
-from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Event, RequestFailed, Response, earliest
 from quorum.core.types import ReplicaKey
 from quorum.node.member import Member
@@ -115,21 +112,15 @@ class ConfirmingRaftNode(RaftNode):
         return questions if questions.epoch == self.role.epoch else None
 
 
-class _ConfirmingEngine(Engine, ConfirmingLog, Protocol):
-    """An engine that can be asked, ours or another."""
-
-
 class ConfirmingMember(Member):
-    """A `Member` of such an engine: an answer may make a read of an application ready."""
+    """A `Member` of an engine that can be asked, ours or another.
 
-    engine: _ConfirmingEngine
-    _confirmed_through = 0  # as the applications know it
+    Any event of the engine may make a read of an application ready: it looks every time.
+    """
 
-    def _settle_engine(self, now_ms: int) -> None:
-        super()._settle_engine(now_ms)
-        confirmed_through = self.engine.confirmed_through
-        if confirmed_through != self._confirmed_through:
-            self._confirmed_through, self._is_due_stale = confirmed_through, True
+    def settle(self, now_ms: int) -> None:
+        self._is_due_stale = True
+        super().settle(now_ms)
 
 
 def who_confirms(questions: Questions, event: Event) -> ReplicaKey | None:

@@ -13,7 +13,7 @@ ends with the engine's `Stop`. Any other `Stop` ends it at once.
 Source: KIP-595, the state machine's side; Kafka's RaftClient.Listener.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,7 @@ class Member:
         self._listed = tuple(self.applications.values())
         self._control_listeners = ("", *control_listeners)
         self._outbox = EffectQueue(OWNER)  # what all of them ask for, in order
+        self.take_effects: Callable[[], list[Effect]] = self._outbox.take
         self._delivery = Delivery(engine, self._listed, snapshots or SnapshotSettings())
         self._servers: list[Engine | Application] = [engine, *self._listed]
         self._led_epoch: int | None = None  # the epoch that the applications know that they lead
@@ -111,7 +112,7 @@ class Member:
             return
         self._is_unsettled = False
         told = self._gather()
-        self._settle_engine(now_ms)
+        self.engine.settle(now_ms)
         if self.engine.leading_since is not self._known_since:
             self._tell_changes(now_ms)
         if self._delivery.poll(now_ms):
@@ -122,9 +123,6 @@ class Member:
             self._tick(now_ms)
             told += self._gather()
         self._collect(told, now_ms)
-
-    def _settle_engine(self, now_ms: int) -> None:
-        self.engine.settle(now_ms)
 
     def _tick(self, now_ms: int) -> None:
         """Let the applications do what is due, and learn what is next."""
@@ -148,9 +146,6 @@ class Member:
             if at_ms is not None and (due_ms is None or at_ms < due_ms):
                 due_ms = at_ms
         return due_ms
-
-    def take_effects(self) -> list[Effect]:
-        return self._outbox.take()
 
     def shut_down(self, now_ms: int) -> None:
         """Leave the quorum and stop. A broker's controlled shutdown comes before this.

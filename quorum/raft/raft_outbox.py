@@ -9,7 +9,7 @@ messages is kept.
 from collections import deque
 from collections.abc import Callable
 
-from quorum.core.effects import Append, Durability, Effect, Reply, SaveElection, Send, Truncate
+from quorum.core.effects import Effect, Reply, SaveElection, Send
 from quorum.core.outbox import EffectQueue
 from quorum.core.types import ElectionState
 
@@ -52,13 +52,6 @@ class HoldingOutbox(EffectQueue):
 
     def save(self, election: ElectionState, kraft_version: int = 1) -> None:
         self._saved_by = self.on_log(SaveElection, election=election, kraft_version=kraft_version)
-
-    def append(self, records: bytes, durability: Durability) -> int:
-        """The token's number, whose `Stored` comes if SYNCED was asked for."""
-        return self.on_log(Append, records=records, durability=durability)
-
-    def truncate(self, end_offset: int, durability: Durability) -> int:
-        return self.on_log(Truncate, end_offset=end_offset, durability=durability)
 
     def on_log(self, kind: Callable[..., Effect], **fields: object) -> int:
         """Queue an effect on our log; returns the number of the token that its answer carries."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from quorum.core.effects import Durability, ResetLog, Send, SnapshotFile, Trim
+from quorum.core.effects import Append, Durability, ResetLog, Send, SnapshotFile, Trim, Truncate
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.config import QuorumConfig
 from quorum.raft.log import ReplicaLog
@@ -120,11 +120,11 @@ class Replica:
 
     def append(self, records: bytes) -> int | None:
         """Queue the write; returns the token to wait for, None if this replica does not sync."""
-        number = self.outbox.append(records, self.durability)
+        number = self.outbox.on_log(Append, records=records, durability=self.durability)
         return number if self.config.syncs else None
 
     def truncate(self, end_offset: int) -> None:
-        number = self.outbox.truncate(end_offset, self.durability)
+        number = self.outbox.on_log(Truncate, end_offset=end_offset, durability=self.durability)
         self.log.truncate(end_offset, syncing=number if self.config.syncs else None)
         if self.history.truncate(end_offset):
             self.voters_changed()

@@ -1,6 +1,15 @@
 """What leaves when: messages wait for the election that they speak of. Who hears which answer."""
 
-from quorum.core.effects import Durability, Effect, Event, Reply, SaveElection, Stored, Trace
+from quorum.core.effects import (
+    Append,
+    Durability,
+    Effect,
+    Event,
+    Reply,
+    SaveElection,
+    Stored,
+    Trace,
+)
 from quorum.core.outbox import Outbox
 from quorum.core.types import ElectionState
 from quorum.raft.raft_outbox import HoldingOutbox
@@ -12,7 +21,7 @@ def replies(effects: list[Effect]) -> list[int]:
 
 def test_message_leaves_at_once_while_nothing_is_being_saved() -> None:
     outbox = HoldingOutbox("log")
-    outbox.append(b"x", Durability.SYNCED)
+    outbox.on_log(Append, records=b"x", durability=Durability.SYNCED)
     outbox.send(Reply(token=1, body=None))
     assert replies(outbox.take()) == [1]
 
@@ -47,7 +56,7 @@ def test_later_sync_releases_too() -> None:
     outbox = HoldingOutbox("log")
     outbox.save(ElectionState(epoch=1))
     outbox.send(Reply(token=1, body=None))
-    number = outbox.append(b"x", Durability.SYNCED)
+    number = outbox.on_log(Append, records=b"x", durability=Durability.SYNCED)
     outbox.take()
     outbox.stored(number)
     assert replies(outbox.take()) == [1]
