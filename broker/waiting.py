@@ -1,13 +1,14 @@
 """Requests wait until a partition has reached an offset, or until their time is up.
 
     - `Deadlines`: no request waits for ever; when its time is up it is answered with what there is;
-    - `Waiting`: waiters by partition and by the offset that they wait for. Producers and group
+    - `OffsetWaiters`: by partition and by the offset that they wait for. Producers and group
       coordinators wait for the high watermark, DeleteRecords for the start of the last live
       replica's log; whoever owns the waiters says what has been reached;
     - `Answers`: the answers of a request about several partitions, complete once each has one.
 
 A Fetch waits for bytes of many partitions at once, and is found by its session (fetching.py). The
-owner of a request decides what it is answered.
+owner of a request decides what it is answered. On the metadata log few wait, and for more than an
+offset: they are looked at one by one, in the order of their arrival (`quorum.core.parking`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 from broker.partition.partition import Partition
 from quorum.core.types import NO_EPOCH
 
-__all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "Parked", "Waiting", "is_worth_compacting"]
+__all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "OffsetWaiters", "is_worth_compacting"]
 
 WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
 
@@ -26,7 +27,7 @@ _COMPACT_FROM = 1024
 Expire = Callable[[int], None]  # (now_ms): answer with what there is
 
 
-class Parked(Protocol):
+class Waiter(Protocol):
     """A request, or a part of it, is answered later."""
 
     @property
@@ -35,7 +36,7 @@ class Parked(Protocol):
         ...
 
 
-Waiter = TypeVar("Waiter", bound=Parked)
+W = TypeVar("W", bound=Waiter)
 Result = TypeVar("Result")
 
 
@@ -46,7 +47,7 @@ def is_worth_compacting(count: int) -> bool:
 
 
 class Deadlines:
-    """Parked requests lie here by deadline: thousands come a second, too many to scan them all.
+    """Those that wait lie here by deadline: thousands come a second, too many to scan them all.
 
     Those that are done stay until they come up or room is needed.
     """
@@ -54,11 +55,11 @@ class Deadlines:
     __slots__ = ("_count", "_heap", "_max")
 
     def __init__(self, parked_max: int) -> None:
-        self._heap: list[tuple[int, int, Parked, Expire]] = []
+        self._heap: list[tuple[int, int, Waiter, Expire]] = []
         self._count = 0
         self._max = parked_max
 
-    def add(self, parked: Parked, deadline_ms: int, expire: Expire) -> bool:
+    def add(self, waiter: Waiter, deadline_ms: int, expire: Expire) -> bool:
         """False if too many wait already: the caller then answers at once."""
         if len(self._heap) >= self._max:
             self._heap = [item for item in self._heap if not item[2].is_done]
@@ -66,13 +67,13 @@ class Deadlines:
             if len(self._heap) >= self._max:
                 return False
         self._count += 1
-        heappush(self._heap, (deadline_ms, self._count, parked, expire))
+        heappush(self._heap, (deadline_ms, self._count, waiter, expire))
         return True
 
     def tick(self, now_ms: int) -> None:
         while self._heap and (self._heap[0][0] <= now_ms or self._heap[0][2].is_done):
-            _, _, parked, expire = heappop(self._heap)
-            if not parked.is_done:
+            _, _, waiter, expire = heappop(self._heap)
+            if not waiter.is_done:
                 expire(now_ms)
 
     def deadline_ms(self) -> int | None:
@@ -81,7 +82,7 @@ class Deadlines:
         return self._heap[0][0] if self._heap else None
 
 
-class Waiting(Generic[Waiter]):
+class OffsetWaiters(Generic[W]):
     """Each waiter is returned once, or never if it is done before.
 
     A waiter belongs to the leader epoch in which it was accepted. In a later one, even of the same
@@ -92,10 +93,10 @@ class Waiting(Generic[Waiter]):
 
     def __init__(self) -> None:
         # With their leader epoch; by offset, then in turn.
-        self._heaps: dict[Partition, tuple[int, list[tuple[int, int, Waiter]]]] = {}
+        self._heaps: dict[Partition, tuple[int, list[tuple[int, int, W]]]] = {}
         self._count = 0
 
-    def add(self, partition: Partition, offset: int, waiter: Waiter) -> None:
+    def add(self, partition: Partition, offset: int, waiter: W) -> None:
         """It waits for `partition`, which leads, to reach `offset`."""
         epoch, heap = self._heaps.setdefault(partition, (partition.leader_epoch, []))
         assert epoch == partition.leader_epoch, f"waiters of epoch {epoch} were not refused"
@@ -108,7 +109,7 @@ class Waiting(Generic[Waiter]):
     def has(self, partition: Partition) -> bool:
         return partition in self._heaps
 
-    def reached(self, partition: Partition, offset: int) -> Iterator[Waiter]:
+    def reached(self, partition: Partition, offset: int) -> Iterator[W]:
         """Those that need not wait any longer, the lowest offset first."""
         while partition in self._heaps:
             epoch, heap = self._heaps[partition]
@@ -120,7 +121,7 @@ class Waiting(Generic[Waiter]):
             if not waiter.is_done:
                 yield waiter
 
-    def lost(self, partition: Partition) -> list[Waiter]:
+    def lost(self, partition: Partition) -> list[W]:
         """Its leader epoch has ended: nobody waits for it, whatever it reaches."""
         _, heap = self._heaps.pop(partition, (NO_EPOCH, []))
         in_order = sorted(heap, key=lambda item: item[:2])

@@ -15,7 +15,7 @@ from broker.groups.records import Change, encode_change
 from broker.partition import appends
 from broker.partition.batch_checks import Refused, check_batch
 from broker.partition.partition import Partition
-from broker.waiting import Deadlines, Waiting
+from broker.waiting import Deadlines, OffsetWaiters
 from wire.batch import build_batch
 from wire.errors import ErrorCode
 
@@ -50,7 +50,7 @@ class Writing:
         self._partition = partition
         self._deadlines = deadlines
         self._timeout_ms = timeout_ms
-        self._waiting: Waiting[Write] = Waiting()  # for the high watermark
+        self._waiting: OffsetWaiters[Write] = OffsetWaiters()  # for the high watermark
 
     @property
     def bytes_max(self) -> int:

@@ -14,7 +14,7 @@ from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition.isr_rules import Peers
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
-from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, Waiting
+from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, OffsetWaiters
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
@@ -67,7 +67,7 @@ class Deletions:
         self._peers = peers
         self._outbox = outbox
         self._deadlines = deadlines
-        self._waiting: Waiting[Waiter] = Waiting()  # for the start of the last live replica
+        self._waiting: OffsetWaiters[Waiter] = OffsetWaiters()  # for the start of the last replica
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body

@@ -20,7 +20,7 @@ from broker.partition.appends import ACKS, Appended
 from broker.partition.batch_checks import Refused
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
-from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, Waiting
+from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, OffsetWaiters
 from controller.metadata.partitions import NO_LEADER
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
@@ -95,7 +95,7 @@ class Producing:
         self._cluster = cluster
         self._outbox = outbox
         self._deadlines = deadlines
-        self._waiting: Waiting[Waiter] = Waiting()  # for the high watermark
+        self._waiting: OffsetWaiters[Waiter] = OffsetWaiters()  # for the high watermark
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body

@@ -1,6 +1,8 @@
 """Requests that wait: for a condition, or for their deadline, whichever comes first.
 
-Decides nothing about either: the owner says when one is ready and answers it.
+Decides nothing about either: the owner says when one is ready and answers it. The condition may be
+any, so that each look is at all of them. Where thousands wait for offsets of many partitions, that
+would cost too much: see `OffsetWaiters` in `broker/waiting.py`.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.partition.partition import Partition
-from broker.waiting import Answers, Deadlines, Waiting, is_worth_compacting
+from broker.waiting import Answers, Deadlines, OffsetWaiters, is_worth_compacting
 from controller.metadata.partitions import PartitionState
 from tests.broker import partitions
 
@@ -77,7 +77,7 @@ def test_whoever_waits_is_returned_once_in_order_unless_it_is_done(
     steps: list[tuple[str, int]],
 ) -> None:
     partition = partition_of("t", 0)
-    waiting: Waiting[Request] = Waiting()
+    waiting: OffsetWaiters[Request] = OffsetWaiters()
     expected: list[tuple[int, Request]] = []
     for step, number in steps:
         expected = [each for each in expected if not each[1].is_done]
@@ -102,7 +102,7 @@ def test_whoever_waits_is_returned_once_in_order_unless_it_is_done(
 
 def test_a_partition_is_waited_for_by_itself() -> None:
     one, other = partition_of("t", 0), partition_of("t", 1)
-    waiting: Waiting[Request] = Waiting()
+    waiting: OffsetWaiters[Request] = OffsetWaiters()
     waiting.add(one, 5, request := Request())
     assert not list(waiting.reached(other, 9))
     assert list(waiting.reached(one, 5)) == [request]
@@ -110,7 +110,7 @@ def test_a_partition_is_waited_for_by_itself() -> None:
 
 def test_nobody_of_an_earlier_leader_epoch_is_served() -> None:
     partition = partition_of("t", 0)
-    waiting: Waiting[Request] = Waiting()
+    waiting: OffsetWaiters[Request] = OffsetWaiters()
     waiting.add(partition, 5, request := Request())
     partition.apply(replace(WANTED, leader_epoch=1, partition_epoch=1), 0)
     assert partition.leader_epoch == 1
