@@ -11,6 +11,7 @@ Blocks are values: nobody changes the columns of a block that others have seen.
 Source: KIP-631's PartitionRecord and PartitionChangeRecord, versions 0 to 2.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, islice
@@ -128,13 +129,13 @@ class PartitionBlock:
     def records(self) -> tuple[Any, ...]:
         return tuple(self.RECORD(**row) for row in rows_of(self))
 
+    @abstractmethod
     def shape_keys(self) -> NDArray[np.int16]:
         """One number a row, by which rows are grouped: equal numbers are equal shapes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def shape(self, row: int, version: int) -> Shape:
         """The value of a row, written in `version` of its record."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,6 +5,7 @@ Whatever is wanted while a request is in flight goes into the next one, for all 
 subclass makes the request of a batch, and reads the answer.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
@@ -19,7 +20,7 @@ Key = TypeVar("Key")
 Wanted = TypeVar("Wanted")
 
 
-class ControllerBatches(Generic[Key, Wanted]):
+class ControllerBatches(ABC, Generic[Key, Wanted]):
     CHANNEL: ClassVar[str]
     BATCH_MAX: ClassVar[int]  # keys in one request
 
@@ -43,12 +44,12 @@ class ControllerBatches(Generic[Key, Wanted]):
         """Is it still wanted when the request is made?"""
         return True
 
-    def request(self, batch: Mapping[Key, Wanted]) -> object:
-        raise NotImplementedError
+    @abstractmethod
+    def request(self, batch: Mapping[Key, Wanted]) -> object: ...
 
+    @abstractmethod
     def answered(self, asked: Mapping[Key, Wanted], body: object, now_ms: int) -> None:
         """`body` answers what was `asked`; it is None if there is no answer."""
-        raise NotImplementedError
 
     def tick(self, now_ms: int) -> None:
         """Send the next request, unless one is in flight or the pause is not over."""
