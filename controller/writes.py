@@ -1,4 +1,4 @@
-"""The requests that change the metadata: the function that decides each, and how it is refused.
+"""The requests that change the metadata, and the function that decides each.
 
 One row an API. A decision is a function of its `Situation` and of the request.
 """
@@ -27,7 +27,6 @@ from controller.decisions.decision import Decision
 from controller.decisions.features import Quorum
 from controller.liveness import Liveness
 from controller.metadata.image import MetadataImage
-from controller.refusals import REFUSALS, Refuse
 from wire.messages import registration as messages
 from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from wire.messages.client_quotas import AlterClientQuotasRequest
@@ -43,7 +42,7 @@ from wire.messages.producing import AllocateProducerIdsRequest
 from wire.messages.scram import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-__all__ = ["WRITES", "Situation", "Write", "timeout_ms"]
+__all__ = ["WRITES", "Situation", "timeout_ms"]
 
 _TIMEOUT_MS = 60_000  # of requests that name none
 
@@ -61,10 +60,7 @@ class Situation:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    decide: Callable[[Situation, Any], Decision[Any]]
-    refuse: Refuse
+Decide = Callable[[Situation, Any], Decision[Any]]
 
 
 def timeout_ms(body: object, config: ControllerConfig) -> int:
@@ -97,57 +93,33 @@ def _register_broker(
     )
 
 
-_DECISIONS: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
-    AllocateProducerIdsRequest: lambda at, body: cluster.decide_allocate_producer_ids(
-        at.head, body
+def _decided(decide: Callable[..., Decision[Any]], *needs: str) -> Decide:
+    """`decide` gets the head and the request, and what else it `needs` of the situation."""
+    return lambda at, body: decide(at.head, body, *[getattr(at, need) for need in needs])
+
+
+WRITES: Mapping[type, Decide] = {
+    AllocateProducerIdsRequest: _decided(cluster.decide_allocate_producer_ids),
+    AlterClientQuotasRequest: _decided(quota_changes.decide_alter_client_quotas),
+    AlterConfigsRequest: _decided(config_changes.decide_alter_configs),
+    AlterPartitionReassignmentsRequest: _decided(
+        reassignments.decide_alter_reassignments, "config"
     ),
-    AlterClientQuotasRequest: lambda at, body: quota_changes.decide_alter_client_quotas(
-        at.head, body
-    ),
-    AlterConfigsRequest: lambda at, body: config_changes.decide_alter_configs(at.head, body),
-    AlterPartitionReassignmentsRequest: lambda at, body: reassignments.decide_alter_reassignments(
-        at.head, body, at.config
-    ),
-    AlterPartitionRequest: lambda at, body: replica_reports.decide_alter_partition(
-        at.head, body, at.config
-    ),
-    AlterUserScramCredentialsRequest: lambda at, body: (
-        security_changes.decide_alter_scram_credentials(at.head, body)
-    ),
-    AssignReplicasToDirsRequest: lambda at, body: replica_reports.decide_assign_replicas(
-        at.head, body, at.config
-    ),
+    AlterPartitionRequest: _decided(replica_reports.decide_alter_partition, "config"),
+    AlterUserScramCredentialsRequest: _decided(security_changes.decide_alter_scram_credentials),
+    AssignReplicasToDirsRequest: _decided(replica_reports.decide_assign_replicas, "config"),
     messages.BrokerHeartbeatRequest: _heartbeat,
     messages.BrokerRegistrationRequest: _register_broker,
-    messages.ControllerRegistrationRequest: lambda at, body: cluster.decide_controller_registration(
-        at.head, body
+    messages.ControllerRegistrationRequest: _decided(cluster.decide_controller_registration),
+    CreateAclsRequest: _decided(security_changes.decide_create_acls, "config", "random"),
+    CreatePartitionsRequest: _decided(existing_topics.decide_create_partitions, "random"),
+    CreateTopicsRequest: _decided(new_topics.decide_create_topics, "config", "random"),
+    DeleteAclsRequest: _decided(security_changes.decide_delete_acls, "config"),
+    DeleteTopicsRequest: _decided(existing_topics.decide_delete_topics, "config"),
+    ElectLeadersRequest: _decided(elections.decide_elect_leaders, "config"),
+    IncrementalAlterConfigsRequest: _decided(
+        config_changes.decide_incremental_alter_configs, "config"
     ),
-    CreateAclsRequest: lambda at, body: security_changes.decide_create_acls(
-        at.head, body, at.config, at.random
-    ),
-    CreatePartitionsRequest: lambda at, body: existing_topics.decide_create_partitions(
-        at.head, body, at.random
-    ),
-    CreateTopicsRequest: lambda at, body: new_topics.decide_create_topics(
-        at.head, body, at.config, at.random
-    ),
-    DeleteAclsRequest: lambda at, body: security_changes.decide_delete_acls(
-        at.head, body, at.config
-    ),
-    DeleteTopicsRequest: lambda at, body: existing_topics.decide_delete_topics(
-        at.head, body, at.config
-    ),
-    ElectLeadersRequest: lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
-    IncrementalAlterConfigsRequest: lambda at, body: (
-        config_changes.decide_incremental_alter_configs(at.head, body, at.config)
-    ),
-    messages.UnregisterBrokerRequest: lambda at, body: brokers.decide_unregister(
-        at.head, body, at.config
-    ),
-    UpdateFeaturesRequest: lambda at, body: features.decide_update_features(
-        at.head, body, at.config, at.quorum
-    ),
-}
-WRITES: Mapping[type, Write] = {
-    kind: Write(decide=decide, refuse=REFUSALS[kind]) for kind, decide in _DECISIONS.items()
+    messages.UnregisterBrokerRequest: _decided(brokers.decide_unregister, "config"),
+    UpdateFeaturesRequest: _decided(features.decide_update_features, "config", "quorum"),
 }

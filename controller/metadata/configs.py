@@ -8,9 +8,10 @@ Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the o
 ControllerConfigurationValidator, LogConfig, GroupConfig and ClientMetricsConfigs for the checks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeVar
 from uuid import UUID
 
 from controller.metadata import config_keys
@@ -37,6 +38,7 @@ __all__ = [
     "unclean_election_enabled",
 ]
 
+_Result = TypeVar("_Result")
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
 NO_TOPIC = ""  # no topic has this name: its values are the defaults
@@ -74,6 +76,10 @@ class ConfigValue:
 class Refusal:
     error_code: ErrorCode
     message: str | None
+
+    def told(self, result: Callable[..., _Result], **named: object) -> _Result:
+        """A `result` that says so; `named` are its other fields."""
+        return result(error_code=self.error_code, error_message=self.message, **named)
 
 
 NO_ERROR = Refusal(ErrorCode.NONE, None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from controller.metadata import config_keys, configs
-from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
+from controller.metadata.configs import NO_ERROR, ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from controller.metadata.topics import topic_name_problem
 from wire.errors import ErrorCode
@@ -74,24 +74,16 @@ def _answer(
     request: messages.DescribeConfigsRequest,
     found: _Described | Refusal,
 ) -> messages.DescribeConfigsResult:
+    which = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
     if isinstance(found, Refusal):
-        return messages.DescribeConfigsResult(
-            error_code=found.error_code,
-            error_message=found.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
+        return found.told(messages.DescribeConfigsResult, **which)
     wanted = resource.configuration_keys
     lacking: dict[str, object] = {} if request.include_synonyms else {"synonyms": ()}
     if not request.include_documentation:
         lacking["documentation"] = None
-    return messages.DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(
-            replace_message(item, **lacking) for item in found if not wanted or item.name in wanted
-        ),
-    )
+    shown = (item for item in found if not wanted or item.name in wanted)
+    configs = tuple(replace_message(item, **lacking) for item in shown)
+    return NO_ERROR.told(messages.DescribeConfigsResult, configs=configs, **which)
 
 
 def _describe(

@@ -20,6 +20,7 @@ from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.refusals import refuse
 from controller.writes import WRITES
 from controller.zk.admin_nodes import AdminNodes, allocate_producer_ids, elect_leaders
 from controller.zk.admin_requests import (
@@ -117,7 +118,7 @@ class Admin:
         refused = (
             _BESIDE_WRITES[type(body)](error_code=error, error_message=message or None)
             if type(body) in _BESIDE_WRITES
-            else WRITES[type(body)].refuse(body, error, message)
+            else refuse(body, error, message)
         )
         self._outbox.emit(Reply(token=request.token, body=refused))
 
