@@ -9,7 +9,6 @@ The answer leaves once the writes are done: the topic is created then, but may n
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -30,11 +29,10 @@ from controller.zk.admin_requests import (
     placed_topics,
     topics_of,
 )
-from controller.zk.controller_context import Move
+from controller.zk.controller_context import Known
 from controller.zk.zk_metadata import (
     Assignments,
     ClusterUpdate,
-    States,
     assigned,
     calls,
     read_states,
@@ -64,22 +62,11 @@ from wire.messages.topics import (
 )
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
-from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
-__all__ = ["Admin", "Known"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The cluster, as the server of the request has read it."""
-
-    design: Design
-    live: Mapping[int, LiveBroker]
-    assignments: Assignments
-    states: States
-    moves: Mapping[TopicPartition, Move]
+__all__ = ["Admin"]
 
 
 _DECIDED = (
