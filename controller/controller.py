@@ -27,10 +27,9 @@ from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import METADATA_VERSION
 from controller.milestones import ControllerMilestones, cause_of
-from controller.reads import READS, Known
 from controller.refusals import refuse
 from controller.registration import Registration
-from controller.writes import WRITES, Situation, timeout_ms
+from controller.requests import READS, WRITES, Known, Situation, timeout_ms
 from quorum.core import parking
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (

@@ -20,7 +20,7 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.refusals import refuse
-from controller.writes import WRITES
+from controller.requests import WRITES
 from controller.zk.admin_nodes import AdminNodes, allocate_producer_ids, elect_leaders
 from controller.zk.admin_requests import (
     config_operations,

@@ -1,6 +1,10 @@
-"""The requests that change the metadata, and the function that decides each.
+"""The requests that a controller serves, one row an API.
 
-One row an API. A decision is a function of its `Situation` and of the request.
+Those of `WRITES` change the metadata, and a decision is a function of its `Situation` and of the
+request. Any controller answers those of `READS` at once, from what it knows to be committed.
+
+Source: the read events of Kafka's QuorumController, which see the last stable offset and ask nobody
+whether the controller is active.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,24 +29,34 @@ from controller.decisions import (
 from controller.decisions.brokers import Heard
 from controller.decisions.decision import Decision
 from controller.decisions.features import Quorum
+from controller.decisions.reassignments import list_reassignments
 from controller.liveness import Liveness
+from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
+from controller.metadata.security import AUTHORIZER, describe_acls
+from quorum.core.application import MetadataLog
 from wire.messages import registration as messages
-from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest
+from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 from wire.messages.client_quotas import AlterClientQuotasRequest
-from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
-from wire.messages.features import UpdateFeaturesRequest
+from wire.messages.configs import (
+    AlterConfigsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from wire.messages.features import ApiVersionsRequest, UpdateFeaturesRequest
 from wire.messages.log_dirs import AssignReplicasToDirsRequest
+from wire.messages.metadata import DescribeClusterRequest
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
 )
 from wire.messages.producing import AllocateProducerIdsRequest
 from wire.messages.scram import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-__all__ = ["WRITES", "Situation", "timeout_ms"]
+__all__ = ["READS", "WRITES", "Known", "Situation", "timeout_ms"]
 
 _TIMEOUT_MS = 60_000  # of requests that name none
 
@@ -122,4 +136,30 @@ WRITES: Mapping[type, Decide] = {
     ),
     messages.UnregisterBrokerRequest: _decided(brokers.decide_unregister, "config"),
     UpdateFeaturesRequest: _decided(features.decide_update_features, "config", "quorum"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What an answer may rest on."""
+
+    image: MetadataImage  # committed
+    config: ControllerConfig
+    log: MetadataLog
+
+
+READS: Mapping[type, Callable[[Known, Any], object]] = {
+    ApiVersionsRequest: lambda known, _: cluster.describe_versions(
+        known.image, known.config, kraft_version=known.log.kraft_version
+    ),
+    DescribeAclsRequest: lambda known, body: describe_acls(
+        known.image, body, has_authorizer=AUTHORIZER in known.config.static_configs
+    ),
+    DescribeClusterRequest: lambda known, body: cluster.describe_controllers(
+        known.image, body, known.config, leader_id=known.log.leader.leader_id
+    ),
+    DescribeConfigsRequest: lambda known, body: describe_configs(
+        known.image, body, node_id=known.config.node_id, static=known.config.static_configs
+    ),
+    ListPartitionReassignmentsRequest: lambda known, body: list_reassignments(known.image, body),
 }
