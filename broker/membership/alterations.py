@@ -8,12 +8,11 @@ Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
-from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
-from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from wire.errors import ErrorCode
@@ -61,15 +60,11 @@ def judge(error: ErrorCode | None) -> Verdict:
             return Verdict.RETRY
 
 
+@dataclass(eq=False)
 class Alterations(ControllerBatches[Key, IsrChange]):
     CHANNEL = "alter-partition"
     BATCH_MAX = 1000
-
-    def __init__(
-        self, incarnation: Incarnation, controller: ControllerChannel, **pauses_ms: int
-    ) -> None:
-        super().__init__(incarnation, controller, **pauses_ms)
-        self.decided: deque[Partition] = deque()
+    decided: deque[Partition] = field(default_factory=deque, init=False)
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         """Ask the controller for it."""

@@ -7,6 +7,7 @@ subclass makes the request of a batch, and reads the answer.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
@@ -20,25 +21,18 @@ Key = TypeVar("Key")
 Wanted = TypeVar("Wanted")
 
 
+@dataclass(eq=False)
 class ControllerBatches(ABC, Generic[Key, Wanted]):
     CHANNEL: ClassVar[str]
     BATCH_MAX: ClassVar[int]  # keys in one request
 
-    def __init__(
-        self,
-        incarnation: Incarnation,
-        controller: ControllerChannel,
-        *,
-        retry_backoff_ms: int,
-        timeout_ms: int,
-    ) -> None:
-        self.incarnation = incarnation
-        self.timeout_ms = timeout_ms
-        self.wanted: dict[Key, Wanted] = {}
-        self._controller = controller
-        self._retry_backoff_ms = retry_backoff_ms
-        self._in_flight: Mapping[Key, Wanted] | None = None
-        self._next_send_ms = 0
+    incarnation: Incarnation
+    controller: ControllerChannel
+    retry_backoff_ms: int = field(kw_only=True)
+    timeout_ms: int = field(kw_only=True)
+    wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
+    _in_flight: Mapping[Key, Wanted] | None = field(default=None, init=False)
+    _next_send_ms: int = field(default=0, init=False)
 
     def is_wanted(self, wanted: Wanted) -> bool:
         """Is it still wanted when the request is made?"""
@@ -59,7 +53,7 @@ class ControllerBatches(ABC, Generic[Key, Wanted]):
         batch = dict(islice(self.wanted.items(), self.BATCH_MAX))
         if not batch:
             return
-        sent = self._controller.ask(
+        sent = self.controller.ask(
             self.request(batch),
             channel=self.CHANNEL,
             timeout_ms=self.timeout_ms,
@@ -82,7 +76,7 @@ class ControllerBatches(ABC, Generic[Key, Wanted]):
 
     def retry(self, now_ms: int) -> None:
         """Pause before the next request."""
-        self._next_send_ms = now_ms + self._retry_backoff_ms
+        self._next_send_ms = now_ms + self.retry_backoff_ms
 
     def deadline_ms(self) -> int | None:
         return self._next_send_ms if self.wanted and self._in_flight is None else None

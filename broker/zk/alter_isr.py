@@ -13,10 +13,9 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
-from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import earliest
@@ -25,7 +24,6 @@ from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr,
 
 __all__ = ["AlterIsr"]
 
-_RETRY_MS = 50
 # The version, or the epoch, is out of date: a command is on its way that says more.
 _NEWS_FOLLOWS = (
     ErrorCode.NONE,
@@ -35,17 +33,14 @@ _NEWS_FOLLOWS = (
 )
 
 
+@dataclass(eq=False)
 class AlterIsr(ControllerBatches[TopicPartition, IsrChange]):
     CHANNEL = "alter-isr"
     BATCH_MAX = 1000
-
-    def __init__(
-        self, incarnation: Incarnation, controller: ControllerChannel, *, timeout_ms: int
-    ) -> None:
-        super().__init__(incarnation, controller, retry_backoff_ms=_RETRY_MS, timeout_ms=timeout_ms)
-        self.decided: deque[Partition] = deque()
-        # The changes that the controller has received, and when to ask again.
-        self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}
+    retry_backoff_ms: int = field(default=50, kw_only=True)
+    decided: deque[Partition] = field(default_factory=deque, init=False)
+    # The changes that the controller has received, and when to ask again.
+    _awaited: dict[TopicPartition, tuple[IsrChange, int]] = field(default_factory=dict, init=False)
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         """All changes that follow from one fetch leave in one request: at the next `tick`."""
