@@ -83,11 +83,10 @@ class PartitionState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chunk:
-    """`CHUNK_ROWS` rows. A free row has partition -1; one kept in `side` has no replicas here.
+class PartitionColumns:
+    """Some rows, gathered: column n of `replicas` and item n of the others belong together.
 
-    `topic_id` to `directories` change when replicas move, the others at every change: a draft
-    copies the former only when it must.
+    A row of the side mapping has -1 in `replicas[0]`, and nothing else here means anything for it.
     """
 
     topic_id: npt.NDArray[np.void]  # 16 bytes each
@@ -99,6 +98,21 @@ class Chunk:
     leader_epoch: npt.NDArray[np.int32]
     partition_epoch: npt.NDArray[np.int32]
     recovering: npt.NDArray[np.bool_]
+
+    @property
+    def is_columnar(self) -> npt.NDArray[np.bool_]:
+        hits: npt.NDArray[np.bool_] = self.replicas[0] != NOBODY
+        return hits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunk(PartitionColumns):
+    """`CHUNK_ROWS` rows. A free row has partition -1; one kept in `side` has no replicas here.
+
+    `topic_id` to `directories` change when replicas move, the others at every change: a draft
+    copies the former only when it must.
+    """
+
     side: dict[int, PartitionState]  # by row within the chunk
 
     @classmethod
@@ -155,29 +169,6 @@ class Chunk:
     def is_member(self, broker_id: int) -> npt.NDArray[np.bool_]:
         """For each row, is the broker an in-sync replica?"""
         hits: npt.NDArray[np.bool_] = (slots_of(self.replicas, broker_id) & self.isr) != 0
-        return hits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PartitionColumns:
-    """Some rows, gathered: column n of `replicas` and item n of the others belong together.
-
-    A row of the side mapping has -1 in `replicas[0]`, and nothing else here means anything for it.
-    """
-
-    topic_id: npt.NDArray[np.void]
-    partition: npt.NDArray[np.int32]
-    replicas: npt.NDArray[np.int32]
-    directories: npt.NDArray[np.uint16]
-    isr: npt.NDArray[np.uint8]
-    leader: npt.NDArray[np.int32]
-    leader_epoch: npt.NDArray[np.int32]
-    partition_epoch: npt.NDArray[np.int32]
-    recovering: npt.NDArray[np.bool_]
-
-    @property
-    def is_columnar(self) -> npt.NDArray[np.bool_]:
-        hits: npt.NDArray[np.bool_] = self.replicas[0] != NOBODY
         return hits
 
 
