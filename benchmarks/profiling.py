@@ -56,7 +56,6 @@ PHASES: Mapping[str, str] = {
     "wire.tcp_connection": "connections",
     "wire.tcp_server": "connections",
     "wire.framing": "connections",
-    "wire.output": "connections",
 }
 
 # Whatever asks or tells a core when it wants to be woken, wherever it stands.

@@ -27,9 +27,9 @@ from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import METADATA_VERSION
 from controller.milestones import ControllerMilestones, cause_of
-from controller.reads import READS, Known
+from controller.refusals import refuse
 from controller.registration import Registration
-from controller.writes import WRITES, Situation, timeout_ms
+from controller.requests import READS, WRITES, Known, Situation, timeout_ms
 from quorum.core import parking
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
@@ -252,7 +252,7 @@ class Controller:
             message = "Too many requests wait for the controller; nothing was done: try again."
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
             return
-        decision = WRITES[type(request.body)].decide(self._situation(now_ms), request.body)
+        decision = WRITES[type(request.body)](self._situation(now_ms), request.body)
         if decision.kraft_version is not None:
             self._accumulator.write()
             problem = self._log.raise_kraft_version(decision.kraft_version, now_ms)
@@ -376,8 +376,7 @@ class Controller:
         self._outbox.effects.append(Reply(token=request.token, body=response))
 
     def _refuse(self, request: Request, error: ErrorCode, message: str) -> None:
-        write = WRITES[type(request.body)]
-        self._reply(request, write.refuse(request.body, error, message))
+        self._reply(request, refuse(request.body, error, message))
 
     def _reply_not_controller(self, request: Request) -> None:
         leader_id = self._log.leader.leader_id

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wire.errors import ErrorCode
+from wire.message import element_type, fields_of
 from wire.messages import (
     acls,
     client_quotas,
@@ -20,7 +21,7 @@ from wire.messages import (
     topics,
 )
 
-__all__ = ["REFUSALS", "Refuse", "refuse"]
+__all__ = ["refuse"]
 
 Refuse = Callable[[Any, ErrorCode, str | None], Any]  # the request, the error, the message
 
@@ -29,25 +30,21 @@ def refuse(request: object, error: ErrorCode, message: str | None) -> Any:
     return REFUSALS[type(request)](request, error, message)
 
 
-def _whole(response: Callable[..., Any], *, tells_why: bool = False, **fixed: object) -> Refuse:
-    """The response has an error, and also a message if it `tells_why`."""
+def _whole(response: Callable[..., Any]) -> Refuse:
+    """The response has an error, and may have a message."""
+    tells_why = "error_message" in fields_of(response)
 
     def answer(_request: object, error: ErrorCode, message: str | None) -> Any:
         why = {"error_message": message} if tells_why else {}
-        return response(error_code=error, **why, **fixed)
+        return response(error_code=error, **why)
 
     return answer
 
 
-def _each(
-    response: Callable[..., Any],
-    results: str,
-    result: Callable[..., Any],
-    asked: str,
-    *named_by: str,
-) -> Refuse:
-    """The response has one `result` for each item of the request's field `asked`; the fields
-    `named_by` of the item say which one is meant."""
+def _each(response: Callable[..., Any], results: str, asked: str, *named_by: str) -> Refuse:
+    """The response has a result for each item of the request's field `asked`; the fields `named_by`
+    of the item say which one is meant."""
+    result = element_type(fields_of(response)[results].type)
 
     def answer(request: object, error: ErrorCode, message: str | None) -> Any:
         why = {"error_code": error, "error_message": message}
@@ -117,61 +114,34 @@ def _elect_leaders(
     )
 
 
-_CONFIGS = configs.AlterConfigsResourceResponse, "resources", "resource_type", "resource_name"
+_OF_CONFIGS = "responses", "resources", "resource_type", "resource_name"
 
 REFUSALS: Mapping[type, Refuse] = {
-    acls.CreateAclsRequest: _each(
-        acls.CreateAclsResponse, "results", acls.AclCreationResult, "creations"
-    ),
-    acls.DeleteAclsRequest: _each(
-        acls.DeleteAclsResponse, "filter_results", acls.DeleteAclsFilterResult, "filters"
-    ),
+    acls.CreateAclsRequest: _each(acls.CreateAclsResponse, "results", "creations"),
+    acls.DeleteAclsRequest: _each(acls.DeleteAclsResponse, "filter_results", "filters"),
     client_quotas.AlterClientQuotasRequest: _each(
-        client_quotas.AlterClientQuotasResponse,
-        "entries",
-        client_quotas.AlteredEntryData,
-        "entries",
-        "entity",
+        client_quotas.AlterClientQuotasResponse, "entries", "entries", "entity"
     ),
-    configs.AlterConfigsRequest: _each(configs.AlterConfigsResponse, "responses", *_CONFIGS),
+    configs.AlterConfigsRequest: _each(configs.AlterConfigsResponse, *_OF_CONFIGS),
     configs.IncrementalAlterConfigsRequest: _each(
-        configs.IncrementalAlterConfigsResponse, "responses", *_CONFIGS
+        configs.IncrementalAlterConfigsResponse, *_OF_CONFIGS
     ),
-    features.UpdateFeaturesRequest: _whole(features.UpdateFeaturesResponse, tells_why=True),
+    features.UpdateFeaturesRequest: _whole(features.UpdateFeaturesResponse),
     log_dirs.AssignReplicasToDirsRequest: _whole(log_dirs.AssignReplicasToDirsResponse),
     partitions.AlterPartitionReassignmentsRequest: _alter_reassignments,
     partitions.AlterPartitionRequest: _whole(partitions.AlterPartitionResponse),
     partitions.ElectLeadersRequest: _elect_leaders,
-    producing.AllocateProducerIdsRequest: _whole(
-        producing.AllocateProducerIdsResponse, producer_id_start=-1, producer_id_len=0
-    ),
-    registration.BrokerHeartbeatRequest: _whole(
-        registration.BrokerHeartbeatResponse, should_shut_down=False
-    ),
+    producing.AllocateProducerIdsRequest: _whole(producing.AllocateProducerIdsResponse),
+    registration.BrokerHeartbeatRequest: _whole(registration.BrokerHeartbeatResponse),
     registration.BrokerRegistrationRequest: _whole(registration.BrokerRegistrationResponse),
-    registration.ControllerRegistrationRequest: _whole(
-        registration.ControllerRegistrationResponse, tells_why=True
-    ),
-    registration.UnregisterBrokerRequest: _whole(
-        registration.UnregisterBrokerResponse, tells_why=True
-    ),
+    registration.ControllerRegistrationRequest: _whole(registration.ControllerRegistrationResponse),
+    registration.UnregisterBrokerRequest: _whole(registration.UnregisterBrokerResponse),
     scram.AlterUserScramCredentialsRequest: _alter_scram,
     topics.CreatePartitionsRequest: _each(
-        topics.CreatePartitionsResponse,
-        "results",
-        topics.CreatePartitionsTopicResult,
-        "topics",
-        "name",
+        topics.CreatePartitionsResponse, "results", "topics", "name"
     ),
-    topics.CreateTopicsRequest: _each(
-        topics.CreateTopicsResponse, "topics", topics.CreatableTopicResult, "topics", "name"
-    ),
+    topics.CreateTopicsRequest: _each(topics.CreateTopicsResponse, "topics", "topics", "name"),
     topics.DeleteTopicsRequest: _each(
-        topics.DeleteTopicsResponse,
-        "responses",
-        topics.DeletableTopicResult,
-        "topics",
-        "name",
-        "topic_id",
+        topics.DeleteTopicsResponse, "responses", "topics", "name", "topic_id"
     ),
 }

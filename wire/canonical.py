@@ -13,15 +13,17 @@ from msgspec import MsgspecError, msgpack
 
 from wire.api_table import CONTROL_RPCS, camel_case
 from wire.differences import rules_for
+from wire.layout import EntityLayout
 from wire.messages import FAMILIES
 from wire.reader_source import compiled_reader
 from wire.reading import Reader
+from wire.rules import Rules
 from wire.schema import load_layout
 from wire.varint import Malformed
 from wire.writer_source import compiled_writer
 from wire.writing import Sink, Writer
 
-__all__ = ["canonical_class", "is_flexible", "preload", "reader_for", "writer_for"]
+__all__ = ["canonical_class", "codec_parts", "is_flexible", "preload", "reader_for", "writer_for"]
 
 # `api` is a name of `wire.api_table`; `kind` is "request" or "response".
 # The classes of control RPCs share one module, and have one version.
@@ -35,13 +37,18 @@ def canonical_class(api: str, kind: str) -> Any:
     return getattr(import_module(_MODULES[api]), camel_case(api) + kind.title())
 
 
+def codec_parts(api: str, version: int, kind: str) -> tuple[EntityLayout, Any, Rules]:
+    """What a reader and a writer of one version are compiled from."""
+    layout = load_layout(api, version, kind)
+    return layout, canonical_class(api, kind), rules_for(api, version, kind)
+
+
 @cache
 def reader_for(api: str, version: int, kind: str) -> Reader:
     """The reader of one version, see `wire.reading`."""
     if api in _CONTROL_RPCS:
         return _unpacking(canonical_class(api, kind))
-    layout = load_layout(api, version, kind)
-    return compiled_reader(layout, canonical_class(api, kind), rules_for(api, version, kind))
+    return compiled_reader(*codec_parts(api, version, kind))
 
 
 @cache
@@ -49,8 +56,7 @@ def writer_for(api: str, version: int, kind: str) -> Writer:
     """The writer of one version, see `wire.writing`."""
     if api in _CONTROL_RPCS:
         return _packing(canonical_class(api, kind))
-    layout = load_layout(api, version, kind)
-    return compiled_writer(layout, canonical_class(api, kind), rules_for(api, version, kind))
+    return compiled_writer(*codec_parts(api, version, kind))
 
 
 def _unpacking(message: type) -> Reader:

@@ -6,10 +6,8 @@
 import sys
 
 from wire.api_table import APIS
-from wire.canonical import canonical_class
-from wire.differences import rules_for
+from wire.canonical import codec_parts
 from wire.reader_source import reader_source
-from wire.schema import load_layout
 from wire.writer_source import writer_source
 
 __all__ = ["codec_source"]
@@ -17,9 +15,8 @@ __all__ = ["codec_source"]
 
 def codec_source(api: str, version: int, kind: str) -> str:
     """The source of a reader and of a writer; `kind` is "request" or "response"."""
-    layout, canonical = load_layout(api, version, kind), canonical_class(api, kind)
-    rules = rules_for(api, version, kind)
-    return f"{reader_source(layout, canonical, rules)}\n\n{writer_source(layout, canonical, rules)}"
+    parts = codec_parts(api, version, kind)
+    return f"{reader_source(*parts)}\n\n{writer_source(*parts)}"
 
 
 def _main(title: str, version: str, kind: str = "request") -> None:

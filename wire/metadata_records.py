@@ -1,4 +1,4 @@
-"""The records of the metadata log, as tables: one dataclass a record, one line a field.
+"""The records of the metadata log, as tables: one class a record, one line a field.
 
 Read a field as a row of KIP-631's schema: type, first version (`Since`), tag (`Tag`), default.
 `_RECORD_TYPES` at the end says for each record its key and which version is written at which
@@ -9,8 +9,8 @@ the flexible struct, which must end where the value ends.
 
 What a record means to the image is decided elsewhere: this file knows bytes only.
 
-Source: KIP-631 and its successors (KIP-778, 841, 858, 866, 868, 900, 919, 966, 1066); Kafka's
-metadata/common/metadata/*.json.
+Source: KIP-631 and its successors (KIP-48, 546, 778, 801, 841, 858, 866, 868, 900, 919, 966, 1066);
+Kafka's metadata/common/metadata/*.json.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +22,8 @@ from typing import Annotated, Any
 from wire.message import Message
 from wire.record_schema import (
     Bool,
+    Bytes,
+    Float64,
     Int8,
     Int16,
     Int32,
@@ -38,21 +40,12 @@ from wire.record_schema import (
     reduced,
     struct_decoder,
 )
-from wire.security_records import (
-    AccessControlEntryRecord,
-    ClientQuotaRecord,
-    DelegationTokenRecord,
-    QuotaEntity,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
-)
 from wire.varint import Buffer, read_uvarint, uvarint
 
 __all__ = [
     "DEFAULT_METADATA_VERSION",
     "LEADER_UNCHANGED",
+    "RECORD_TYPES",
     "RECOVERY_UNCHANGED",
     "AbortTransactionRecord",
     "AccessControlEntryRecord",
@@ -99,6 +92,10 @@ LEADER_UNCHANGED = -2  # of PartitionChangeRecord.leader; -1 is "no leader"
 RECOVERY_UNCHANGED = -1  # of PartitionChangeRecord.leader_recovery_state
 
 
+class MetadataRecord(Message):
+    """A record of the metadata log."""
+
+
 # --- brokers and controllers ----------------------------------------------------------------
 
 
@@ -119,7 +116,7 @@ ControllerEndpoint = BrokerEndpoint  # the same fields in the same order
 ControllerFeature = BrokerFeature
 
 
-class RegisterBrokerRecord(Message):
+class RegisterBrokerRecord(MetadataRecord):
     broker_id: Int32
     is_migrating_zk_broker: Annotated[Bool, Since(2)] = False
     incarnation_id: Uuid
@@ -133,22 +130,22 @@ class RegisterBrokerRecord(Message):
     cordoned_log_dirs: Annotated[tuple[Uuid, ...] | None, Since(4), Tag(1)] = None
 
 
-class UnregisterBrokerRecord(Message):
+class UnregisterBrokerRecord(MetadataRecord):
     broker_id: Int32
     broker_epoch: Int64
 
 
-class FenceBrokerRecord(Message):
+class FenceBrokerRecord(MetadataRecord):
     id: Int32
     epoch: Int64
 
 
-class UnfenceBrokerRecord(Message):
+class UnfenceBrokerRecord(MetadataRecord):
     id: Int32
     epoch: Int64
 
 
-class BrokerRegistrationChangeRecord(Message):
+class BrokerRegistrationChangeRecord(MetadataRecord):
     broker_id: Int32
     broker_epoch: Int64
     fenced: Annotated[Int8, Tag(0)] = 0  # 1 fence, -1 unfence, 0 no change
@@ -159,7 +156,7 @@ class BrokerRegistrationChangeRecord(Message):
     )
 
 
-class RegisterControllerRecord(Message):
+class RegisterControllerRecord(MetadataRecord):
     controller_id: Int32
     incarnation_id: Uuid
     zk_migration_ready: Bool
@@ -170,16 +167,16 @@ class RegisterControllerRecord(Message):
 # --- topics and partitions ------------------------------------------------------------------
 
 
-class TopicRecord(Message):
+class TopicRecord(MetadataRecord):
     name: String
     topic_id: Uuid
 
 
-class RemoveTopicRecord(Message):
+class RemoveTopicRecord(MetadataRecord):
     topic_id: Uuid
 
 
-class PartitionRecord(Message):
+class PartitionRecord(MetadataRecord):
     partition_id: Int32
     topic_id: Uuid
     replicas: tuple[Int32, ...]
@@ -195,7 +192,7 @@ class PartitionRecord(Message):
     last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(2)] = None
 
 
-class PartitionChangeRecord(Message):
+class PartitionChangeRecord(MetadataRecord):
     """None, LEADER_UNCHANGED and RECOVERY_UNCHANGED leave a field of the partition as it is."""
 
     partition_id: Int32
@@ -211,7 +208,7 @@ class PartitionChangeRecord(Message):
     last_known_elr: Annotated[tuple[Int32, ...] | None, Since(2), Tag(7)] = None
 
 
-class ClearElrRecord(Message):
+class ClearElrRecord(MetadataRecord):
     """Forgets the eligible leader replicas of a topic, or of all topics if the name is empty."""
 
     topic_name: String = ""
@@ -220,77 +217,106 @@ class ClearElrRecord(Message):
 # --- configs, features, producer ids --------------------------------------------------------
 
 
-class ConfigRecord(Message):
+class ConfigRecord(MetadataRecord):
     resource_type: Int8  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
     resource_name: String  # "" of type 4: the default of the cluster
     name: String
     value: String | None  # null deletes
 
 
-class FeatureLevelRecord(Message):
+class FeatureLevelRecord(MetadataRecord):
     name: String
     feature_level: Int16  # 0 removes
 
 
-class ProducerIdsRecord(Message):
+class ProducerIdsRecord(MetadataRecord):
     broker_id: Int32
     broker_epoch: Int64
     next_producer_id: Int64  # the first one behind the allocated block
 
 
+# --- security and quotas --------------------------------------------------------------------
+
+
+class DelegationTokenRecord(MetadataRecord):
+    owner: String  # principals are `Type:name`
+    requester: String
+    renewers: tuple[String, ...]
+    issue_timestamp: Int64
+    max_timestamp: Int64
+    expiration_timestamp: Int64
+    token_id: String
+
+
+class RemoveDelegationTokenRecord(MetadataRecord):
+    token_id: String
+
+
+class UserScramCredentialRecord(MetadataRecord):
+    name: String
+    mechanism: Int8  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+class RemoveUserScramCredentialRecord(MetadataRecord):
+    name: String
+    mechanism: Int8
+
+
+class QuotaEntity(Message):
+    entity_type: String  # user, client-id, ip
+    entity_name: String | None  # null: the default entity
+
+
+class ClientQuotaRecord(MetadataRecord):
+    entity: tuple[QuotaEntity, ...]
+    key: String
+    value: Float64
+    remove: Bool
+
+
+class AccessControlEntryRecord(MetadataRecord):
+    id: Uuid
+    resource_type: Int8  # 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user
+    resource_name: String
+    pattern_type: Int8  # 3 literal, 4 prefixed
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8  # 2 deny, 3 allow
+
+
+class RemoveAccessControlEntryRecord(MetadataRecord):
+    id: Uuid
+
+
 # --- the log itself -------------------------------------------------------------------------
 
 
-class NoOpRecord(Message):
+class NoOpRecord(MetadataRecord):
     """Moves the high watermark, and with it every follower's idea of it."""
 
 
-class ZkMigrationStateRecord(Message):
+class ZkMigrationStateRecord(MetadataRecord):
     zk_migration_state: Int8  # 0 none, 1 migration, 2 pre-migration, 3 post-migration, 4 zk
 
 
-class BeginTransactionRecord(Message):
+class BeginTransactionRecord(MetadataRecord):
     name: Annotated[String | None, Tag(0)] = None
 
 
-class EndTransactionRecord(Message):
+class EndTransactionRecord(MetadataRecord):
     pass
 
 
-class AbortTransactionRecord(Message):
+class AbortTransactionRecord(MetadataRecord):
     reason: Annotated[String | None, Tag(0)] = None
 
 
 # --- keys and versions ----------------------------------------------------------------------
-
-MetadataRecord = (
-    AbortTransactionRecord
-    | AccessControlEntryRecord
-    | BeginTransactionRecord
-    | BrokerRegistrationChangeRecord
-    | ClearElrRecord
-    | ClientQuotaRecord
-    | ConfigRecord
-    | DelegationTokenRecord
-    | EndTransactionRecord
-    | FeatureLevelRecord
-    | FenceBrokerRecord
-    | NoOpRecord
-    | PartitionChangeRecord
-    | PartitionRecord
-    | ProducerIdsRecord
-    | RegisterBrokerRecord
-    | RegisterControllerRecord
-    | RemoveAccessControlEntryRecord
-    | RemoveDelegationTokenRecord
-    | RemoveTopicRecord
-    | RemoveUserScramCredentialRecord
-    | TopicRecord
-    | UnfenceBrokerRecord
-    | UnregisterBrokerRecord
-    | UserScramCredentialRecord
-    | ZkMigrationStateRecord
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +364,7 @@ _RECORD_TYPES = (
     _RecordType(28, ClearElrRecord, {23: 0}),
 )
 
+RECORD_TYPES = tuple(entry.type for entry in _RECORD_TYPES)
 _BY_TYPE = MappingProxyType({entry.type: entry for entry in _RECORD_TYPES})
 _BY_KEY = MappingProxyType({entry.key: entry for entry in _RECORD_TYPES})
 _FRAME_VERSION = 1

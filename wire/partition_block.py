@@ -13,7 +13,7 @@ Checksums are not looked at here, see `wire.batch.verify`.
 Source: KIP-631 for the records; the columns are ours.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -35,8 +35,6 @@ from wire.batch import (
 from wire.metadata_records import (
     DEFAULT_METADATA_VERSION,
     MetadataRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
     decode_record,
     encode_record,
     record_version,
@@ -48,8 +46,6 @@ from wire.partition_columns import (
     as_block,
     block_of_runs,
     columns_of,
-    shape_keys,
-    shape_of,
     take,
 )
 from wire.record_rows import (
@@ -90,7 +86,7 @@ _ODD_1, _ODD_2, _ODD_3 = map(
 
 def grouped(block: _Block) -> _Block:
     """The same rows, each `TOGETHER` of them in the order of their shapes."""
-    keys = shape_keys(block)
+    keys = block.shape_keys()
     order = np.arange(len(block))
     for start in range(0, len(block), TOGETHER):
         part = slice(start, start + TOGETHER)
@@ -101,8 +97,9 @@ def grouped(block: _Block) -> _Block:
 # --- encoding -------------------------------------------------------------------------------
 
 
-def record_count(change: Change) -> int:
-    return len(change) if isinstance(change, PartitionBlock) else 1
+def record_count(changes: Iterable[Change]) -> int:
+    """How many records the changes take in the log."""
+    return sum([len(each) if isinstance(each, PartitionBlock) else 1 for each in changes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +127,11 @@ def encode(
     for change in changes:
         if isinstance(change, PartitionBlock):
             pieces += _block_pieces(change, count, metadata_version)
+            count += len(change)
         else:
             value = encode_record(change, metadata_version=metadata_version)
             pieces.append(encode_value(value, count))
-        count += record_count(change)
+            count += 1
     assert count, "a batch has at least one record"
     batch = bytearray(HEADER_BYTES + sum(map(len, pieces)))
     _fill(batch, pieces)
@@ -167,17 +165,14 @@ def _fill(batch: bytearray, pieces: list[bytes | _Run]) -> None:
 def _block_pieces(
     block: PartitionBlock, first_delta: int, metadata_version: int
 ) -> Iterator[bytes | _Run]:
-    record_type: type[PartitionChangeRecord | PartitionRecord] = (
-        PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
-    )
-    version = record_version(record_type, metadata_version)
-    for start, end, is_run in _runs(shape_keys(block)):
+    version = record_version(block.RECORD, metadata_version)
+    for start, end, is_run in _runs(block.shape_keys()):
         if not is_run:
             records: Sequence[MetadataRecord] = take(block, slice(start, end)).records()
             for delta, record in enumerate(records, first_delta + start):
                 yield encode_value(encode_record(record, version=version), delta)
             continue
-        shape = shape_of(block, start, version)
+        shape = block.shape(start, version)
         for width, low, high in widths(first_delta + start, first_delta + end):
             rows = slice(low - first_delta, high - first_delta)
             yield _Run(
@@ -308,7 +303,7 @@ def _run_at(
     like = as_block(first)
     if like is None:
         return None
-    data, shape = np.frombuffer(body, np.uint8), shape_of(like, 0, version)
+    data, shape = np.frombuffer(body, np.uint8), like.shape(0, version)
     rows: list[Rows] = []
     for width, low, high in widths(deltas.start, deltas.stop):
         template = row_template(shape, width)

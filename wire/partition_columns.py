@@ -11,10 +11,11 @@ Blocks are values: nobody changes the columns of a block that others have seen.
 Source: KIP-631's PartitionRecord and PartitionChangeRecord, versions 0 to 2.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
-from typing import Any, TypeVar, assert_never
+from itertools import chain, islice
+from typing import Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -47,8 +48,6 @@ __all__ = [
     "columns_of",
     "joined",
     "rows_of",
-    "shape_keys",
-    "shape_of",
     "take",
     "uuid_column",
 ]
@@ -62,118 +61,174 @@ Int8s = NDArray[np.int8]
 Int32s = NDArray[np.int32]
 
 
-# The names of the columns of each kind of block, and the fields of the record that they hold.
-_CHANGED = {
-    "partition_ids": "partition_id",
-    "topic_ids": "topic_id",
-    "isr": "isr",
-    "leaders": "leader",
-    "recovery_states": "leader_recovery_state",
-}
-_CREATED = {
-    "partition_ids": "partition_id",
-    "topic_ids": "topic_id",
-    "replicas": "replicas",
-    "isr": "isr",
-    "leaders": "leader",
-    "leader_epochs": "leader_epoch",
-    "partition_epochs": "partition_epoch",
-    "directories": "directories",
-}
 _COUNTS = {"isr": "isr_counts", "replicas": "replica_counts", "directories": "directory_counts"}
 _NO_REASSIGNMENT = b"\x01\x01"  # removing and adding replicas: two empty arrays
 _NO_TAGS = b"\x00"
 DIRECTORIES_SINCE = 1  # version of PartitionRecord
 _COUNT_BITS = 4  # enough for 0 to REPLICAS_MAX
+_PARTITION: Shape = (Column("partition_ids", ">i4"), Column("topic_ids", "V16"))
+_LEADER_AND_EPOCHS: Shape = (
+    Column("leaders", ">i4"),
+    Column("leader_epochs", ">i4"),
+    Column("partition_epochs", ">i4"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PartitionChanges:
-    """Changes of ISR, leader and recovery state, as PartitionChangeRecord says them."""
+class PartitionBlock:
+    """Columns of one length. Two rows have one shape if the same lists have the same lengths and
+    the same tagged fields are there; their bytes then differ in columns only."""
+
+    RECORD: ClassVar[type[PartitionChangeRecord | PartitionRecord]]
+    FIELDS: ClassVar[Mapping[str, str]]  # the fields of the record that the columns hold
 
     topic_ids: Uuids
     partition_ids: Int32s
     isr: Int32s  # (rows, REPLICAS_MAX)
-    isr_counts: Int8s  # members of the ISR, or ISR_UNCHANGED
-    leaders: Int32s  # a broker, -1 none, or LEADER_UNCHANGED
-    recovery_states: Int8s  # 0 recovered, 1 recovering, or RECOVERY_UNCHANGED
+    isr_counts: Int8s
+    leaders: Int32s  # a broker, or -1: none
 
     def __post_init__(self) -> None:
-        _check(self)
+        """The vectorised code relies on the layout."""
+        rows = len(self)
+        for field in fields(self):
+            column = getattr(self, field.name)
+            expected = (rows, REPLICAS_MAX) if field.name in _COUNTS else (rows,)
+            assert column.shape == expected, (field.name, column.shape, expected)
 
     def __len__(self) -> int:
         return len(self.partition_ids)
 
-    @staticmethod
-    def unchanged(topic_ids: Uuids, partition_ids: Int32s) -> "PartitionChanges":
-        """A block that changes nothing yet: its maker fills in what does change."""
-        count = len(partition_ids)
-        return PartitionChanges(
-            topic_ids=topic_ids,
-            partition_ids=partition_ids,
-            isr=np.full((count, REPLICAS_MAX), -1, np.int32),
-            isr_counts=np.full(count, ISR_UNCHANGED, np.int8),
-            leaders=np.full(count, LEADER_UNCHANGED, np.int32),
-            recovery_states=np.full(count, RECOVERY_UNCHANGED, np.int8),
-        )
-
-    @staticmethod
-    def fits(record: PartitionChangeRecord) -> bool:
+    @classmethod
+    def fits(cls, record: Message) -> bool:
         """Says the record no more than a row can?"""
-        return _fits(record, _CHANGED)
+        held = cls.FIELDS.values()
+        has_others = any(
+            getattr(record, name) != field.default
+            for name, field in fields_of(type(record)).items()
+            if name not in held
+        )
+        lists = (getattr(record, cls.FIELDS[name]) for name in _COUNTS if name in cls.FIELDS)
+        return not has_others and all(len(each or ()) <= REPLICAS_MAX for each in lists)
 
-    @staticmethod
-    def from_records(records: Sequence[PartitionChangeRecord]) -> "PartitionChanges":
+    @classmethod
+    def from_records(cls, records: Sequence[Message]) -> Self:
         """Every record must fit."""
-        return PartitionChanges(**_columns_from(records, _CHANGED))
+        assert all(map(cls.fits, records)), "a record that does not fit"
+        found: dict[str, Any] = {}
+        for name, field in cls.FIELDS.items():
+            values = [getattr(record, field) for record in records]
+            if name in _COUNTS:
+                found[name], found[_COUNTS[name]] = _matrix(values, is_of_ids=name == "directories")
+            elif name == "topic_ids":
+                found[name] = uuid_column(values)
+            else:
+                found[name] = np.array(values, np.int8 if name == "recovery_states" else np.int32)
+        return cls(**found)
 
-    def records(self) -> tuple[PartitionChangeRecord, ...]:
-        return tuple(PartitionChangeRecord(**row) for row in rows_of(self))
+    def records(self) -> tuple[Any, ...]:
+        return tuple(self.RECORD(**row) for row in rows_of(self))
+
+    @abstractmethod
+    def shape_keys(self) -> NDArray[np.int16]:
+        """One number a row, by which rows are grouped: equal numbers are equal shapes."""
+
+    @abstractmethod
+    def shape(self, row: int, version: int) -> Shape:
+        """The value of a row, written in `version` of its record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NewPartitions:
+class PartitionChanges(PartitionBlock):
+    """Changes of ISR, leader and recovery state, as PartitionChangeRecord says them.
+
+    `isr_counts` may be ISR_UNCHANGED, and `leaders` LEADER_UNCHANGED.
+    """
+
+    RECORD = PartitionChangeRecord
+    FIELDS: ClassVar = {
+        "partition_ids": "partition_id",
+        "topic_ids": "topic_id",
+        "isr": "isr",
+        "leaders": "leader",
+        "recovery_states": "leader_recovery_state",
+    }
+    recovery_states: Int8s  # 0 recovered, 1 recovering, or RECOVERY_UNCHANGED
+
+    def shape_keys(self) -> NDArray[np.int16]:
+        keys = (self.isr_counts - ISR_UNCHANGED).astype(np.int16)
+        keys[self.leaders != LEADER_UNCHANGED] |= 1 << _COUNT_BITS
+        keys[self.recovery_states != RECOVERY_UNCHANGED] |= 2 << _COUNT_BITS
+        return keys
+
+    def shape(self, row: int, version: int) -> Shape:
+        tagged: list[Shape] = []  # tag, size, value
+        if (count := int(self.isr_counts[row])) != ISR_UNCHANGED:
+            tagged.append((bytes((0, 1 + 4 * count)), *_array("isr", ">i4", count)))
+        if self.leaders[row] != LEADER_UNCHANGED:
+            tagged.append((bytes((1, 4)), Column("leaders", ">i4")))
+        if self.recovery_states[row] != RECOVERY_UNCHANGED:
+            tagged.append((bytes((5, 1)), Column("recovery_states", "i1")))
+        frame = record_frame(PartitionChangeRecord, version)
+        return (frame, *_PARTITION, bytes((len(tagged),)), *chain.from_iterable(tagged))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewPartitions(PartitionBlock):
     """Whole partitions, as PartitionRecord says them: new ones, or those of a snapshot."""
 
-    topic_ids: Uuids
-    partition_ids: Int32s
+    RECORD = PartitionRecord
+    FIELDS: ClassVar = {
+        "partition_ids": "partition_id",
+        "topic_ids": "topic_id",
+        "replicas": "replicas",
+        "isr": "isr",
+        "leaders": "leader",
+        "leader_epochs": "leader_epoch",
+        "partition_epochs": "partition_epoch",
+        "directories": "directories",
+    }
     replicas: Int32s  # (rows, REPLICAS_MAX)
     replica_counts: Int8s
-    isr: Int32s  # (rows, REPLICAS_MAX)
-    isr_counts: Int8s
-    leaders: Int32s  # -1 none
     leader_epochs: Int32s
     partition_epochs: Int32s
     directories: Uuids  # (rows, REPLICAS_MAX), parallel to replicas
     directory_counts: Int8s  # 0 where the record has none
 
-    def __post_init__(self) -> None:
-        _check(self)
+    def shape_keys(self) -> NDArray[np.int16]:
+        keys = self.replica_counts.astype(np.int16) << 2 * _COUNT_BITS
+        keys |= self.isr_counts.astype(np.int16) << _COUNT_BITS
+        return keys | self.directory_counts
 
-    def __len__(self) -> int:
-        return len(self.partition_ids)
+    def shape(self, row: int, version: int) -> Shape:
+        directory_count = int(self.directory_counts[row])
+        directories: Shape = ()
+        if version >= DIRECTORIES_SINCE:
+            directories = _array("directories", "V16", directory_count)
+        elif directory_count:
+            raise ValueError(f"PartitionRecord version {version} has no directories")
+        return (
+            record_frame(PartitionRecord, version),
+            *_PARTITION,
+            *_array("replicas", ">i4", int(self.replica_counts[row])),
+            *_array("isr", ">i4", int(self.isr_counts[row])),
+            _NO_REASSIGNMENT,
+            *_LEADER_AND_EPOCHS,
+            *directories,
+            _NO_TAGS,
+        )
 
-    @staticmethod
-    def fits(record: PartitionRecord) -> bool:
-        """Says the record no more than a row can?"""
-        return _fits(record, _CREATED)
 
-    @staticmethod
-    def from_records(records: Sequence[PartitionRecord]) -> "NewPartitions":
-        """Every record must fit."""
-        return NewPartitions(**_columns_from(records, _CREATED))
-
-    def records(self) -> tuple[PartitionRecord, ...]:
-        return tuple(PartitionRecord(**row) for row in rows_of(self))
-
-
-PartitionBlock = PartitionChanges | NewPartitions
 _Block = TypeVar("_Block", bound=PartitionBlock)
+
+
+def columns_of(block: PartitionBlock, rows: slice | NDArray[np.intp]) -> Columns:
+    return {field.name: getattr(block, field.name)[rows] for field in fields(block)}
 
 
 def take(block: _Block, rows: slice | NDArray[np.intp]) -> _Block:
     """Some rows of a block, in the order of `rows`."""
-    return type(block)(**{field.name: getattr(block, field.name)[rows] for field in fields(block)})
+    return type(block)(**columns_of(block, rows))
 
 
 def joined(blocks: Sequence[_Block]) -> _Block:
@@ -190,43 +245,6 @@ def joined(blocks: Sequence[_Block]) -> _Block:
 
 def uuid_column(values: Iterable[UUID]) -> Uuids:
     return np.frombuffer(b"".join(value.bytes for value in values), TOPIC_ID)
-
-
-def _check(block: PartitionBlock) -> None:
-    """One length, and the layout that the vectorised code relies on."""
-    rows = len(block.partition_ids)
-    for field in fields(block):
-        column = getattr(block, field.name)
-        expected = (rows, REPLICAS_MAX) if field.name in _COUNTS else (rows,)
-        assert column.shape == expected, (field.name, column.shape, expected)
-
-
-# --- from and to records ------------------------------------------------------------------------
-
-
-def _fits(record: Message, columns: Mapping[str, str]) -> bool:
-    held = columns.values()
-    has_others = any(
-        getattr(record, name) != field.default
-        for name, field in fields_of(type(record)).items()
-        if name not in held
-    )
-    lists = (getattr(record, columns[name]) for name in _COUNTS if name in columns)
-    return not has_others and all(len(each or ()) <= REPLICAS_MAX for each in lists)
-
-
-def _columns_from(records: Sequence[Message], columns: Mapping[str, str]) -> dict[str, Any]:
-    assert all(_fits(record, columns) for record in records), "a record that does not fit"
-    found: dict[str, Any] = {}
-    for name, field in columns.items():
-        values = [getattr(record, field) for record in records]
-        if name in _COUNTS:
-            found[name], found[_COUNTS[name]] = _matrix(values, is_of_ids=name == "directories")
-        elif name == "topic_ids":
-            found[name] = uuid_column(values)
-        else:
-            found[name] = np.array(values, np.int8 if name == "recovery_states" else np.int32)
-    return found
 
 
 def _matrix(
@@ -252,7 +270,7 @@ def rows_of(
     list_of: Callable[[Iterable[Any]], Any] = tuple,
 ) -> Iterator[dict[str, Any]]:
     """Each row as the fields of its record, with ids and lists in the form that is asked for."""
-    columns = _CHANGED if isinstance(block, PartitionChanges) else _CREATED
+    columns = block.FIELDS
     values: list[Iterable[Any]] = []
     for name in columns:
         column = getattr(block, name).tolist()
@@ -273,97 +291,19 @@ def rows_of(
 
 # --- on the wire --------------------------------------------------------------------------------
 
-# Two rows have one shape if the same lists have the same lengths and the same tagged fields are
-# there; their bytes then differ in columns only. A shape has a key, by which rows are grouped, a
-# layout for `wire.record_rows`, and is read back from the rows of a matching run.
-
-_PARTITION: Shape = (Column("partition_ids", ">i4"), Column("topic_ids", "V16"))
-_LEADER_AND_EPOCHS: Shape = (
-    Column("leaders", ">i4"),
-    Column("leader_epochs", ">i4"),
-    Column("partition_epochs", ">i4"),
-)
-
 
 def as_block(record: MetadataRecord) -> PartitionBlock | None:
     """A block of the one record, or None if no row can say it."""
-    if isinstance(record, PartitionChangeRecord) and PartitionChanges.fits(record):
-        return PartitionChanges.from_records((record,))
-    if isinstance(record, PartitionRecord) and NewPartitions.fits(record):
-        return NewPartitions.from_records((record,))
+    for kind in (PartitionChanges, NewPartitions):
+        if type(record) is kind.RECORD and kind.fits(record):
+            return kind.from_records((record,))
     return None
-
-
-def shape_keys(block: PartitionBlock) -> NDArray[np.int16]:
-    """One number a row: equal numbers are equal shapes."""
-    match block:
-        case PartitionChanges():
-            keys = (block.isr_counts - ISR_UNCHANGED).astype(np.int16)
-            keys[block.leaders != LEADER_UNCHANGED] |= 1 << _COUNT_BITS
-            keys[block.recovery_states != RECOVERY_UNCHANGED] |= 2 << _COUNT_BITS
-            return keys
-        case NewPartitions():
-            keys = block.replica_counts.astype(np.int16) << 2 * _COUNT_BITS
-            keys |= block.isr_counts.astype(np.int16) << _COUNT_BITS
-            return keys | block.directory_counts
-        case other:
-            assert_never(other)
-
-
-def shape_of(block: PartitionBlock, row: int, version: int) -> Shape:
-    """The value of a row, written in `version` of its record."""
-    match block:
-        case PartitionChanges():
-            return _shape_of_change(block, row, version)
-        case NewPartitions():
-            return _shape_of_partition(block, row, version)
-        case other:
-            assert_never(other)
-
-
-def _shape_of_change(block: PartitionChanges, row: int, version: int) -> Shape:
-    tagged: list[Shape] = []  # tag, size, value
-    if (count := int(block.isr_counts[row])) != ISR_UNCHANGED:
-        tagged.append((bytes((0, 1 + 4 * count)), *_array("isr", ">i4", count)))
-    if block.leaders[row] != LEADER_UNCHANGED:
-        tagged.append((bytes((1, 4)), Column("leaders", ">i4")))
-    if block.recovery_states[row] != RECOVERY_UNCHANGED:
-        tagged.append((bytes((5, 1)), Column("recovery_states", "i1")))
-    frame = record_frame(PartitionChangeRecord, version)
-    pieces: Shape = (frame, *_PARTITION, bytes((len(tagged),)))
-    for field in tagged:
-        pieces += field
-    return pieces
-
-
-def _shape_of_partition(block: NewPartitions, row: int, version: int) -> Shape:
-    directory_count = int(block.directory_counts[row])
-    directories: Shape = ()
-    if version >= DIRECTORIES_SINCE:
-        directories = _array("directories", "V16", directory_count)
-    elif directory_count:
-        raise ValueError(f"PartitionRecord version {version} has no directories")
-    return (
-        record_frame(PartitionRecord, version),
-        *_PARTITION,
-        *_array("replicas", ">i4", int(block.replica_counts[row])),
-        *_array("isr", ">i4", int(block.isr_counts[row])),
-        _NO_REASSIGNMENT,
-        *_LEADER_AND_EPOCHS,
-        *directories,
-        _NO_TAGS,
-    )
 
 
 def _array(name: str, item: str, count: int) -> Shape:
     assert 0 <= count <= REPLICAS_MAX, (name, count)
     length = bytes((count + 1,))
     return (length, Column(name, item, count)) if count else (length,)
-
-
-def columns_of(block: PartitionBlock, rows: slice) -> Columns:
-    """The values of rows of one shape, by the names that `shape_of` uses, and others."""
-    return {field.name: getattr(block, field.name)[rows] for field in fields(block)}
 
 
 def block_of_runs(runs: Sequence[tuple[Rows, PartitionBlock]]) -> PartitionBlock:

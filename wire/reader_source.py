@@ -68,7 +68,7 @@ class _ReaderSource:
     def entity(self, layout: EntityLayout, canonical: Any) -> str:
         """A value of `canonical`; if that is None, it is read and dropped."""
         known = {} if canonical is None else fields_of(canonical)
-        adjust = self._rules.adjust(layout.name)
+        adjust = self._rules.of(layout.name).read
         wanted = {
             field.name
             for field in layout.fields + layout.tagged
@@ -119,7 +119,7 @@ class _ReaderSource:
             if field.name in wanted:
                 values[field.name] = local = source.local(field.name)
                 default = known[field.name].default if field.name in known else field.default
-                source.line(f"{local} = {self._literal(field.name, default)}")
+                source.line(f"{local} = {self._source.literal(field.name, default)}")
         with source.block(f"if {tags}:"):
             with source.block(f"if {tags} > 127:"):
                 source.line(f"{tags}, position = read_uvarint(buffer, position - 1)")
@@ -150,17 +150,12 @@ class _ReaderSource:
         with source.block("else:"):
             source.line(f"position = {end}")
 
-    def _literal(self, name: str, value: Any) -> str:
-        if value is None or type(value) in (bool, int, str, bytes) or value == ():
-            return repr(value)
-        return self._source.constant(f"NO_{name.upper()}", value)
-
     # --- fields -----------------------------------------------------------------------------
 
     def _field(
         self, field: FieldLayout, layout: EntityLayout, known: Mapping[str, Any], *, is_kept: bool
     ) -> str:
-        element = self._rules.element(layout.name, field.name)
+        element = self._rules.of(layout.name).elements.get(field.name)
         if field.name in known:
             element = element_type(known[field.name].type)
         if not is_kept:

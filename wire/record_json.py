@@ -15,8 +15,8 @@ from uuid import UUID
 
 from wire.control_records import ControlRecord, Voters
 from wire.message import Message, fields_of
-from wire.metadata_records import MetadataRecord, PartitionChangeRecord, PartitionRecord
-from wire.partition_columns import PartitionBlock, PartitionChanges, rows_of
+from wire.metadata_records import RECORD_TYPES
+from wire.partition_columns import PartitionBlock, rows_of
 from wire.primitives import uuid_text
 from wire.record_schema import shown_fields
 
@@ -47,7 +47,7 @@ def json_name(field_name: str) -> str:
 
 def field_names() -> frozenset[str]:
     """The fields that any record may have at its top."""
-    types = (*get_args(MetadataRecord), *get_args(ControlRecord))
+    types = (*RECORD_TYPES, *get_args(ControlRecord))
     return frozenset(json_name(name) for each in types for name in fields_of(each))
 
 
@@ -65,8 +65,7 @@ def json_of_rows(
     block: PartitionBlock, version: int, id_text: Callable[[bytes], str]
 ) -> Iterator[dict[str, Any]]:
     """Tells the records of a block as `json_of` does; `id_text` puts ids into words."""
-    record_type = PartitionChangeRecord if isinstance(block, PartitionChanges) else PartitionRecord
-    shown = shown_fields(record_type, version)
+    shown = shown_fields(block.RECORD, version)
     for row in rows_of(block, id_text, list):
         values = [(name, row.get(name, default), tag, default) for name, tag, default in shown]
         yield {

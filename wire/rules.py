@@ -28,6 +28,9 @@ class Difference:
     elements: Mapping[str, type] = field(default_factory=dict)  # of fields that only it has
 
 
+_NONE = Difference(api="", kind="", entity="", versions=range(0), story="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The rules of one version of a message, for the structs in it, too."""
@@ -36,20 +39,9 @@ class Rules:
     # By entity, fields that may not be left out unless they have their default. None: no field may.
     must_arrive: Mapping[str, tuple[str, ...]] | None
 
-    def adjust(self, entity: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-        """The function that replaces fields of an entity after reading."""
-        found = self.differences.get(entity)
-        return found.read if found is not None else None
-
-    def source(self, entity: str, name: str) -> Callable[[Any], Any] | None:
-        """The function that gives a field's value, if not the canonical field of that name."""
-        found = self.differences.get(entity)
-        return found.write.get(name) if found is not None else None
-
-    def element(self, entity: str, name: str) -> type | None:
-        """The class of the elements of a field that the canonical message lacks."""
-        found = self.differences.get(entity)
-        return found.elements.get(name) if found is not None else None
+    def of(self, entity: str) -> Difference:
+        """How the fields of an entity differ: mostly not at all."""
+        return self.differences.get(entity, _NONE)
 
     def checked(self, entity: str, lacking: Iterable[str]) -> list[str]:
         """Returns the fields that a layout lacks and that must have their default."""

@@ -60,6 +60,12 @@ class Source:
         self.names[chosen] = value
         return chosen
 
+    def literal(self, name: str, value: Any) -> str:
+        """The expression for a default of the field `name`."""
+        if value is None or type(value) in (bool, int, str, bytes) or value == ():
+            return repr(value)
+        return self.constant(f"NO_{name.upper()}", value)
+
     def compiled(self, name: str, place: str) -> Any:
         """The function `name`; tracebacks say that it is at `place`."""
         names = {"__name__": __name__, **self.names}  # a profile counts it for the codecs

@@ -9,7 +9,8 @@ Decides nothing about the content, but for Envelope: it is opened here and answe
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -40,13 +41,13 @@ from wire.framing import (
 from wire.message import Message
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
-from wire.output import Output
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["Owner", "Received", "ServedConnection", "ServerLimits"]
+__all__ = ["Output", "Owner", "Received", "ServedConnection", "ServerLimits"]
 
 _log = logging.getLogger(__name__)
+SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones go together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +117,51 @@ def _lacks_software_name(request: DecodedRequest) -> bool:
         and request.api_version >= SOFTWARE_NAME_SINCE
         and not names_its_software(request.body)
     )
+
+
+class _Transport(Protocol):
+    """The part of `asyncio.Transport` that is used."""
+
+    def write(self, data: bytes | memoryview, /) -> None: ...
+
+
+class Output:
+    """Hands answers to a socket that may be slow in slices, and never copies them whole.
+
+    A transport copies what its socket does not take at once. An answer of many megabytes to thirty
+    followers would be copied thirty times; here it waits as one object until there is room for the
+    next slice. `pause` and `resume` are asyncio's `pause_writing` and `resume_writing`.
+    """
+
+    __slots__ = ("_transport", "_waiting", "is_full")
+
+    def __init__(self, transport: _Transport) -> None:
+        self._transport = transport
+        self._waiting: deque[memoryview] = deque()
+        # Is there more than the transport wants to keep? Only then does anything wait here.
+        self.is_full = False
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        if not self._waiting and sum(map(len, pieces)) <= SLICE_BYTES:
+            self._transport.write(b"".join(pieces))
+            return
+        self._waiting.extend(map(memoryview, pieces))
+        self._hand_over()
+
+    def pause(self) -> None:
+        self.is_full = True
+
+    def resume(self) -> None:
+        self.is_full = False
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._waiting and not self.is_full:
+            piece = self._waiting.popleft()
+            if len(piece) > SLICE_BYTES:
+                self._waiting.appendleft(piece[SLICE_BYTES:])
+                piece = piece[:SLICE_BYTES]
+            self._transport.write(piece)
 
 
 class ServedConnection(asyncio.BufferedProtocol):

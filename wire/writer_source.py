@@ -75,7 +75,7 @@ class _WriterSource:
                 fields = fields[len(arrays) :]
                 continue
             field = fields.pop(0)
-            source = self._rules.source(layout.name, field.name)
+            source = self._rules.of(layout.name).write.get(field.name)
             if source is None and field.name not in known:
                 self._constant(_default_bytes(field, layout.flexible))
                 continue
@@ -87,7 +87,7 @@ class _WriterSource:
         known = fields_of(canonical)
         sent = {field.name for field in layout.fields + layout.tagged}
         for name in self._rules.checked(layout.name, [name for name in known if name not in sent]):
-            default = self._literal(name, known[name].default)
+            default = self._source.literal(name, known[name].default)
             with self._source.block(f"if {value}.{name} != {default}:"):
                 said = f"{layout.name} version {layout.version} has no {name}, here "
                 self._source.line(f"raise CannotExpress({said!r} + repr({value}.{name}))")
@@ -103,7 +103,7 @@ class _WriterSource:
     def _tagged_fields(self, layout: EntityLayout, canonical: Any, value: str) -> None:
         known = fields_of(canonical)
         sent = [
-            (field, self._value(field, self._rules.source(layout.name, field.name), value))
+            (field, self._value(field, self._rules.of(layout.name).write.get(field.name), value))
             for field in layout.tagged
             if field.name in known
         ]
@@ -129,7 +129,7 @@ class _WriterSource:
     def _is_given(self, field: FieldLayout, default: Any, value: str) -> str:
         """The condition under which a tagged field is sent: it has not its default."""
         absent = field.default if default is REQUIRED else default
-        literal = self._literal(field.name, absent)
+        literal = self._source.literal(field.name, absent)
         if absent is None:
             return f"{value} is not None"
         differs = f"{value} != {literal}"
@@ -149,17 +149,12 @@ class _WriterSource:
         self._out = outer
         source.line(f"{section} += {uvarint(field.tag or 0)!r} + uvarint(len({body})) + {body}")
 
-    def _literal(self, name: str, value: Any) -> str:
-        if value is None or type(value) in (bool, int, str, bytes) or value == ():
-            return repr(value)
-        return self._source.constant(f"NO_{name.upper()}", value)
-
     # --- fields -----------------------------------------------------------------------------
 
     def _field(self, field: FieldLayout, layout: EntityLayout, canonical: Any, value: str) -> None:
         """A null where the version knows none is sent as an empty value."""
         known = fields_of(canonical).get(field.name)
-        element = self._rules.element(layout.name, field.name)
+        element = self._rules.of(layout.name).elements.get(field.name)
         if known is not None:
             element = element_type(known.type)
         with ExitStack() as stack:
@@ -271,7 +266,7 @@ class _WriterSource:
                 and field.name in known
                 and not field.nullable
                 and not is_nullable(known[field.name].type)
-                and self._rules.source(layout.name, field.name) is None
+                and self._rules.of(layout.name).write.get(field.name) is None
             )
 
         return is_numbers

@@ -140,7 +140,7 @@ def misfit(message: Any, layout: EntityLayout, rules: Rules) -> str:
 
 def _in_entity(value: Any, layout: EntityLayout, rules: Rules, path: str) -> Iterator[str]:
     for field in layout.fields + layout.tagged:
-        source = rules.source(layout.name, field.name)
+        source = rules.of(layout.name).write.get(field.name)
         if source is None and not hasattr(value, field.name):
             continue
         one = source(value) if source is not None else getattr(value, field.name)

@@ -8,10 +8,7 @@ Source: KIP-858; Kafka's AssignmentsManager.
 from collections.abc import Mapping
 from uuid import UUID
 
-from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
-from broker.membership.controller_channel import ControllerChannel
-from quorum.core.effects import Event
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -23,7 +20,6 @@ from wire.messages.log_dirs import (
 
 __all__ = ["Assignments"]
 
-_BATCH_MAX = 2250  # as in Kafka
 _SETTLED = (
     ErrorCode.NONE,
     # The replica is not ours, or the topic is gone: the metadata log will say so, if it has not.
@@ -34,48 +30,27 @@ _SETTLED = (
 Replica = tuple[UUID, int]  # topic id, partition
 
 
-class Assignments:
-    def __init__(
-        self,
-        incarnation: Incarnation,
-        controller: ControllerChannel,
-        *,
-        retry_backoff_ms: int,
-        timeout_ms: int,
-    ) -> None:
-        self._incarnation = incarnation
-        self._batches = ControllerBatches[Replica, UUID](
-            controller=controller,
-            channel="assign-replicas",
-            batch_max=_BATCH_MAX,
-            retry_backoff_ms=retry_backoff_ms,
-            timeout_ms=timeout_ms,
-        )
+class Assignments(ControllerBatches[Replica, UUID]):
+    CHANNEL = "assign-replicas"
+    BATCH_MAX = 2250  # as in Kafka
 
     def want(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
         """The replica lies in that directory, and the controller does not know. Sent at `tick`."""
-        self._batches.wanted[(topic_id, index)] = directory_id
+        self.wanted[(topic_id, index)] = directory_id
 
     def forget(self, topic_id: UUID, index: int) -> None:
-        self._batches.wanted.pop((topic_id, index), None)
+        self.wanted.pop((topic_id, index), None)
 
-    def tick(self, now_ms: int) -> None:
-        batch = self._batches.next_batch(now_ms)
-        if batch:
-            ours = self._incarnation
-            request = assign_replicas_request(batch, ours.node_id, ours.broker_epoch)
-            self._batches.ask(batch, request, self._answered, now_ms)
+    def request(self, batch: Mapping[Replica, UUID]) -> AssignReplicasToDirsRequest:
+        ours = self.incarnation
+        return assign_replicas_request(batch, ours.node_id, ours.broker_epoch)
 
-    def deadline_ms(self) -> int | None:
-        return self._batches.deadline_ms()
-
-    def _answered(self, event: Event, now_ms: int) -> None:
-        asked, body = self._batches.answer(event)
+    def answered(self, asked: Mapping[Replica, UUID], body: object, now_ms: int) -> None:
         settled = settled_in(body) if isinstance(body, AssignReplicasToDirsResponse) else set()
         for replica in settled.intersection(asked):
-            self._batches.settle(replica, asked[replica])
+            self.settle(replica, asked[replica])
         if not settled.issuperset(asked):
-            self._batches.retry(now_ms)
+            self.retry(now_ms)
         self.tick(now_ms)
 
 

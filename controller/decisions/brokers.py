@@ -13,8 +13,9 @@ from uuid import UUID
 from controller.config import ControllerConfig
 from controller.decisions import failover
 from controller.decisions.cluster import recorded_endpoints, recorded_features
-from controller.decisions.decision import Decision
+from controller.decisions.decision import Decision, refused
 from controller.metadata.changes import Change
+from controller.metadata.configs import Refusal
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
 from wire.errors import ErrorCode
@@ -326,10 +327,7 @@ def decide_unregister(
     broker = image.brokers.get(request.broker_id)
     if broker is None:
         message = f"Broker ID {request.broker_id} is not currently registered"
-        refused = UnregisterBrokerResponse(
-            error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=message
-        )
-        return Decision(response=refused)
+        return refused(request, Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, message))
     changes = (
         *failover.leave_isrs(image, broker.id, config, lost=True),
         UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),

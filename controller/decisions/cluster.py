@@ -6,11 +6,12 @@ Source: KIP-730 (producer ids), KIP-919 (controllers as bootstrap servers).
 from collections.abc import Iterable
 
 from controller.config import ControllerConfig
-from controller.decisions.decision import Decision
+from controller.decisions.decision import Decision, refused
 from controller.decisions.eligible_leaders import settle_min_isr
 from controller.metadata import alter_partition
 from controller.metadata import metadata_version as levels
 from controller.metadata.changes import Change
+from controller.metadata.configs import Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from controller.metadata.security import ON_CLUSTER
@@ -81,8 +82,8 @@ def decide_allocate_producer_ids(
             producer_id_start=start, producer_id_len=_PRODUCER_ID_BLOCK
         )
         return Decision(response=response, changes=(record,))
-    refused = AllocateProducerIdsResponse(error_code=error, producer_id_start=0, producer_id_len=0)
-    return Decision(response=refused)
+    refusal = AllocateProducerIdsResponse(error_code=error, producer_id_start=0, producer_id_len=0)
+    return Decision(response=refusal)
 
 
 def recorded_endpoints(
@@ -100,10 +101,7 @@ def decide_controller_registration(
 ) -> Decision[messages.ControllerRegistrationResponse]:
     if image.metadata_version < levels.CONTROLLER_REGISTRATION:
         message = f"metadata.version {image.metadata_version} has no controller registrations."
-        refused = messages.ControllerRegistrationResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message
-        )
-        return Decision(response=refused)
+        return refused(request, Refusal(ErrorCode.UNSUPPORTED_VERSION, message))
     record = records.RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,

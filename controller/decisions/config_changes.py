@@ -88,9 +88,8 @@ def _alter(
             changes += decided
     found, changes = limited(found, changes)
     results = tuple(
-        messages.AlterConfigsResourceResponse(
-            error_code=each.error_code,
-            error_message=each.message,
+        each.told(
+            messages.AlterConfigsResourceResponse,
             resource_type=item.resource_type,
             resource_name=item.resource_name,
         )

@@ -20,7 +20,7 @@ import numpy as np
 
 from controller.config import ControllerConfig
 from controller.decisions import columns, failover
-from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.decision import CHANGES_MAX, Decision, refused
 from controller.decisions.partition_changes import PartitionEditor
 from controller.metadata import configs
 from controller.metadata.changes import Change
@@ -28,7 +28,6 @@ from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.election import Desired, Election
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState, Rows
-from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.messages import partitions as messages
 
@@ -66,13 +65,13 @@ def decide_elect_leaders(
     how = _ELECTIONS.get(request.election_type)
     if how is None:
         message = f"Unknown election type {request.election_type}"
-        return Decision(response=refuse(request, ErrorCode.INVALID_REQUEST, message))
+        return refused(request, Refusal(ErrorCode.INVALID_REQUEST, message))
     asked = request.topic_partitions
     rows = _rows_that_need_one(image, how)
     count = len(rows) if asked is None else sum(len(topic.partitions) for topic in asked)
     if count > CHANGES_MAX:
         message = f"One request may hold {CHANGES_MAX} elections. Ask for less at a time."
-        return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
+        return refused(request, Refusal(ErrorCode.POLICY_VIOLATION, message))
     editor = PartitionEditor(image, config)
     results = tuple(
         messages.ReplicaElectionResult(
@@ -119,9 +118,7 @@ def _elect(
         found = _NOBODY[how]
     else:
         found = NO_ERROR
-    return messages.PartitionElectionResult(
-        partition_id=index, error_code=found.error_code, error_message=found.message
-    )
+    return found.told(messages.PartitionElectionResult, partition_id=index)
 
 
 def _is_needed(state: PartitionState, how: Election) -> bool:

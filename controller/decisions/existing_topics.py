@@ -45,14 +45,8 @@ def decide_delete_topics(
             topic_name, topic_id = state.name or "", state.topic_id
         if refusal is NO_ERROR:
             changes.append(RemoveTopicRecord(topic_id=topic_id))
-        results.append(
-            messages.DeletableTopicResult(
-                name=topic_name or None,
-                topic_id=topic_id,
-                error_code=refusal.error_code,
-                error_message=refusal.message,
-            )
-        )
+        row = messages.DeletableTopicResult
+        results.append(refusal.told(row, name=topic_name or None, topic_id=topic_id))
     return Decision(
         response=messages.DeleteTopicsResponse(responses=tuple(results)), changes=tuple(changes)
     )
@@ -106,11 +100,7 @@ def decide_create_partitions(
             made = _more_partitions(image, topic, random, room=CHANGES_MAX - record_count(changes))
         refusal = made if isinstance(made, Refusal) else NO_ERROR
         changes += [] if isinstance(made, Refusal) else made
-        results.append(
-            messages.CreatePartitionsTopicResult(
-                name=topic.name, error_code=refusal.error_code, error_message=refusal.message
-            )
-        )
+        results.append(refusal.told(messages.CreatePartitionsTopicResult, name=topic.name))
     response = messages.CreatePartitionsResponse(results=tuple(results))
     return Decision(response=response, changes=() if request.validate_only else tuple(changes))
 

@@ -38,7 +38,7 @@ from wire.messages.topics import (
 from wire.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
 from wire.partition_block import grouped
 from wire.partition_columns import NewPartitions, take
-from wire.primitives import METADATA_TOPIC, ZERO_UUID, random_uuid
+from wire.primitives import METADATA_TOPIC, random_uuid
 
 __all__ = [
     "Replicas",
@@ -107,14 +107,14 @@ def decide_create_topics(
     for topic in {each.name: each for each in request.topics}.values():
         replicas = _check_request(topic, names) or _replicas(image, topic, config, random)
         if isinstance(replicas, Refusal):
-            results.append(_refused(topic.name, replicas))
+            results.append(replicas.told(CreatableTopicResult, name=topic.name))
             continue
         topic_id = random_uuid(random)
         changes += _records_of(image, topic, topic_id, replicas)
         results.append(_created(image, topic, topic_id, replicas, config))
     too_much = excess(changes)
     if too_much is not None:
-        results = [_refused(result.name, too_much) for result in results]
+        results = [too_much.told(CreatableTopicResult, name=result.name) for result in results]
         changes = []
     response = CreateTopicsResponse(topics=tuple(results))
     return Decision(response=response, changes=() if request.validate_only else tuple(changes))
@@ -268,12 +268,6 @@ def _records_of(
 
 
 # --- results --------------------------------------------------------------------------------
-
-
-def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=name, topic_id=ZERO_UUID, error_code=refusal.error_code, error_message=refusal.message
-    )
 
 
 def _created(

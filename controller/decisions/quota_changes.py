@@ -50,9 +50,7 @@ def decide_alter_client_quotas(
         changes += [] if isinstance(altered, Refusal) else altered
     found, changes = limited(found, changes)
     results = tuple(
-        messages.AlteredEntryData(
-            error_code=each.error_code, error_message=each.message, entity=entry.entity
-        )
+        each.told(messages.AlteredEntryData, entity=entry.entity)
         for entry, each in zip(request.entries, found, strict=True)
     )
     response = messages.AlterClientQuotasResponse(entries=results)

@@ -10,14 +10,13 @@ tools show them.
 from uuid import UUID
 
 from controller.config import ControllerConfig
-from controller.decisions.decision import CHANGES_MAX, Decision
+from controller.decisions.decision import CHANGES_MAX, Decision, refused
 from controller.decisions.partition_changes import PartitionEditor, election_for
 from controller.metadata import placement, reassignment
 from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.election import Desired, Election
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
-from controller.refusals import refuse
 from wire.errors import ErrorCode
 from wire.messages import partitions as messages
 
@@ -34,7 +33,7 @@ def decide_alter_reassignments(
 ) -> Decision[messages.AlterPartitionReassignmentsResponse]:
     if sum(len(topic.partitions) for topic in request.topics) > CHANGES_MAX:
         message = f"One request may reassign {CHANGES_MAX} partitions. Ask for less at a time."
-        return Decision(response=refuse(request, ErrorCode.POLICY_VIOLATION, message))
+        return refused(request, Refusal(ErrorCode.POLICY_VIOLATION, message))
     editor = PartitionEditor(image, config)
     keeps_factor = not request.allow_replication_factor_change
     responses = tuple(
@@ -76,9 +75,7 @@ def _alter(
     found = desired if isinstance(desired, Refusal) else NO_ERROR
     if topic is not None and isinstance(desired, Desired):
         editor.change(topic.id, index, desired)
-    return messages.ReassignablePartitionResponse(
-        partition_index=index, error_code=found.error_code, error_message=found.message
-    )
+    return found.told(messages.ReassignablePartitionResponse, partition_index=index)
 
 
 def _check_target(image: MetadataImage, target: tuple[int, ...]) -> Refusal | None:

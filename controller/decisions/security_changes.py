@@ -21,8 +21,9 @@ from controller.metadata.security import (
     PERMISSIONS,
     RESOURCE_TYPES,
     SECURITY_DISABLED,
-    AclFilter,
     Pattern,
+    acls_found,
+    filter_problem,
     mechanism_of,
     server_key,
     stored_key,
@@ -64,7 +65,7 @@ def decide_create_acls(
     for creation in request.creations:
         wrong = _problem(creation)
         found = NO_ERROR if wrong is None else Refusal(ErrorCode.INVALID_REQUEST, wrong)
-        results.append(AclCreationResult(error_code=found.error_code, error_message=found.message))
+        results.append(found.told(AclCreationResult))
         acl = _entry(creation)
         if wrong is None and acl not in known:
             known.add(acl)
@@ -126,15 +127,11 @@ def decide_delete_acls(
     results = []
     removed: dict[records.AccessControlEntryRecord, None] = {}
     for asked in request.filters:
-        wanted = AclFilter.of(asked)
-        if wanted.problem is not None:
-            results.append(
-                DeleteAclsFilterResult(
-                    error_code=ErrorCode.INVALID_REQUEST, error_message=wanted.problem
-                )
-            )
+        wrong = filter_problem(asked)
+        if wrong is not None:
+            results.append(Refusal(ErrorCode.INVALID_REQUEST, wrong).told(DeleteAclsFilterResult))
             continue
-        found = list(wanted.found_in(image))
+        found = list(acls_found(image, asked))
         removed |= dict.fromkeys(found)
         results.append(DeleteAclsFilterResult(matching_acls=tuple(map(_matching, found))))
     if len(removed) > CHANGES_MAX:
@@ -167,15 +164,11 @@ def decide_alter_scram_credentials(
     too_much = excess(changes)
     if too_much is not None:
         refused_by_user, changes = dict.fromkeys((item.name for item in asked), too_much), ()
-    found = (
-        (user, refused_by_user.get(user, NO_ERROR))
-        for user in dict.fromkeys(each.name for each in asked)
-    )
     results = tuple(
-        messages.AlterUserScramCredentialsResult(
-            user=user, error_code=refusal.error_code, error_message=refusal.message
+        refused_by_user.get(user, NO_ERROR).told(
+            messages.AlterUserScramCredentialsResult, user=user
         )
-        for user, refusal in found
+        for user in dict.fromkeys(each.name for each in asked)
     )
     return Decision(
         response=messages.AlterUserScramCredentialsResponse(results=results), changes=changes

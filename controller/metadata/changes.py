@@ -9,9 +9,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from wire.batch import headers
-from wire.metadata_records import MetadataRecord
-from wire.partition_block import decode, encode
-from wire.partition_columns import NewPartitions, PartitionChanges, take
+from wire.partition_block import Change, decode, encode, record_count
+from wire.partition_columns import PartitionBlock, take
 
 __all__ = [
     "Change",
@@ -22,9 +21,6 @@ __all__ = [
     "record_count",
     "split_changes",
 ]
-
-Change = MetadataRecord | PartitionChanges | NewPartitions
-_BLOCKS = (PartitionChanges, NewPartitions)
 
 
 class CommittedBatch(NamedTuple):
@@ -37,14 +33,9 @@ class CommittedBatch(NamedTuple):
     timestamp_ms: int
 
 
-def record_count(changes: Iterable[Change]) -> int:
-    """How many records the changes take in the log."""
-    return sum([len(change) if isinstance(change, _BLOCKS) else 1 for change in changes])
-
-
 def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tuple[int, Change]]:
     """Each change with the offset of its first record; the last record lies before `end_offset`."""
-    counts = [len(change) if isinstance(change, _BLOCKS) else 1 for change in changes]
+    counts = [len(change) if isinstance(change, PartitionBlock) else 1 for change in changes]
     offset = end_offset - sum(counts)
     assert offset >= 0, (end_offset, len(changes))
     return zip(accumulate(counts, initial=offset), changes, strict=False)
@@ -58,7 +49,9 @@ def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple
         start, count = 0, record_count((change,))
         while start < count:
             end = min(count, start + room)
-            part.append(_rows(change, slice(start, end)))
+            part.append(
+                take(change, slice(start, end)) if isinstance(change, PartitionBlock) else change
+            )
             room -= end - start
             start = end
             if room == 0:
@@ -66,16 +59,6 @@ def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple
                 part, room = [], records_max
     if part:
         yield tuple(part)
-
-
-def _rows(change: Change, rows: slice) -> Change:
-    match change:
-        case PartitionChanges():
-            return take(change, rows)
-        case NewPartitions():
-            return take(change, rows)
-        case _:
-            return change
 
 
 def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:

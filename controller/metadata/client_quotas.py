@@ -44,9 +44,7 @@ def describe_client_quotas(
 ) -> messages.DescribeClientQuotasResponse:
     wanted = _filter(request.components)
     if isinstance(wanted, Refusal):
-        return messages.DescribeClientQuotasResponse(
-            error_code=wanted.error_code, error_message=wanted.message, entries=None
-        )
+        return wanted.told(messages.DescribeClientQuotasResponse, entries=None)
     return messages.DescribeClientQuotasResponse(
         entries=tuple(
             messages.EntryData(

@@ -8,9 +8,10 @@ Source: Kafka's DynamicBrokerConfig and KIP-226 for the order; KIP-339 for the o
 ControllerConfigurationValidator, LogConfig, GroupConfig and ClientMetricsConfigs for the checks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeVar
 from uuid import UUID
 
 from controller.metadata import config_keys
@@ -37,6 +38,7 @@ __all__ = [
     "unclean_election_enabled",
 ]
 
+_Result = TypeVar("_Result")
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
 NO_TOPIC = ""  # no topic has this name: its values are the defaults
@@ -75,6 +77,10 @@ class Refusal:
     error_code: ErrorCode
     message: str | None
 
+    def told(self, result: Callable[..., _Result], **named: object) -> _Result:
+        """A `result` that says so; `named` are its other fields."""
+        return result(error_code=self.error_code, error_message=self.message, **named)
+
 
 NO_ERROR = Refusal(ErrorCode.NONE, None)
 
@@ -92,38 +98,23 @@ def topic_value(
     broker_id: int | None = None,
     static: Mapping[str, str] = NO_STATIC,
 ) -> str:
-    """The value that holds, in the unit of the topic's key."""
-    definition = config_keys.TOPIC_KEYS[key]
-    strongest = next(_topic_values(image, topic, definition, broker_id=broker_id, static=static))
-    return _in_topic_unit(definition, strongest)
+    """The value that holds, in the unit of the topic's key.
 
-
-def _in_topic_unit(key: config_keys.ConfigKey, value: ConfigValue) -> str:
-    """A value of a topic's key or one of its synonyms, in the unit of the topic's."""
-    assert value.value is not None, f"{key.name} has no default"
-    factors = {synonym.name: synonym.factor for synonym in key.synonyms}
-    factor = factors.get(value.name, 1)
-    if factor == 1 or value.source is ConfigSource.DEFAULT:
-        return value.value
-    number = int(value.value)
-    return str(number * factor if number >= 0 else number)  # -1 is "none" in every unit
-
-
-def _topic_values(
-    image: MetadataImage,
-    topic: str,
-    key: config_keys.ConfigKey,
-    *,
-    broker_id: int | None = None,
-    static: Mapping[str, str] = NO_STATIC,
-) -> Iterator[ConfigValue]:
-    """The values of a topic's key on every level that has one, the strongest first."""
-    own = image.config(ResourceType.TOPIC, topic).get(key.name)
+    That of the topic is stronger than those of its synonyms among the broker's keys.
+    """
+    own = image.config(ResourceType.TOPIC, topic).get(key)
     if own is not None:
-        yield ConfigValue(key.name, own, ConfigSource.TOPIC)
-    names = [synonym.name for synonym in key.synonyms]
-    yield from broker_levels(image, names, broker_id=broker_id, static=static)
-    yield ConfigValue(names[0] if names else key.name, key.default, ConfigSource.DEFAULT)
+        return own
+    definition = config_keys.TOPIC_KEYS[key]
+    factors = {synonym.name: synonym.factor for synonym in definition.synonyms}
+    for level in broker_levels(image, tuple(factors), broker_id=broker_id, static=static):
+        assert level.value is not None, level
+        if factors[level.name] == 1:
+            return level.value
+        number = int(level.value)
+        return str(number * factors[level.name] if number >= 0 else number)  # -1: none, in any unit
+    assert definition.default is not None, f"{key} has no default"
+    return definition.default
 
 
 def broker_levels(

@@ -6,7 +6,6 @@ the rest alone. Deltas of successive batches add up with `then`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -14,10 +13,10 @@ import numpy as np
 from controller.metadata.partitions import NO_ROWS, PartitionTable, Rows
 from controller.metadata.topics import TopicImage
 
-__all__ = ["ConfigResource", "MetadataDelta", "distinct"]
+__all__ = ["SECTIONS", "ConfigResource", "MetadataDelta", "distinct"]
 
 ConfigResource = tuple[int, str]  # resource type, resource name
-_Thing = TypeVar("_Thing")
+SECTIONS = ("brokers", "controllers", "configs", "features")  # mappings of an image, by key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,15 +68,11 @@ class MetadataDelta:
             topics_created=tuple(topic_id for topic_id in created if topic_id not in passing),
             topics_deleted=(*self.topics_deleted, *deleted),
             rows_changed=distinct(np.concatenate([self.rows_changed, later.rows_changed])),
-            brokers_changed=_both(self.brokers_changed, later.brokers_changed),
-            controllers_changed=_both(self.controllers_changed, later.controllers_changed),
-            configs_changed=_both(self.configs_changed, later.configs_changed),
-            features_changed=_both(self.features_changed, later.features_changed),
+            **{
+                name: tuple(dict.fromkeys((*getattr(self, name), *getattr(later, name))))
+                for name in (f"{section}_changed" for section in SECTIONS)
+            },
         )
-
-
-def _both(first: tuple[_Thing, ...], second: tuple[_Thing, ...]) -> tuple[_Thing, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
 
 
 def distinct(rows: Rows) -> Rows:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from controller.metadata import config_keys, configs
-from controller.metadata.configs import ConfigSource, ConfigValue, Refusal
+from controller.metadata.configs import NO_ERROR, ConfigSource, ConfigValue, Refusal
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from controller.metadata.topics import topic_name_problem
 from wire.errors import ErrorCode
@@ -74,24 +74,16 @@ def _answer(
     request: messages.DescribeConfigsRequest,
     found: _Described | Refusal,
 ) -> messages.DescribeConfigsResult:
+    which = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
     if isinstance(found, Refusal):
-        return messages.DescribeConfigsResult(
-            error_code=found.error_code,
-            error_message=found.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
+        return found.told(messages.DescribeConfigsResult, **which)
     wanted = resource.configuration_keys
     lacking: dict[str, object] = {} if request.include_synonyms else {"synonyms": ()}
     if not request.include_documentation:
         lacking["documentation"] = None
-    return messages.DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(
-            replace_message(item, **lacking) for item in found if not wanted or item.name in wanted
-        ),
-    )
+    shown = (item for item in found if not wanted or item.name in wanted)
+    configs = tuple(replace_message(item, **lacking) for item in shown)
+    return NO_ERROR.told(messages.DescribeConfigsResult, configs=configs, **which)
 
 
 def _describe(
@@ -114,9 +106,11 @@ def _describe(
                 return _broker(levels, name)
             message = f"Broker {node_id} was asked for the configs of '{name}': ask that broker."
         case ResourceType.CLIENT_METRICS if name:
-            return _client_metrics(levels, name)
+            metrics = ResourceType.CLIENT_METRICS, name, config_keys.CLIENT_METRICS_KEYS
+            return _own(levels, *metrics, ConfigSource.CLIENT_METRICS)
         case ResourceType.GROUP if name:
-            return _group(levels, name)
+            group = ResourceType.GROUP, name, config_keys.GROUP_KEYS
+            return _own(levels, *group, ConfigSource.GROUP)
         case other:
             message = f"Configs of resource type {other}, '{name}', are not served."
     return Refusal(ErrorCode.INVALID_REQUEST, message)
@@ -167,28 +161,26 @@ def _topic(levels: _Levels, topic: str, own: Mapping[str, str]) -> _Described:
         yield _result(key.name, value, synonyms, key, read_only=False)
 
 
-def _group(levels: _Levels, group: str) -> _Described:
-    own = levels.image.config(ResourceType.GROUP, group)
-    for key in config_keys.GROUP_KEYS.values():
-        (synonym,) = key.synonyms
-        beneath = [
+def _own(
+    levels: _Levels,
+    resource_type: ResourceType,
+    name: str,
+    keys: Mapping[str, config_keys.ConfigKey],
+    source: ConfigSource,
+) -> _Described:
+    """A key without a synonym has no default that anybody could set."""
+    own = levels.image.config(resource_type, name)
+    for key in keys.values():
+        names = [synonym.name for synonym in key.synonyms]
+        found = [
             *configs.broker_levels(
-                levels.image, [synonym.name], broker_id=levels.broker_id, static=levels.static
+                levels.image, names, broker_id=levels.broker_id, static=levels.static
             ),
-            ConfigValue(synonym.name, key.default, ConfigSource.DEFAULT),
+            *(ConfigValue(each, key.default, ConfigSource.DEFAULT) for each in names),
         ]
         if key.name in own:
-            beneath.insert(0, ConfigValue(key.name, own[key.name], ConfigSource.GROUP))
-        yield _result(key.name, beneath[0].value, beneath, key, read_only=False)
-
-
-def _client_metrics(levels: _Levels, name: str) -> _Described:
-    """Nobody can set a default of these."""
-    own = levels.image.config(ResourceType.CLIENT_METRICS, name)
-    for key in config_keys.CLIENT_METRICS_KEYS.values():
-        value = own.get(key.name)
-        found = [] if value is None else [ConfigValue(key.name, value, ConfigSource.CLIENT_METRICS)]
-        yield _result(key.name, key.default if value is None else value, found, key)
+            found.insert(0, ConfigValue(key.name, own[key.name], source))
+        yield _result(key.name, found[0].value if found else key.default, found, key)
 
 
 def _broker(levels: _Levels, name: str) -> _Described:

@@ -7,7 +7,6 @@ nothing but where a row goes and which of its two shapes it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -51,11 +50,7 @@ class MappingDraft(Generic[_Key, _Value]):
         return self._after
 
 
-_ONE_A_ROW = tuple(
-    each.name
-    for each in fields(partitions.PartitionColumns)
-    if each.name not in ("replicas", "directories")
-)
+_ONE_A_ROW = tuple(name for name in partitions.COLUMNS if name not in ("replicas", "directories"))
 DIRECTORIES_MAX = 1 << 16  # columns hold their numbers in two bytes
 
 

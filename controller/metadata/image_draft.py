@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from controller.metadata.changes import Change
-from controller.metadata.delta import ConfigResource, MetadataDelta
+from controller.metadata.delta import SECTIONS, ConfigResource, MetadataDelta
 from controller.metadata.draft import MappingDraft
 from controller.metadata.image import (
     BrokerImage,
@@ -82,7 +82,7 @@ class ImageDraft:
 
     def delta(self) -> MetadataDelta:
         changed: dict[str, Any] = {} if self._topics is None else self._topics.changed()
-        for section in ("brokers", "controllers", "configs", "features"):
+        for section in SECTIONS:
             if section in self.mappings:
                 changed[f"{section}_changed"] = tuple(self.mappings[section].changed)
         return MetadataDelta(**changed)

@@ -3,6 +3,7 @@
 Source: KIP-631; Kafka's PartitionRegistration.
 """
 
+from dataclasses import fields
 from uuid import UUID
 
 from controller.metadata.partitions import UNCHANGED, PartitionState
@@ -12,39 +13,20 @@ from wire.primitives import DIRECTORY_MIGRATING
 __all__ = ["changed", "record_of", "state_of"]
 
 
+_SAME = tuple(field.name for field in fields(PartitionState))  # as the record calls them
+_ELIGIBLE = ("eligible_leader_replicas", "last_known_elr")  # None in the record, if there are none
+
+
 def state_of(record: PartitionRecord) -> PartitionState:
-    return PartitionState(
-        replicas=record.replicas,
-        isr=record.isr,
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        leader_recovery_state=record.leader_recovery_state,
-        adding_replicas=record.adding_replicas,
-        removing_replicas=record.removing_replicas,
-        directories=record.directories,
-        eligible_leader_replicas=record.eligible_leader_replicas or (),
-        last_known_elr=record.last_known_elr or (),
-    )
+    values = {name: getattr(record, name) for name in _SAME}
+    return PartitionState(**values | {name: values[name] or () for name in _ELIGIBLE})
 
 
 def record_of(topic_id: UUID, index: int, state: PartitionState) -> PartitionRecord:
     """The whole state as one record, in its newest version."""
-    return PartitionRecord(
-        topic_id=topic_id,
-        partition_id=index,
-        replicas=state.replicas,
-        isr=state.isr,
-        removing_replicas=state.removing_replicas,
-        adding_replicas=state.adding_replicas,
-        leader=state.leader,
-        leader_recovery_state=state.leader_recovery_state,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        directories=state.directories,
-        eligible_leader_replicas=state.eligible_leader_replicas or None,
-        last_known_elr=state.last_known_elr or None,
-    )
+    values = {name: getattr(state, name) for name in _SAME}
+    values |= {name: values[name] or None for name in _ELIGIBLE}
+    return PartitionRecord(topic_id=topic_id, partition_id=index, **values)
 
 
 def changed(before: PartitionState, record: PartitionChangeRecord) -> PartitionState:

@@ -83,11 +83,10 @@ class PartitionState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chunk:
-    """`CHUNK_ROWS` rows. A free row has partition -1; one kept in `side` has no replicas here.
+class PartitionColumns:
+    """Some rows, gathered: column n of `replicas` and item n of the others belong together.
 
-    `topic_id` to `directories` change when replicas move, the others at every change: a draft
-    copies the former only when it must.
+    A row of the side mapping has -1 in `replicas[0]`, and nothing else here means anything for it.
     """
 
     topic_id: npt.NDArray[np.void]  # 16 bytes each
@@ -99,6 +98,21 @@ class Chunk:
     leader_epoch: npt.NDArray[np.int32]
     partition_epoch: npt.NDArray[np.int32]
     recovering: npt.NDArray[np.bool_]
+
+    @property
+    def is_columnar(self) -> npt.NDArray[np.bool_]:
+        hits: npt.NDArray[np.bool_] = self.replicas[0] != NOBODY
+        return hits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunk(PartitionColumns):
+    """`CHUNK_ROWS` rows. A free row has partition -1; one kept in `side` has no replicas here.
+
+    `topic_id` to `directories` change when replicas move, the others at every change: a draft
+    copies the former only when it must.
+    """
+
     side: dict[int, PartitionState]  # by row within the chunk
 
     @classmethod
@@ -149,12 +163,8 @@ class Chunk:
         return replace(self, replicas=replicas, directories=directories)
 
     def freeze(self) -> None:
-        for column in (self.topic_id, self.partition, self.replicas, self.directories):
-            column.setflags(write=False)
-        for column in (self.leader, self.leader_epoch, self.partition_epoch):
-            column.setflags(write=False)
-        self.isr.setflags(write=False)
-        self.recovering.setflags(write=False)
+        for name in COLUMNS:
+            getattr(self, name).setflags(write=False)
 
     def is_member(self, broker_id: int) -> npt.NDArray[np.bool_]:
         """For each row, is the broker an in-sync replica?"""
@@ -162,29 +172,7 @@ class Chunk:
         return hits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PartitionColumns:
-    """Some rows, gathered: column n of `replicas` and item n of the others belong together.
-
-    A row of the side mapping has -1 in `replicas[0]`, and nothing else here means anything for it.
-    """
-
-    topic_id: npt.NDArray[np.void]
-    partition: npt.NDArray[np.int32]
-    replicas: npt.NDArray[np.int32]
-    directories: npt.NDArray[np.uint16]
-    isr: npt.NDArray[np.uint8]
-    leader: npt.NDArray[np.int32]
-    leader_epoch: npt.NDArray[np.int32]
-    partition_epoch: npt.NDArray[np.int32]
-    recovering: npt.NDArray[np.bool_]
-
-    @property
-    def is_columnar(self) -> npt.NDArray[np.bool_]:
-        hits: npt.NDArray[np.bool_] = self.replicas[0] != NOBODY
-        return hits
-
-
+COLUMNS = tuple(field.name for field in fields(PartitionColumns))
 NO_ROWS: Rows = np.empty(0, np.int32)
 
 
@@ -246,25 +234,14 @@ class PartitionTable:
     def partitions(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
         """The topic id, partition index and state of each of `rows`, none of which is free."""
         for start in range(0, len(rows), CHUNK_ROWS):
-            part = rows[start : start + CHUNK_ROWS]
-            yield from self._gathered(part, self.columns(part))
+            yield from self._gathered(rows[start : start + CHUNK_ROWS])
 
-    def _gathered(
-        self, rows: Rows, now: PartitionColumns
-    ) -> Iterator[tuple[UUID, int, PartitionState]]:
+    def _gathered(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
         """Yield `place` and `state` of each row, with every column read once."""
-        columns = (
-            now.replicas.T.tolist(),
-            now.directories.T.tolist(),
-            now.isr.tolist(),
-            now.leader.tolist(),
-            now.leader_epoch.tolist(),
-            now.partition_epoch.tolist(),
-            now.recovering.tolist(),
-        )
+        now = self.columns(rows)
+        columns = [getattr(now, name).T.tolist() for name in COLUMNS]
         topic_ids: dict[bytes, UUID] = {}
-        places = zip(rows.tolist(), now.topic_id.tolist(), now.partition.tolist(), strict=True)
-        for (row, id_bytes, index), values in zip(places, zip(*columns, strict=True), strict=True):
+        for row, id_bytes, index, *values in zip(rows.tolist(), *columns, strict=True):
             assert index >= 0, f"row {row} is free"
             topic_id = topic_ids.get(id_bytes) or topic_ids.setdefault(
                 id_bytes, UUID(bytes=id_bytes)
@@ -355,8 +332,7 @@ class PartitionTable:
     def columns(self, rows: Rows) -> PartitionColumns:
         """The columns of `rows`, in their order."""
         groups = tuple(by_chunk(rows))
-        names = (field.name for field in fields(PartitionColumns))
-        return PartitionColumns(**{name: self._column(name, groups, len(rows)) for name in names})
+        return PartitionColumns(**{name: self._column(name, groups, len(rows)) for name in COLUMNS})
 
     def members(self, rows: Rows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """The columns `replicas` and `isr` of `rows`."""

@@ -12,10 +12,9 @@ import hashlib
 import hmac
 from collections import Counter
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
-from controller.metadata.configs import Refusal
+from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
 from wire.messages import acls as messages
@@ -37,11 +36,12 @@ __all__ = [
     "PERMISSIONS",
     "RESOURCE_TYPES",
     "SECURITY_DISABLED",
-    "AclFilter",
     "Mechanism",
     "Pattern",
+    "acls_found",
     "describe_acls",
     "describe_scram_credentials",
+    "filter_problem",
     "mechanism_of",
     "server_key",
     "stored_key",
@@ -93,84 +93,59 @@ class Pattern(IntEnum):
 _PATTERNS = frozenset(Pattern)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclFilter:
-    """None and ANY let everything through."""
-
-    resource_type: int
-    resource_name: str | None
-    pattern_type: int
-    principal: str | None
-    host: str | None
-    operation: int
-    permission_type: int
-
-    @classmethod
-    def of(cls, asked: messages.DescribeAclsRequest | messages.DeleteAclsFilter) -> "AclFilter":
-        return cls(
-            resource_type=asked.resource_type_filter,
-            resource_name=asked.resource_name_filter,
-            pattern_type=asked.pattern_type_filter,
-            principal=asked.principal_filter,
-            host=asked.host_filter,
-            operation=asked.operation,
-            permission_type=asked.permission_type,
-        )
-
-    @property
-    def problem(self) -> str | None:
-        if not _may_be(self.resource_type, RESOURCE_TYPES) or not _may_be(
-            self.pattern_type, _PATTERNS
-        ):
-            return "Unknown patternFilter."
-        is_entry = _may_be(self.operation, OPERATIONS) and _may_be(
-            self.permission_type, PERMISSIONS
-        )
-        return None if is_entry else "Unknown entryFilter."
-
-    def matches(self, acl: AccessControlEntryRecord) -> bool:
-        return (
-            self.principal in (None, acl.principal)
-            and self.host in (None, acl.host)
-            and self.operation in (ANY, acl.operation)
-            and self.permission_type in (ANY, acl.permission_type)
-            and self.resource_type in (ANY, acl.resource_type)
-            and self._matches_pattern(acl)
-        )
-
-    def _matches_pattern(self, acl: AccessControlEntryRecord) -> bool:
-        if self.pattern_type not in (ANY, Pattern.MATCH, acl.pattern_type):
-            return False
-        if self.resource_name is None or self.resource_name == acl.resource_name:
-            return True
-        if self.pattern_type != Pattern.MATCH:
-            return False
-        if acl.pattern_type == Pattern.PREFIXED:
-            return self.resource_name.startswith(acl.resource_name)
-        return acl.resource_name == _WILDCARD
-
-    def found_in(self, image: MetadataImage) -> Iterator[AccessControlEntryRecord]:
-        return (acl for acl in image.acls.values() if self.matches(acl))
+def filter_problem(asked: messages.DeleteAclsFilter) -> str | None:
+    """Why nothing can match the filter, in which None and ANY let everything through."""
+    has_pattern = _may_be(asked.pattern_type_filter, _PATTERNS)
+    if not has_pattern or not _may_be(asked.resource_type_filter, RESOURCE_TYPES):
+        return "Unknown patternFilter."
+    is_entry = _may_be(asked.operation, OPERATIONS) and _may_be(asked.permission_type, PERMISSIONS)
+    return None if is_entry else "Unknown entryFilter."
 
 
 def _may_be(code: int, known: Container[int]) -> bool:
     return code == ANY or code in known
 
 
+def acls_found(
+    image: MetadataImage, asked: messages.DeleteAclsFilter
+) -> Iterator[AccessControlEntryRecord]:
+    return (acl for acl in image.acls.values() if matches(asked, acl))
+
+
+def matches(asked: messages.DeleteAclsFilter, acl: AccessControlEntryRecord) -> bool:
+    return (
+        asked.principal_filter in (None, acl.principal)
+        and asked.host_filter in (None, acl.host)
+        and asked.operation in (ANY, acl.operation)
+        and asked.permission_type in (ANY, acl.permission_type)
+        and asked.resource_type_filter in (ANY, acl.resource_type)
+        and _matches_pattern(asked.resource_name_filter, asked.pattern_type_filter, acl)
+    )
+
+
+def _matches_pattern(name: str | None, pattern: int, acl: AccessControlEntryRecord) -> bool:
+    if pattern not in (ANY, Pattern.MATCH, acl.pattern_type):
+        return False
+    if name is None or name == acl.resource_name:
+        return True
+    if pattern != Pattern.MATCH:
+        return False
+    if acl.pattern_type == Pattern.PREFIXED:
+        return name.startswith(acl.resource_name)
+    return acl.resource_name == _WILDCARD
+
+
 def describe_acls(
     image: MetadataImage, request: messages.DescribeAclsRequest, *, has_authorizer: bool
 ) -> messages.DescribeAclsResponse:
     """The entries that the filter means, by resource."""
-    wanted = AclFilter.of(request)
-    refusal = None if has_authorizer else SECURITY_DISABLED
-    if refusal is None and wanted.problem is not None:
-        refusal = Refusal(ErrorCode.INVALID_REQUEST, wanted.problem)
-    if refusal is not None:
-        return messages.DescribeAclsResponse(
-            error_code=refusal.error_code, error_message=refusal.message
-        )
+    if not has_authorizer:
+        return SECURITY_DISABLED.told(messages.DescribeAclsResponse)
+    wrong = filter_problem(request)
+    if wrong is not None:
+        return Refusal(ErrorCode.INVALID_REQUEST, wrong).told(messages.DescribeAclsResponse)
     by_resource: dict[tuple[int, str, int], list[messages.AclDescription]] = {}
-    for acl in wanted.found_in(image):
+    for acl in acls_found(image, request):
         resource = acl.resource_type, acl.resource_name, acl.pattern_type
         by_resource.setdefault(resource, []).append(
             messages.AclDescription(
@@ -236,12 +211,11 @@ def _credentials_of(
         message = (
             f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
         )
-        return DescribeUserScramCredentialsResult(
-            user=user, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=message
-        )
-    if not infos:
+        refusal = Refusal(ErrorCode.DUPLICATE_RESOURCE, message)
+    elif not infos:
         message = f"Attempt to describe a user credential that does not exist: {user}"
-        return DescribeUserScramCredentialsResult(
-            user=user, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=message
-        )
-    return DescribeUserScramCredentialsResult(user=user, credential_infos=tuple(infos))
+        refusal = Refusal(ErrorCode.RESOURCE_NOT_FOUND, message)
+    else:
+        refusal = NO_ERROR
+    shown = () if refusal.message else tuple(infos)
+    return refusal.told(DescribeUserScramCredentialsResult, user=user, credential_infos=shown)

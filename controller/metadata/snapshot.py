@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from controller.metadata import blocks
 from controller.metadata.changes import Change, decode_changes, encode_changes
-from controller.metadata.delta import MetadataDelta
+from controller.metadata.delta import SECTIONS, MetadataDelta
 from controller.metadata.image import MetadataImage
 from controller.metadata.image_draft import ImageDraft
 from controller.metadata.metadata_version import METADATA_VERSION
@@ -115,11 +115,8 @@ def _topics_and_partitions(
 
 
 def _of_cluster(image: MetadataImage) -> Iterator[MetadataRecord]:
-    features = dict(image.features)
-    if METADATA_VERSION in features:  # first: it says how to read the rest
-        level = features.pop(METADATA_VERSION)
-        yield records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)
-    for name, level in features.items():
+    # metadata.version comes first: it says how to read the rest.
+    for name, level in sorted(image.features.items(), key=lambda each: each[0] != METADATA_VERSION):
         yield records.FeatureLevelRecord(name=name, feature_level=level)
     for broker in image.brokers.values():
         yield records.RegisterBrokerRecord(
@@ -228,10 +225,10 @@ def delta_between(before: MetadataImage, after: MetadataImage) -> MetadataDelta:
         topics_created=tuple(topic_id for topic_id in now if topic_id not in was),
         topics_deleted=tuple(topic for topic_id, topic in was.items() if topic_id not in now),
         rows_changed=_rows_changed(before, after),
-        brokers_changed=_changed(before.brokers, after.brokers),
-        controllers_changed=_changed(before.controllers, after.controllers),
-        configs_changed=_changed(before.configs, after.configs),
-        features_changed=_changed(before.features, after.features),
+        **{
+            f"{name}_changed": _changed(getattr(before, name), getattr(after, name))
+            for name in SECTIONS
+        },
     )
 
 

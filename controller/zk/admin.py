@@ -9,7 +9,6 @@ The answer leaves once the writes are done: the topic is created then, but may n
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -20,7 +19,8 @@ from controller.metadata.apply import apply
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from controller.writes import WRITES
+from controller.refusals import refuse
+from controller.requests import WRITES
 from controller.zk.admin_nodes import AdminNodes, allocate_producer_ids, elect_leaders
 from controller.zk.admin_requests import (
     config_operations,
@@ -29,11 +29,10 @@ from controller.zk.admin_requests import (
     placed_topics,
     topics_of,
 )
-from controller.zk.controller_context import Move
+from controller.zk.controller_context import Known
 from controller.zk.zk_metadata import (
     Assignments,
     ClusterUpdate,
-    States,
     assigned,
     calls,
     read_states,
@@ -63,22 +62,11 @@ from wire.messages.topics import (
 )
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
-from wire.zk.control_rpc import LiveBroker, TopicPartition
+from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
-__all__ = ["Admin", "Known"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The cluster, as the server of the request has read it."""
-
-    design: Design
-    live: Mapping[int, LiveBroker]
-    assignments: Assignments
-    states: States
-    moves: Mapping[TopicPartition, Move]
+__all__ = ["Admin"]
 
 
 _DECIDED = (
@@ -117,7 +105,7 @@ class Admin:
         refused = (
             _BESIDE_WRITES[type(body)](error_code=error, error_message=message or None)
             if type(body) in _BESIDE_WRITES
-            else WRITES[type(body)].refuse(body, error, message)
+            else refuse(body, error, message)
         )
         self._outbox.emit(Reply(token=request.token, body=refused))
 

@@ -12,8 +12,8 @@ from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.partitions import PartitionState
-from controller.zk.admin import Admin, Known
-from controller.zk.controller_context import Move
+from controller.zk.admin import Admin
+from controller.zk.controller_context import Known, Move
 from controller.zk.zk_metadata import (
     children,
     ensure_roots,
@@ -88,7 +88,7 @@ class ZkAdministrator:
 
 def _under_way(
     design: Design, states: Mapping[TopicPartition, PartitionState]
-) -> Procedure[Mapping[TopicPartition, Move]]:
+) -> Procedure[dict[TopicPartition, Move]]:
     """The moves that leaders were asked for and have not ended; not the removals."""
     root = paths.V2_PARTITIONS_REASSIGNED
     named = yield from partitions_under(root, watch=False)

@@ -15,7 +15,7 @@ from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import read_brokers
-from quorum.core.effects import Reply, Request
+from quorum.core.effects import Reply, Request, earliest
 from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
@@ -26,6 +26,7 @@ from wire.zk.designs import Design
 __all__ = [
     "Context",
     "Duties",
+    "Known",
     "Move",
     "Periodic",
 ]
@@ -57,7 +58,18 @@ class Move:
 
 
 @dataclass(slots=True, kw_only=True)
-class Context:
+class Known:
+    """The cluster, as the server of a request has read it."""
+
+    design: Design
+    live: dict[int, LiveBroker] = field(default_factory=dict)
+    assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
+    moves: dict[TopicPartition, Move] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Context(Known):
     config: ZkControllerConfig
     outbox: Outbox
     procedures: Procedures
@@ -65,16 +77,8 @@ class Context:
     controllership: Controllership
     store: StateStore
     milestones: ProcedureMilestones
-    live: dict[int, LiveBroker] = field(default_factory=dict)
-    assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
-    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
-    moves: dict[TopicPartition, Move] = field(default_factory=dict)
     deleting: dict[str, None] = field(default_factory=dict)  # topics whose deletion has begun
     now_ms: int = 0  # of the present event
-
-    @property
-    def design(self) -> Design:
-        return self.config.design
 
     @property
     def is_unclean_allowed(self) -> bool:
@@ -127,33 +131,51 @@ class Context:
             self.commands.send(broker_id, request, self.now_ms)
 
 
+class Timed(Protocol):
+    """A part of the duties that acts by itself when its time has come."""
+
+    def tick(self, now_ms: int) -> None: ...
+
+    def deadline_ms(self) -> int | None: ...
+
+
 class Periodic:
     """Submits a procedure every `interval_ms` for as long as it is wanted."""
 
     def __init__(
-        self, context: Context, interval_ms: int, name: str, start: Callable[[], Procedure[None]]
+        self,
+        context: Context,
+        interval_ms: int,
+        name: str,
+        start: Callable[[], Procedure[None]],
+        *,
+        is_wanted: Callable[[], bool],
     ) -> None:
         self._context = context
         self._interval_ms = interval_ms
         self._name = name
         self._start = start
+        self._is_wanted = is_wanted
         self._next_ms: int | None = None
 
-    def tick(self, now_ms: int, *, is_wanted: bool) -> None:
+    def tick(self, now_ms: int) -> None:
         is_due = self._next_ms is not None and now_ms >= self._next_ms
-        if not is_wanted:
+        if not self._is_wanted():
             self._next_ms = None
         elif is_due or self._next_ms is None:
             self._next_ms = now_ms + self._interval_ms
             if is_due:
                 self._context.procedures.submit(self._name, self._start)
 
-    def deadline_ms(self, *, is_wanted: bool) -> int | None:
-        return self._context.now_ms if is_wanted and self._next_ms is None else self._next_ms
+    def deadline_ms(self) -> int | None:
+        begins = self._next_ms is None and self._is_wanted()
+        return self._context.now_ms if begins else self._next_ms
 
 
 class Duties(Protocol):
     """What an active controller has to do, whatever the design: the seam under `zk_controller`."""
+
+    timed: tuple[Timed, ...] = ()
 
     def take_over(self) -> Procedure[None]:
         """A new controller begins: read the cluster, and send it to the brokers."""
@@ -167,12 +189,14 @@ class Duties(Protocol):
 
     def alter_isr(self, request: Request) -> None:
         """A leader asks for ISR changes: answered at once."""
-        ...
+        raise AssertionError("leaders write their ISR themselves")
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        """A broker has answered a command; None: it never will."""
-        ...
+        """A broker has answered a command; None: it never will. What is lost stays lost."""
 
-    def tick(self, now_ms: int) -> None: ...
+    def tick(self, now_ms: int) -> None:
+        for each in self.timed:
+            each.tick(now_ms)
 
-    def deadline_ms(self) -> int | None: ...
+    def deadline_ms(self) -> int | None:
+        return earliest(*(each.deadline_ms() for each in self.timed))

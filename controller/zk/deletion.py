@@ -29,7 +29,13 @@ class Deletions:
         self._context = context
         self._machines = machines
         self._waiting: dict[str, None] = {}  # until their partitions have moved
-        self._retry = Periodic(context, context.config.delete_retry_ms, "deletions", self.go_on)
+        self.retry = Periodic(
+            context,
+            context.config.delete_retry_ms,
+            "deletions",
+            self.go_on,
+            is_wanted=lambda: bool(context.deleting or self._waiting),
+        )
         self.awaited: set[str] = set()  # to be deleted, created, and not heard of yet
 
     def shown(self, of: rpc.TopicPartition) -> PartitionState:
@@ -140,16 +146,6 @@ class Deletions:
             stages.become(replica, failed if has_failed else ended)
         if refused is not None:
             self._context.procedures.submit("deletions", self.go_on)
-
-    @property
-    def _is_pending(self) -> bool:
-        return bool(self._context.deleting or self._waiting)
-
-    def tick(self, now_ms: int) -> None:
-        self._retry.tick(now_ms, is_wanted=self._is_pending)
-
-    def deadline_ms(self) -> int | None:
-        return self._retry.deadline_ms(is_wanted=self._is_pending)
 
 
 def refusals(answer: object) -> set[rpc.TopicPartition] | None:

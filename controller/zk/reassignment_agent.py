@@ -72,7 +72,13 @@ class ReassignmentAgent:
         self._context = context
         self._reassigned: dict[TopicPartition, Listed] = {}
         wake_ms = context.config.agent_wake_ms
-        self._waking = Periodic(context, wake_ms, "agent wakes", self.on_wakeup)
+        self.waking = Periodic(
+            context,
+            wake_ms,
+            "agent wakes",
+            self.on_wakeup,
+            is_wanted=lambda: bool(self._reassigned),
+        )
 
     def target(self, of: TopicPartition) -> tuple[int, ...]:
         known = self._reassigned.get(of)
@@ -158,9 +164,3 @@ class ReassignmentAgent:
             self._context.procedures.submit(
                 "on_partitions_reassigned", self.on_partitions_reassigned
             )
-
-    def tick(self, now_ms: int) -> None:
-        self._waking.tick(now_ms, is_wanted=bool(self._reassigned))
-
-    def deadline_ms(self) -> int | None:
-        return self._waking.deadline_ms(is_wanted=bool(self._reassigned))

@@ -21,12 +21,12 @@ from controller.zk import partition_states
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context, Periodic
+from controller.zk.controller_context import Context, Duties, Periodic
 from controller.zk.deletion import Deletions
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
-from quorum.core.effects import Request, earliest
+from quorum.core.effects import Request
 from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
@@ -39,7 +39,7 @@ from wire.zk.znodes import PartitionList
 __all__ = ["PreferredLeaders", "RedesignDuties"]
 
 
-class RedesignDuties:
+class RedesignDuties(Duties):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._machines = StateMachines(context)
@@ -47,6 +47,7 @@ class RedesignDuties:
         self._reassigner = Reassigner(context, self._machines)
         self._isr_changes = IsrChanges(context, self._machines)
         self._preferred = PreferredLeaders(context, self._machines)
+        self.timed = (self._deletions.retry, self._isr_changes, self._preferred.balancing)
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._generations: dict[int, int] = {}  # of the brokers, as last dealt with
         self._created: dict[rpc.TopicPartition, None] = {}
@@ -255,23 +256,15 @@ class RedesignDuties:
         if isinstance(command, rpc.StopReplicaRequest) and command.delete_partitions:
             self._deletions.obeyed(broker_id, command, answer)
 
-    def tick(self, now_ms: int) -> None:
-        self._deletions.tick(now_ms)
-        self._isr_changes.tick(now_ms)
-        self._preferred.tick(now_ms)
-
-    def deadline_ms(self) -> int | None:
-        parts = (self._preferred, self._deletions, self._isr_changes)
-        return earliest(*(part.deadline_ms() for part in parts))
-
 
 class PreferredLeaders:
     def __init__(self, context: Context, machines: StateMachines) -> None:
         self._context = context
         self._machines = machines
-        interval_ms = context.config.balance_interval_ms
-        self._is_wanted = bool(interval_ms)
-        self._balancing = Periodic(context, interval_ms, "balance", self.balance)
+        every_ms = context.config.balance_interval_ms
+        self.balancing = Periodic(
+            context, every_ms, "balance", self.balance, is_wanted=lambda: bool(every_ms)
+        )
 
     def asked(self) -> Procedure[None]:
         """Do what an administrator has asked for, and delete the node, unless somebody has written
@@ -302,9 +295,3 @@ class PreferredLeaders:
             return None
         after = partition_states.elected(state, self._context.live, Election.PREFERRED)
         return after if after is not None and after.leader == replicas[0] else None
-
-    def tick(self, now_ms: int) -> None:
-        self._balancing.tick(now_ms, is_wanted=self._is_wanted)
-
-    def deadline_ms(self) -> int | None:
-        return self._balancing.deadline_ms(is_wanted=self._is_wanted)

@@ -14,8 +14,7 @@ from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.zk import partition_states, reassignment_agent
 from controller.zk.commands import Batch
-from controller.zk.commands import Request as Command
-from controller.zk.controller_context import Context
+from controller.zk.controller_context import Context, Duties
 from controller.zk.reassignment_agent import ReassignmentAgent
 from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
 from quorum.core.effects import Request
@@ -32,10 +31,11 @@ from wire.zk.session import Delete
 __all__ = ["V3Duties"]
 
 
-class V3Duties:
+class V3Duties(Duties):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._agent = ReassignmentAgent(context)
+        self.timed = (self._agent.waking,)
 
     # --- D. controller failover ---------------------------------------------------------------
 
@@ -233,15 +233,3 @@ class V3Duties:
         context.reply(
             request, ControlledShutdownResponse(remaining=context.remaining(set_p, leaving))
         )
-
-    def alter_isr(self, request: Request) -> None:
-        raise AssertionError("leaders write their ISR themselves")
-
-    def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        """A command that is lost stays lost."""
-
-    def tick(self, now_ms: int) -> None:
-        self._agent.tick(now_ms)
-
-    def deadline_ms(self) -> int | None:
-        return self._agent.deadline_ms()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
-from controller.zk.admin import Admin, Known
+from controller.zk.admin import Admin
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, Duties
@@ -170,6 +170,7 @@ class ZkController:
         )
         self._context = Context(
             config=self.config,
+            design=self.config.design,
             outbox=self._outbox,
             procedures=self._procedures,
             commands=commands,
@@ -218,7 +219,7 @@ class ZkController:
         elif context is None:
             self._refuse(request)
         else:
-            self._submit(request, lambda: self._admin.serve(_known(context), request))
+            self._submit(request, lambda: self._admin.serve(context, request))
 
     def _alter_isr(self, request: Request) -> None:
         writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
@@ -248,13 +249,3 @@ class ZkController:
             self._outbox.emit(Reply(token=request.token, body=answer))
         else:
             self._admin.refuse(request, ErrorCode.NOT_CONTROLLER)
-
-
-def _known(context: Context) -> Known:
-    return Known(
-        design=context.design,
-        live=context.live,
-        assignments=context.assignments,
-        states=context.states,
-        moves=context.moves,
-    )

@@ -94,7 +94,8 @@ class BulkText:
         if not any(isinstance(change, PartitionBlock) for change in changes):
             return None
         pieces: list[str] = []
-        starts = list(accumulate(map(record_count, changes), initial=0))[:-1]
+        counts = (record_count((change,)) for change in changes)
+        starts = list(accumulate(counts, initial=0))[:-1]
         for change, entry in zip(changes, entries_at(batch, starts), strict=True):
             if isinstance(change, PartitionBlock):
                 pieces.append(self._of_block(change, entry))

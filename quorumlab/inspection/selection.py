@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from quorumlab.inspection.entries import Entry
 from wire.control_records import ControlRecord
-from wire.metadata_records import MetadataRecord
+from wire.metadata_records import RECORD_TYPES
 from wire.partition_columns import NewPartitions, PartitionBlock
 from wire.record_json import field_names, type_name
 
@@ -249,8 +249,7 @@ def parse_type(text: str) -> str:
     """Kafka's name of a type from any usual spelling of it. Raises ValueError, and lists them."""
     known = {
         _bare(type_name(each)): type_name(each)
-        for union in (MetadataRecord, ControlRecord)
-        for each in get_args(union)
+        for each in (*RECORD_TYPES, *get_args(ControlRecord))
     }
     known[_bare("UNKNOWN")] = "UNKNOWN"
     found = known.get(_bare(text))

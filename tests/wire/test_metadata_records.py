@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wire import record_schema
 from wire.message import replace
 from wire.metadata_records import (
+    RECORD_TYPES,
     BeginTransactionRecord,
     BrokerEndpoint,
     BrokerRegistrationChangeRecord,
@@ -39,7 +40,7 @@ VERSIONS = {
 }
 TYPES_AND_VERSIONS = [
     (record_type, version)
-    for record_type in get_args(MetadataRecord)
+    for record_type in RECORD_TYPES
     for version in range(VERSIONS.get(record_type, 0) + 1)
 ]
 

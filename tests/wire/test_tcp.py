@@ -31,9 +31,8 @@ from wire.messages.registration import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from wire.output import Output
 from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
-from wire.tcp_connection import Received, ServerLimits
+from wire.tcp_connection import Output, Received, ServerLimits
 from wire.tcp_server import Server
 
 HOST = "127.0.0.1"

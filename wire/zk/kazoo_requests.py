@@ -42,10 +42,8 @@ _KINDS = {
 
 def request_of(operation: zk.Operation, root: str, watcher: Callable[[Any], None]) -> Any:
     match operation:
-        case zk.Create():
-            return _create(requests.Create2, operation, root)
-        case zk.SetData() | zk.Delete():
-            return _write(operation, root)
+        case zk.Create() | zk.SetData() | zk.Delete():
+            return _write(operation, root, create=requests.Create2)
         case zk.Multi(writes=writes):
             return requests.Transaction([_write(write, root) for write in writes])
         case zk.GetData(path=path, watch=watch):
@@ -58,10 +56,11 @@ def request_of(operation: zk.Operation, root: str, watcher: Callable[[Any], None
             assert_never(operation)
 
 
-def _write(write: zk.Write, root: str) -> Any:
+def _write(write: zk.Write, root: str, create: Any = requests.Create) -> Any:
     match write:
-        case zk.Create():
-            return _create(requests.Create, write, root)
+        case zk.Create(path=path, data=data):
+            flags = _EPHEMERAL * write.is_ephemeral | _SEQUENTIAL * write.is_sequential
+            return create(_under(root, path), data, OPEN_ACL_UNSAFE, flags)
         case zk.SetData(path=path, data=data, version=version):
             return requests.SetData(_under(root, path), data, version)
         case zk.Delete(path=path, version=version):
@@ -70,11 +69,6 @@ def _write(write: zk.Write, root: str) -> Any:
             return requests.CheckVersion(_under(root, path), version)
         case _:
             assert_never(write)
-
-
-def _create(kind: Any, create: zk.Create, root: str) -> Any:
-    flags = _EPHEMERAL * create.is_ephemeral | _SEQUENTIAL * create.is_sequential
-    return kind(_under(root, create.path), create.data, OPEN_ACL_UNSAFE, flags)
 
 
 def result_of(operation: zk.Operation, answer: Any, root: str) -> zk.Result:
@@ -87,11 +81,9 @@ def result_of(operation: zk.Operation, answer: Any, root: str) -> zk.Result:
             data, stat = answer
             return zk.Data(data=data or b"", stat=_stat(stat))
         case zk.Exists():
-            return (
-                zk.Failed(error=zk.Error.NO_NODE)
-                if answer is None
-                else zk.Found(stat=_stat(answer))
-            )
+            if answer is None:
+                return zk.Failed(error=zk.Error.NO_NODE)
+            return zk.Found(stat=_stat(answer))
         case zk.GetChildren():
             names, stat = answer
             return zk.Children(names=tuple(sorted(names)), stat=_stat(stat))

@@ -71,6 +71,7 @@ class Stand:
         )
         self.context = Context(
             config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN, delete_retry_ms=5000),
+            design=ZK_REDESIGN,
             outbox=self.outbox,
             procedures=Procedures(self.outbox, session),
             commands=self.commands,
@@ -113,7 +114,7 @@ class Stand:
 
     def run(self, now_ms: int) -> None:
         self.context.now_ms = now_ms
-        self.deletions.tick(now_ms)
+        self.deletions.retry.tick(now_ms)
         self.settle()
 
 
