@@ -241,6 +241,7 @@ class Broker:
         self._tell_of_delta(delta, now_ms)
 
     def _tell_of_delta(self, delta: MetadataDelta, now_ms: int) -> None:
+        self._chores.obey(delta)
         self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)

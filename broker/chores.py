@@ -8,17 +8,20 @@ Each replica removes records that are too old or too many by itself, and only be
 watermark; a follower also starts where its leader does (following.py). Whole segments are removed,
 and only the storage knows them (`Retain`).
 
-Idle partitions cost nothing here: a checkpoint is written if something has moved, and only logs
-that may hold committed records are looked at for old ones.
+Idle partitions cost nothing here. Only high watermarks that have moved are saved. The logs that are
+looked at for old records are those that have moved since the last look, and those whose oldest
+segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
 
 Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLogs.
 """
 
 from collections import deque
+from heapq import heappop, heappush
 from uuid import UUID
 
 from broker.cluster import Cluster
 from broker.replicas import Replicas
+from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
 
@@ -35,11 +38,11 @@ class Checkpointing:
         self._outbox = outbox
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
-        self._has_moved = True  # some partition, since the file was written
-        self._saved: dict[tuple[str, int, UUID], int] = {}
+        self._moved: dict[str, None] = {}  # the logs that have, since their offsets were saved
+        self._saved: dict[str, tuple[UUID, int]] = {}  # another topic of the name begins anew
 
-    def moved(self) -> None:
-        self._has_moved = True
+    def moved(self, name: str) -> None:
+        self._moved[name] = None
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + self._interval_ms
@@ -53,18 +56,21 @@ class Checkpointing:
         return self._next_ms
 
     def save(self) -> None:
-        """Not while logs are being opened: the file replaces what it said of them."""
-        if not self._has_moved or not self._replicas.are_open:
+        """Not while logs are being opened: their own high watermarks are not known yet."""
+        if not self._moved or not self._replicas.are_open:
             return
-        self._has_moved = False
-        high_watermarks = {
-            (partition.topic, partition.index, partition.topic_id): partition.log.high_watermark
-            for partition in self._replicas
-            if partition.log is not None
-        }
-        if high_watermarks != self._saved:
-            self._saved = high_watermarks
-            entries = ((topic, index, at) for (topic, index, _), at in high_watermarks.items())
+        moved, self._moved = self._moved, {}
+        entries = []
+        for name in moved:
+            partition = self._replicas.of_log(name)
+            if partition is None or partition.log is None:
+                self._saved.pop(name, None)
+                continue
+            saved = partition.topic_id, partition.log.high_watermark
+            if self._saved.get(name) != saved:
+                self._saved[name] = saved
+                entries.append((partition.topic, partition.index, saved[1]))
+        if entries:
             self._outbox.emit(SaveHighWatermarks(entries=tuple(sorted(entries))))
 
 
@@ -74,24 +80,60 @@ class Retention:
         self._replicas = replicas
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
-        self._may_have_old: dict[str, None] = {}  # the logs that may hold committed records
+        self._watched: dict[str, None] = {}  # the logs to look at when the interval is up
+        self._moved: dict[str, None] = {}  # those that have moved since the interval began
+        self._due: list[tuple[int, str]] = []  # a heap: when the oldest segment of a log gets old
+        self._due_ms: dict[str, int] = {}  # the earliest of each log in the heap
         self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
 
     def moved(self, name: str) -> None:
-        if name not in self._may_have_old and self._holds_records(name):
-            self._may_have_old[name] = None
+        if name not in self._moved and self._holds_records(name):
+            self._moved[name] = self._watched[name] = None
+
+    def configured(self) -> None:
+        """The limits of any log may be others by now."""
+        for partition in self._replicas:
+            self.moved(partition.name)
 
     def tick(self, now_ms: int) -> None:
         if self._next_ms is None or now_ms < self._next_ms:
             return
         if not self._to_check:
-            self._to_check.extend(self._may_have_old)
+            self._begin(now_ms)
         for _ in range(min(_AT_ONCE, len(self._to_check))):
             self._check(self._to_check.popleft(), now_ms)
         self._next_ms = now_ms + (1 if self._to_check else self._interval_ms)
+
+    def _begin(self, now_ms: int) -> None:
+        """Watch those that are old by now, and no longer those that only time can change."""
+        for name in [each for each in self._watched if each not in self._moved]:
+            if self._rests(name):
+                del self._watched[name]
+        while self._due and self._due[0][0] < now_ms:
+            due_ms, name = heappop(self._due)
+            if self._due_ms.get(name) == due_ms:
+                del self._due_ms[name]
+                self._watched[name] = None
+        self._moved.clear()
+        self._to_check.extend(self._watched)
+
+    def _rests(self, name: str) -> bool:
+        """Has a log that does not move nothing to let go of, until a time that is noted here?"""
+        partition = self._replicas.of_log(name)
+        if partition is None or partition.log is None:
+            return False  # the next check drops it
+        settings, oldest_ms = partition.settings, partition.log.oldest_ms
+        if settings.retention_ms is None and settings.retention_bytes is None:
+            return True
+        if settings.retention_ms is not None and oldest_ms is not None:
+            due_ms = oldest_ms + settings.retention_ms
+            if due_ms < self._due_ms.get(name, due_ms + 1):
+                self._due_ms[name] = due_ms
+                heappush(self._due, (due_ms, name))
+        return oldest_ms is not None
 
     def deadline_ms(self) -> int | None:
         return self._next_ms
@@ -104,7 +146,7 @@ class Retention:
     def _check(self, name: str, now_ms: int) -> None:
         partition = self._replicas.of_log(name)
         if partition is None or not self._holds_records(name):
-            self._may_have_old.pop(name, None)  # until it moves
+            self._watched.pop(name, None)  # until it moves
             return
         age_ms, bytes_max = partition.settings.retention_ms, partition.settings.retention_bytes
         if age_ms is not None or bytes_max is not None:
@@ -164,8 +206,12 @@ class Chores:
 
     def moved(self, name: str) -> None:
         """A partition's offsets have moved, or it has come or gone."""
-        self._checkpointing.moved()
+        self._checkpointing.moved(name)
         self.retention.moved(name)
+
+    def obey(self, delta: MetadataDelta) -> None:
+        if delta.configs_changed:
+            self.retention.configured()
 
     def save_checkpoint(self) -> None:
         self._checkpointing.save()

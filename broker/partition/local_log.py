@@ -123,6 +123,7 @@ class LocalLog:
         "epochs",
         "last_epoch",
         "name",
+        "oldest_ms",
         "producers",
         "size_bytes",
         "start_offset",
@@ -134,6 +135,7 @@ class LocalLog:
         self.start_offset = state.start_offset
         self.end_offset = state.end_offset
         self.size_bytes = state.size_bytes
+        self.oldest_ms: int | None = None  # as the storage last said: see `Trimmed`
         self._high_watermark = min(max(state.high_watermark, state.start_offset), state.end_offset)
         self.epochs = EpochCache(state.epochs)
         # It is the epoch of the last record, or that in which an empty log starts.
@@ -240,6 +242,7 @@ class LocalLog:
                 )
                 self._start_at(event.start_offset)
 
+        self.oldest_ms = None  # until this is answered
         self._outbox.emit(
             Retain(
                 log=self.name,
@@ -252,7 +255,7 @@ class LocalLog:
 
     def _trimmed(self, event: Event, _now_ms: int) -> None:
         if isinstance(event, Trimmed):
-            self.size_bytes = event.size_bytes
+            self.size_bytes, self.oldest_ms = event.size_bytes, event.oldest_ms
 
     def _start_at(self, start_offset: int) -> None:
         """What was let go of was committed, even if a new leader has not told us so yet."""

@@ -193,11 +193,16 @@ class SnapshotRead(Answer):
 
 
 class Trimmed(Answer):
-    """The log has been trimmed: where it starts now, and the size of what is left of it."""
+    """The log has been trimmed: where it starts now, and the size of what is left of it.
+
+    `oldest_ms` is the time of the youngest record in its oldest segment, which may grow with an
+    append; None where that is not known.
+    """
 
     log: str
     start_offset: int
     size_bytes: int
+    oldest_ms: int | None = None
 
 
 # --- effects: core to driver ----------------------------------------------------------------

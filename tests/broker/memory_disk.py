@@ -139,7 +139,7 @@ class Disk:
     def perform(self, effect: Effect) -> Event | None:
         match effect:
             case SaveHighWatermarks():
-                self.checkpoint = {(topic, index): at for topic, index, at in effect.entries}
+                self.checkpoint |= {(topic, index): at for topic, index, at in effect.entries}
                 return None
             case DeleteLog():
                 log = self.logs.pop(effect.log, None)
@@ -213,4 +213,5 @@ class Disk:
             log=effect.log,
             start_offset=log.start_offset,
             size_bytes=sum(map(len, log.batches)),
+            oldest_ms=read_header(log.batches[0]).max_timestamp_ms if log.batches else -1,
         )

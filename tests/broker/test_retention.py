@@ -5,6 +5,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from broker.config import OWNER
 from broker.partition.local_log import LocalLog
@@ -243,12 +245,103 @@ def test_all_logs_are_checked_a_few_at_a_time() -> None:
     assert counts == [100, 100, 50, 0]
 
 
+def asked_in_a_round(brokers: Brokers, node_id: int = 1) -> list[str]:
+    """The logs that are looked at when the interval is up."""
+    broker = brokers.brokers[node_id]
+    brokers.now_ms += CHECK_MS
+    broker.tick(brokers.now_ms)
+    asked = [each.log for each in broker.outbox._effects if isinstance(each, Retain)]
+    brokers.settle()
+    return asked
+
+
+def test_only_logs_are_looked_at_that_have_moved_or_may_be_old() -> None:
+    brokers = Brokers(1, log_retention_check_interval_ms=CHECK_MS).start()
+    brokers.create_topic("t", *[(1,)] * 5, retention_ms=str(MINUTE_MS))
+    for index in range(5):
+        timestamp_ms = brokers.now_ms + index * 20 * CHECK_MS
+        brokers.produce(1, "t", index, batch_of(b"x", timestamp_ms=timestamp_ms))
+    brokers.run(3 * CHECK_MS)
+    assert asked_in_a_round(brokers) == []
+    brokers.produce(1, "t", 3, batch_of(b"x", timestamp_ms=brokers.now_ms))
+    assert asked_in_a_round(brokers) == ["t-3"]
+    assert asked_in_a_round(brokers) == []
+    brokers.configure("t", "retention.ms", str(MINUTE_MS + 1))
+    assert len(asked_in_a_round(brokers)) == 5
+    brokers.run(MINUTE_MS)
+    ends = [brokers.partition(1, "t", index).open_log.start_offset for index in range(5)]
+    assert ends == [1, 0, 0, 0, 0]
+
+
+def test_changed_limits_make_followers_look_again() -> None:
+    brokers = started(2)
+    brokers.run(3 * CHECK_MS)
+    assert asked_in_a_round(brokers, 2) == []
+    brokers.configure("t", "retention.ms", str(100 * MINUTE_MS))
+    assert asked_in_a_round(brokers, 2) == ["t-0"]
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 3), st.integers(-20, 5)),
+    st.tuples(st.just("trim"), st.integers(0, 3), st.integers(1, 3)),
+    st.tuples(st.just("age"), st.just(0), st.sampled_from((-1, 3, 10))),
+    st.tuples(st.just("size"), st.just(0), st.sampled_from((-1, 1, 3))),
+    st.tuples(st.just("delete"), st.integers(0, 3), st.just(0)),
+    st.tuples(st.just("wait"), st.just(0), st.integers(1, 15)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEPS, max_size=30))
+@example([("append", 0, 0), ("wait", 0, 3), ("age", 0, 6), ("wait", 0, 6)])
+def test_what_all_logs_would_let_go_of_has_gone(steps: list[tuple[str, int, int]]) -> None:
+    """To look at those that have moved, or may be old, is as good as to look at all of them."""
+    brokers = Brokers(1, log_retention_check_interval_ms=CHECK_MS).start()
+    limits = {"age": 10, "size": -1}
+    for index in range(4):
+        brokers.create_topic(f"t{index}", (1,), retention_ms=str(10 * CHECK_MS))
+    for number, (kind, index, value) in enumerate((*steps, ("wait", 0, 2), ("wait", 0, 20)), 1):
+        topic = f"t{index}"
+        match kind:
+            case "append":
+                timestamp_ms = brokers.now_ms + value * CHECK_MS
+                brokers.produce(1, topic, 0, batch_of(b"x", timestamp_ms=timestamp_ms))
+            case "trim":
+                log = brokers.partition(1, topic, 0).open_log
+                log.trim(min(log.start_offset + value, log.high_watermark))
+            case "age" | "size":
+                limits[kind] = value
+                unit, key = (CHECK_MS, "ms") if kind == "age" else (len(batch_of(b"x")), "bytes")
+                for each in range(4):
+                    limit = str(value * unit if value > 0 else -1)
+                    brokers.configure(f"t{each}", f"retention.{key}", limit)
+            case "delete":
+                brokers.delete_topic(topic)
+                age, size = (limits[kind] for kind in ("age", "size"))
+                brokers.create_topic(
+                    topic,
+                    (1,),
+                    number=number,
+                    retention_ms=str(age * CHECK_MS if age > 0 else -1),
+                    retention_bytes=str(size * len(batch_of(b"x")) if size > 0 else -1),
+                )
+            case _:
+                brokers.run(value * CHECK_MS)
+                kept_ms = brokers.now_ms - limits["age"] * CHECK_MS - 2 * CHECK_MS
+                for log in brokers.disks[1].logs.values():
+                    first = log.headers()[0] if log.batches else None
+                    is_old = limits["age"] > 0 and first and first.max_timestamp_ms < kept_ms
+                    assert not is_old
+                    if value > 1 and limits["size"] > 0:
+                        assert len(log.batches) <= limits["size"]
+
+
 def test_settings_of_a_topic_reach_its_log() -> None:
     brokers = Brokers(1).start()
     brokers.create_topic("t", (1,), segment_bytes=str(2 << 20), index_interval_bytes="100")
-    settings = brokers.disks[1].logs["t-0"].settings
-    assert settings == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100)
+    found = brokers.disks[1].logs["t-0"].settings
+    assert found == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100)
     brokers.configure("t", "segment.ms", "5000")
-    settings = brokers.disks[1].logs["t-0"].settings
-    assert settings == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100, segment_ms=5000)
+    found = brokers.disks[1].logs["t-0"].settings
+    assert found == LogSettings(segment_bytes=2 << 20, index_interval_bytes=100, segment_ms=5000)
     assert brokers.disks[1].logs["t-0"].directory_id == UUID(int=1001)

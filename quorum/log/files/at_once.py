@@ -21,6 +21,7 @@ from quorum.core.effects import (
 )
 from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.segments import SegmentedLog
+from wire.message import replace
 
 __all__ = ["AtOnce", "append", "at_once"]
 
@@ -52,7 +53,8 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
                 since_ms=effect.since_ms,
                 bytes_max=effect.bytes_max,
             )
-            return _trim(queue, segments, effect.token, start_offset)
+            trimmed = _trim(queue, segments, effect.token, start_offset)
+            return replace(trimmed, oldest_ms=segments.oldest_ms())
         case Configure():
             segments.configure(effect.settings)
             return None

@@ -6,6 +6,7 @@
 
 A raised offset is written with the next `save`, since the lower one on disk stays true. An offset
 that is lowered or forgotten is written before the call returns: one that is too high is wrong.
+To raise a few of many offsets costs as much as those few, until the file is written.
 
 Source: Kafka's OffsetCheckpointFile.
 """
@@ -35,7 +36,9 @@ class OffsetCheckpoint:
         self._path = path
         content = disk.read_whole(path)
         self._offsets = dict(parse_offsets(content, path)) if content is not None else {}
+        self._is_sorted = False  # `_offsets` is, by topic and partition
         self._in_file = dict(self._offsets)  # the highest of each that the file may have
+        self._raised: set[tuple[str, int]] = set()  # may be higher than in the file
         self._version = 0  # of the offsets in memory
         self._version_saved = 0
         self._lock = Lock()
@@ -49,19 +52,23 @@ class OffsetCheckpoint:
 
     def raise_to(self, log: str, offset: int) -> None:
         """Written with the next `save`."""
+        key = topic_partition(log)
         with self._lock:
-            key = topic_partition(log)
             if offset > self._offsets.get(key, 0):
-                self._offsets[key] = offset
-                self._version += 1
+                self._set(key, offset)
 
     def set(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Set these offsets; those of other logs stay. They are written with the next `save`."""
         with self._lock:
-            after = {**self._offsets, **offsets}
-            if after != self._offsets:
-                self._offsets = after
-                self._version += 1
+            for key, offset in offsets.items():
+                if self._offsets.get(key) != offset:
+                    self._set(key, offset)
+
+    def _set(self, key: tuple[str, int], offset: int) -> None:
+        self._is_sorted = self._is_sorted and key in self._offsets
+        self._offsets[key] = offset
+        self._raised.add(key)
+        self._version += 1
 
     def lower_to(self, log: str, offset: int) -> None:
         """Lower the offset durably, also in the file."""
@@ -92,9 +99,12 @@ class OffsetCheckpoint:
             if self._version_saved >= wanted:
                 return
             with self._lock:
+                if not self._is_sorted:
+                    self._offsets, self._is_sorted = dict(sorted(self._offsets.items())), True
                 version, offsets = self._version, dict(self._offsets)
-                for key, offset in offsets.items():
-                    self._in_file[key] = max(offset, self._in_file.get(key, 0))
+                for key in self._raised & offsets.keys():
+                    self._in_file[key] = max(offsets[key], self._in_file.get(key, 0))
+                self._raised.clear()
             self._disk.replace(self._path, _format(offsets))
             with self._lock:
                 self._in_file = offsets
@@ -103,5 +113,5 @@ class OffsetCheckpoint:
 
 def _format(offsets: Mapping[tuple[str, int], int]) -> bytes:
     return format_offsets(
-        (topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())
+        (topic, partition, offset) for (topic, partition), offset in offsets.items()
     )

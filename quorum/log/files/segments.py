@@ -186,6 +186,10 @@ class SegmentedLog:
             start_offset = segment.end_offset
         return start_offset
 
+    def oldest_ms(self) -> int:
+        """The largest timestamp in the oldest segment."""
+        return self._segments[0].youngest_ms()
+
     def configure(self, settings: LogSettings) -> None:
         """What was written stays as it is."""
         self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
