@@ -21,7 +21,7 @@ from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
-from jepsen_like.sim.world.codec import Codec, Speech, Unencoded
+from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer, Observers, tolerated
@@ -61,7 +61,7 @@ class World(VirtualTime):
             faults=links or LinkFaults(),
             deliver=self.deliver,
         )
-        self._speech: Speech = Unencoded()
+        self._speech: Codec | None = None
         self.nodes: dict[int, Host] = {}
         self.hosts: dict[int, Host] = {}  # those of clients, too
         self.tolerance = None if is_judged else Tolerance()
