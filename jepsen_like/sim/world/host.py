@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disks.node_disk import NodeDisk
+from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.time.deadline_timer import DeadlineTimer
 from jepsen_like.sim.time.ending import ANY_ERROR, described
 from jepsen_like.sim.time.node_clock import Clock
