@@ -15,7 +15,7 @@ from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.planted.local_log_bugs import LOCAL_LOG_PLANTS
 from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
-from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
 
@@ -37,6 +37,7 @@ CLUSTER_SURVIVORS: Plants = {
     **PARTITION_SURVIVORS,
     **SETTING_SURVIVORS,
     **BOUNDARY_SURVIVORS,
+    **PARTITION_FILE_SURVIVORS,
 }
 
 

@@ -1,17 +1,20 @@
 """Planted bugs of the files of partition logs: what is noted beside a log, and when it is synced.
 
 The metadata log keeps its notes elsewhere, so that only clusters whose partitions lie on the
-shipped storage find these.
+shipped storage find these. `keeps_the_start_of_a_deleted_log` is found by storage alone, in
+tests/sim/test_partition_storage.py: clusters delete no records of the topics that they delete.
 """
 
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.storage import METADATA_LOG
 from quorum.log.files.log_directories import LogDirectories
+from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.segments import Unsynced
 
-__all__ = ["PARTITION_FILE_PLANTS"]
+__all__ = ["PARTITION_FILE_PLANTS", "PARTITION_FILE_SURVIVORS"]
 
 PARTITION_FILE_PLANTS: Plants = {}
+PARTITION_FILE_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _sync = LogDirectories.sync
@@ -31,3 +34,14 @@ def raises_the_recovery_point_without_a_sync(
         _sync(self, log, unsynced)
     else:
         self.home(log).recovery_points.raise_to(log, unsynced.end_offset)
+
+
+@plant_in(
+    PARTITION_FILE_SURVIVORS,
+    "where a log started is forgotten with the log: one of the same name begins at 0",
+    holder=LogDirectory,
+    name="forget",
+)
+def keeps_the_start_of_a_deleted_log(self: LogDirectory, log: str) -> None:
+    for checkpoint in (self.recovery_points, self.high_watermarks):
+        checkpoint.forget(log)

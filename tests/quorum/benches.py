@@ -23,7 +23,6 @@ from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import Pace
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world.codec import Unencoded
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer
@@ -276,7 +275,7 @@ class Simulated(Observer):
             network=self._network,
             disk=disk,
             clock=Clock(),
-            speech=Unencoded(),
+            speech=None,
             counts=self._counts,
             watch=self,
             start_core=self._start,

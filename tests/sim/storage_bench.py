@@ -5,6 +5,7 @@ Batches are all of one size, so that what a lost truncation leaves may begin whe
 
 from collections.abc import Iterator
 from random import Random
+from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -15,6 +16,7 @@ from quorum.core.effects import (
     Append,
     Durability,
     Event,
+    OpenLog,
     ReceiveSnapshot,
     ResetLog,
     SaveElection,
@@ -31,7 +33,7 @@ from quorum.core.types import ElectionState, OffsetAndEpoch
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from wire.batch import assign, data_batch
 
-__all__ = ["StorageBench", "run_storage"]
+__all__ = ["StorageBench", "append_in_files", "in_files", "on_files", "run_storage"]
 
 _STEPS = 80
 
@@ -195,6 +197,34 @@ def _snapshot(end: OffsetAndEpoch) -> Iterator[bytes]:
     batches = [data_batch([b"x" * 1000], timestamp_ms=1)]
     head = snapshot_head(0, ())
     return snapshot_content(head, batches, epoch=end.epoch, last_timestamp_ms=0)
+
+
+def in_files(offset: int, *, epoch: int = 0) -> bytes:
+    return assign(data_batch([b"x"], timestamp_ms=1), base_offset=offset, leader_epoch=epoch)
+
+
+def append_in_files(bench: StorageBench, offset: int, *, is_synced: bool) -> None:
+    append = Append(
+        log="t-0",
+        token=bench.token(),
+        records=in_files(offset),
+        durability=Durability.SYNCED if is_synced else Durability.WRITTEN,
+    )
+    bench.perform(append)
+
+
+def on_files(seed: int, *, synced: int = 0) -> StorageBench:
+    """A log of a partition, with eight batches, of which the first few are synced."""
+    bench = StorageBench(
+        seed, options=FileOptions(holds_partitions=True, partition_segment_bytes=300)
+    )
+    bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=7)))
+    bench.run(5)
+    for offset in range(8):
+        append_in_files(bench, offset, is_synced=offset < synced)
+        if offset + 1 == synced:
+            bench.run(50)
+    return bench
 
 
 def run_storage(seed: int) -> StorageBench:

@@ -12,7 +12,7 @@ from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world.codec import Speech, Unencoded
+from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer
@@ -76,7 +76,7 @@ class Bench:
     ) -> None:
         self.watch, self.speech, self.turns_us = (
             watch or Observer(),
-            speech or Unencoded(),
+            speech,
             turns_us,
         )
         self.world = VirtualTime(1)
@@ -233,9 +233,12 @@ def test_send_that_no_version_can_express_fails_after_the_turn_that_asks() -> No
     """Else a core has a turn in the midst of carrying out the one before (seed 160004711)."""
     order: list[str] = []
 
-    class Speechless(Unencoded):
-        def request(self, body: object, ends: tuple[int, int]) -> object:
+    class Speechless:
+        def request(self, body: object, between: tuple[int, int]) -> object:
             raise CannotExpress(str(body))
+
+        def response(self, body: object, between: tuple[int, int]) -> object:
+            return body
 
     class Looking(Observer):
         def settled(self, host: Host, effects: list[Effect]) -> None:

@@ -37,7 +37,6 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.disks.shipped_disk import FileOptions
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
@@ -62,7 +61,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
-from tests.sim.storage_bench import StorageBench
+from tests.sim.storage_bench import in_files, on_files
 from tests.sim.watching import in_place_of
 from wire.batch import assign, data_batch
 from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchRequest, FetchResponse
@@ -658,30 +657,6 @@ def test_log_that_is_trimmed_in_the_turn_that_opens_it_has_fewer_records_than_it
 
 
 # --- logs of partitions on the shipped storage --------------------------------------------------
-
-
-def in_files(offset: int, *, epoch: int = 0) -> bytes:
-    return assign(data_batch([b"x"], timestamp_ms=1), base_offset=offset, leader_epoch=epoch)
-
-
-def on_files(seed: int, *, synced: int = 0) -> StorageBench:
-    """A log of a partition, with eight batches, of which the first few are synced."""
-    bench = StorageBench(
-        seed, options=FileOptions(holds_partitions=True, partition_segment_bytes=300)
-    )
-    bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=7)))
-    bench.run(5)
-    for offset in range(8):
-        append = Append(
-            log="t-0",
-            token=bench.token(),
-            records=in_files(offset),
-            durability=Durability.SYNCED if offset < synced else Durability.WRITTEN,
-        )
-        bench.perform(append)
-        if offset + 1 == synced:
-            bench.run(50)
-    return bench
 
 
 def test_what_a_failed_sync_did_not_write_may_go_with_any_later_process() -> None:

@@ -1,9 +1,12 @@
 """Clusters whose partition logs lie on the shipped storage: what a restart may find of them."""
 
+from contextlib import nullcontext
 from uuid import UUID
 
 import pytest
 
+from jepsen_like.planted.cluster_bugs import planted
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, _content_of
@@ -11,7 +14,17 @@ from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import Append, Durability, LogState, Opened, OpenLog, Token
+from quorum.core.effects import (
+    Append,
+    DeleteLog,
+    Durability,
+    LogState,
+    Opened,
+    OpenLog,
+    Token,
+    Trim,
+)
+from tests.sim.storage_bench import append_in_files, on_files
 from wire.batch import assign, data_batch
 
 TOPIC = UUID(int=7)
@@ -68,6 +81,40 @@ def test_what_was_synced_is_there_from_where_the_log_begins_on() -> None:
     state = LogState(log="t-0", topic_id=TOPIC, start_offset=1, end_offset=1)
     with pytest.raises(Violation, match="was synced"):
         ledgers._found(state, stored, b"", lost=True)
+
+
+@pytest.mark.parametrize("start_offset", [1, 2])
+def test_log_starts_where_its_start_was_moved(start_offset: int) -> None:
+    """An empty log right behind a synced record would pass for one that was trimmed to there."""
+    ledgers, stored = ledger(b"x", b"y")
+    ledgers.note(opened())
+    rest = b"".join(entry.records for entry in stored.written.entries[start_offset:])
+    state = LogState(log="t-0", topic_id=TOPIC, start_offset=start_offset, end_offset=2)
+    with pytest.raises(Violation, match="moved to 0 at most"):
+        ledgers._found(state, stored, rest, lost=True)
+    stored.trim(start_offset)
+    ledgers._found(state, stored, rest, lost=True)
+    ledgers.note(Opened(token=TOKEN, state=state))
+
+
+@pytest.mark.parametrize(
+    "plant", [None, *PARTITION_FILE_SURVIVORS], ids=["shipped", *PARTITION_FILE_SURVIVORS]
+)
+def test_log_of_the_same_name_begins_at_0_though_the_deleted_one_was_trimmed(
+    plant: str | None,
+) -> None:
+    with planted(plant), nullcontext() if plant is None else pytest.raises(Violation, match="S-DU"):
+        bench = on_files(1, synced=8)
+        bench.perform(Trim(log="t-0", token=bench.token(), start_offset=2))
+        bench.run(50)
+        bench.perform(DeleteLog(log="t-0", token=bench.token()))
+        bench.perform(OpenLog(log="t-0", token=bench.token(), topic_id=UUID(int=8)))
+        bench.run(50)
+        for offset in range(2):
+            append_in_files(bench, offset, is_synced=True)
+        bench.run(50)
+        bench.crash(power_loss=True)
+        assert bench.disk.log("t-0").written.start_offset == 0
 
 
 def test_high_watermark_was_saved_of_this_log() -> None:

@@ -97,6 +97,7 @@ class Disk:
         self._deliver = deliver
 
     def log(self, name: str, topic_id: UUID = ZERO_UUID) -> StoredLog:
+        """What the process has written, and what it was promised to be durable."""
         stored = self.logs.get(name)
         if stored is None:
             stored = self.logs[name] = StoredLog(
@@ -127,12 +128,16 @@ class Disk:
 
     @property
     def found(self) -> tuple[FoundLog, ...]:
-        """None where all lie in one place: no broker asked for them yet."""
+        """The partition logs that a new process is told of.
+
+        None where all lie in one place: no broker asked for them yet.
+        """
         if len(self.directories.ids) < 2:
             return ()
         return self.directories.found((log, each.topic_id) for log, each in self.logs.items())
 
     def wipe_partitions(self) -> None:
+        """All of them are lost, while no process runs."""
         assert self._deliver is _nobody, "a process runs on this disk"
         for log in [log for log in self.logs if log != METADATA_LOG]:
             del self.logs[log]
@@ -192,6 +197,7 @@ class Disk:
                     self._perform_on(stored, effect)
 
     def fail_directory(self, directory_id: UUID) -> None:
+        """One of several cannot be used any more; the process hears so."""
         self.directories.unreadable.add(directory_id)
         life = self._life
         for name in self.directories.logs_in(directory_id):

@@ -9,6 +9,7 @@ since the log was opened. What the next process finds is held against it (S-DU):
 - everything that is known to be on the medium, but for what a truncation was about to remove;
 - after a death without a power failure, everything that was appended, unless a truncation or a
   reset was under way, or the system has read again what a failed sync did not write;
+- a start that is not behind where retention, a deletion of records or a new beginning moved it;
 - a high watermark that was saved of this log, or a lower one, and none of a deleted one.
 
 Opening a log makes what was found of it durable.
@@ -82,6 +83,7 @@ class PartitionLedgers:
             if known is None or known.topic_id != topic_id:  # a deleted one has come back
                 known = self._new(name, topic_id)
                 known.written = _content_of(known, state, records)
+                known.start_max = state.start_offset
                 self._found(state, known, records, lost=True)
             else:
                 self._found(state, known, records, lost=lost)
@@ -120,6 +122,7 @@ class PartitionLedgers:
         stored.durable.truncate(before.end_offset)
 
     def _is_promised(self, state: LogState, stored: StoredLog, content: Content) -> None:
+        _starts_where_it_was_moved(state, stored)
         promised = stored.durable.copy()
         begins_anew = False
         for waiting in stored.waiting:
@@ -134,8 +137,7 @@ class PartitionLedgers:
         if last is None or begins_anew or content.holds(last):
             return
         # A start that was moved behind it may last where the records up to there did not.
-        start_offset = min(content.start_offset, stored.written.start_offset)
-        if start_offset < last.next_offset:
+        if content.start_offset < last.next_offset:
             raise Violation("S-DU", f"{state.log}: {last} was synced, and {content.end} is the end")
 
     # --- of a process -------------------------------------------------------------------------
@@ -174,6 +176,7 @@ class PartitionLedgers:
             raise Violation(
                 "S-HW", f"{state.log} is opened with {state.high_watermark}, not {saved}"
             )
+        _starts_where_it_was_moved(state, stored)
         stored.durable = written.copy()
 
 
@@ -221,6 +224,15 @@ def _is_read(stored: StoredLog, records: bytes) -> None:
 
 def _is_appended_to(stored: StoredLog) -> bool:
     return all(isinstance(waiting.effect, Append) for waiting in stored.waiting)
+
+
+def _starts_where_it_was_moved(state: LogState, stored: StoredLog) -> None:
+    """A start behind that would hide records that nobody let go of, were they synced or not."""
+    if state.start_offset > stored.start_max:
+        raise Violation(
+            "S-DU",
+            f"{state.log} starts at {state.start_offset}, moved to {stored.start_max} at most",
+        )
 
 
 def _known(stored: StoredLog) -> set[Entry]:

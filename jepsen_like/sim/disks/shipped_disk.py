@@ -1,9 +1,9 @@
 """A node's disk on which the shipped storage runs, beside the model (`jepsen_like.sim.disks.disk`).
 
 `quorum.log.files.file_storage` with all that it rests on, on a virtual file system with faults; its
-threads are virtual time. The metadata log lies there, and in some runs the logs of partitions. What
-was promised of them is noted, and compared with what each start finds (promises.py,
-partition_ledgers.py).
+threads are virtual time. The metadata log lies there. The logs of partitions lie there, too, or on
+a model disk beside it, which loses its power at the same time. What was promised of those that lie
+there is noted, and compared with what each start finds (promises.py, partition_ledgers.py).
 
 A disk recovers as soon as its process has ended: nothing happens to it until the next one starts. A
 process may die while it recovers, and meet a faulty disk, a few times in a row. A start that no
@@ -19,6 +19,7 @@ from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.data_directories import DataDirectories
+from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, read_all
 from jepsen_like.sim.disks.promises import found, promise
@@ -57,7 +58,7 @@ from wire.batch import headers
 from wire.message import replace as replace_effect
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
-__all__ = ["FileOptions", "ShippedDisk"]
+__all__ = ["FileOptions", "NodeDisk", "ShippedDisk"]
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class FileOptions:
 
 
 class ShippedDisk:
-    """A `NodeDisk`."""
+    """The disk of one node, with the interface of the model. It outlives every process."""
 
     def __init__(
         self,
@@ -94,14 +95,18 @@ class ShippedDisk:
         faults: DiskFaults,
         options: FileOptions,
         tree_of: Callable[[str, UUID], LogTree],
+        partitions: Disk | None = None,
     ) -> None:
-        self.logs: dict[str, StoredLog] = {}
-        self.high_watermarks: dict[str, int] = {}  # none but of brokers
-        self.directories = DataDirectories()  # none but the one
+        """`partitions`: where the logs of partitions lie, and what brokers save beside them."""
+        self._partitions = partitions
+        self._logs: dict[str, StoredLog] = {}  # those that lie here
+        self.logs = self._logs if partitions is None else partitions.logs
+        self.high_watermarks = {} if partitions is None else partitions.high_watermarks
+        self.directories = DataDirectories() if partitions is None else partitions.directories
         self.generation = 0
         self.is_damaged = False
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
-        self.syncs_at: Callable[[str], None] = lambda _moment: None  # they have no such moments
+        self.syncs_at: Callable[[str], None] = lambda _moment: None  # there are no such moments
         self._world = world
         self._random = random
         self._counts = counts
@@ -113,7 +118,7 @@ class ShippedDisk:
         self._workers: WorldWorkers | None = None
         self._storage: FileStorage | None = None
         self._loaded: Loaded | None = None  # by the storage, for the next process
-        self._ledgers = PartitionLedgers(self.logs, tree_of)
+        self._ledgers = PartitionLedgers(self._logs, tree_of)
         self._is_called = False  # the storage is: it wakes the process after that
         self._has_lost = False  # what was written, since a process was last given something to do
         counts.fired("shipped_storage")
@@ -136,6 +141,8 @@ class ShippedDisk:
     def faults(self, faults: DiskFaults) -> None:
         self._faults = faults
         self._let_fail(is_faulty=True)
+        if self._partitions is not None:
+            self._partitions.faults = faults
 
     def _let_fail(self, *, is_faulty: bool) -> None:
         faults = self._faults if is_faulty else DiskFaults()
@@ -147,11 +154,12 @@ class ShippedDisk:
 
     @property
     def syncs(self) -> int:
-        return self._files.syncs
+        return self._files.syncs + (0 if self._partitions is None else self._partitions.syncs)
 
     @property
     def busy_until_us(self) -> int:
-        return 0 if self._workers is None else self._workers.busy_until_us
+        beside_us = 0 if self._partitions is None else self._partitions.busy_until_us
+        return max(beside_us, 0 if self._workers is None else self._workers.busy_until_us)
 
     def _sync_us(self) -> int:
         extra = self._random.expovariate(1 / self._faults.sync_us_mean)
@@ -164,15 +172,20 @@ class ShippedDisk:
 
     def attach(self, deliver: Callable[[Event], None]) -> None:
         self._deliver = deliver
+        if self._partitions is not None:
+            self._partitions.attach(deliver)
 
-    def log(self, name: str, topic_id: UUID = METADATA_TOPIC_ID) -> StoredLog:
+    def log(self, name: str, topic_id: UUID = ZERO_UUID) -> StoredLog:
         is_metadata = name == METADATA_LOG
+        if self._partitions is not None and not is_metadata:
+            return self._partitions.log(name, topic_id)
         assert is_metadata or self._options.holds_partitions, name
-        stored = self.logs.get(name)
+        stored = self._logs.get(name)
         if stored is None:
+            topic_id = METADATA_TOPIC_ID if is_metadata else topic_id
             tree = self._tree_of(name, topic_id)
             stored = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=is_metadata)
-            self.logs[name] = stored
+            self._logs[name] = stored
         return stored
 
     def format(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
@@ -278,6 +291,8 @@ class ShippedDisk:
     # --- ending -----------------------------------------------------------------------------
 
     def crash(self, *, power_loss: bool) -> None:
+        if self._partitions is not None:
+            self._partitions.crash(power_loss=power_loss)
         self._deliver = _nobody
         self._end(power_loss=power_loss)
         self._start()
@@ -294,9 +309,12 @@ class ShippedDisk:
 
     @property
     def found(self) -> tuple[FoundLog, ...]:
-        return self._running.found
+        return self._running.found if self._partitions is None else self._partitions.found
 
     def wipe_partitions(self) -> None:
+        if self._partitions is not None:
+            self._partitions.wipe_partitions()
+            return
         assert self._deliver is _nobody, "a process runs on this disk"
         self._end(power_loss=False)
         self._let_fail(is_faulty=False)
@@ -307,25 +325,28 @@ class ShippedDisk:
                 disk.remove_tree(path)
         disk.close()
         self._files.make_durable()
-        for log in [log for log in self.logs if log != METADATA_LOG]:
-            del self.logs[log]
+        for log in [log for log in self._logs if log != METADATA_LOG]:
+            del self._logs[log]
         self._start()
 
     def wipe(self) -> None:
         assert self._deliver is _nobody, "a process runs on this disk"
         self._end(power_loss=True)
-        self.logs.clear()
+        self._logs.clear()
         self._files = self._empty_files()
         self._let_fail(is_faulty=True)
         self.generation += 1
         self.is_damaged = False
+        if self._partitions is not None:
+            self._partitions.wipe()
 
     def damage(self) -> None:
         assert self._deliver is _nobody, "a process runs on this disk"
         self.is_damaged = True
 
     def fail_directory(self, directory_id: UUID) -> None:
-        raise AssertionError("the metadata log lies in one directory")
+        assert self._partitions is not None, "the metadata log lies in one directory"
+        self._partitions.fail_directory(directory_id)
 
     def _try_with_damage(self) -> None:
         """On a copy: no process may start on a log in which a bit has flipped."""
@@ -365,6 +386,10 @@ class ShippedDisk:
         return self._storage
 
     def perform(self, effect: StorageEffect) -> None:
+        is_metadata = not isinstance(effect, SaveHighWatermarks) and effect.log == METADATA_LOG
+        if self._partitions is not None and not is_metadata:
+            self._partitions.perform(effect)
+            return
         match effect:
             case Append() | Truncate() | SaveElection() | ResetLog():
                 stored = self.log(effect.log)
@@ -395,10 +420,12 @@ class ShippedDisk:
         return replace_effect(effect, settings=small)
 
     def take_failures(self) -> list[Event]:
-        return self._heard(self._running.take_answers())
+        failures = self._heard(self._running.take_answers())
+        return failures + ([] if self._partitions is None else self._partitions.take_failures())
 
     def begin_syncs(self) -> list[Event]:
-        return self._heard(self._call(FileStorage.take_events))
+        ended = self._heard(self._call(FileStorage.take_events))
+        return ended + ([] if self._partitions is None else self._partitions.begin_syncs())
 
     def _call(self, work: Callable[[FileStorage], T]) -> T:
         self._is_called = True
@@ -439,10 +466,13 @@ class ShippedDisk:
                 stored = self.log(name)
                 stored.written.trim(stored.written.index_of(start_offset))
                 stored.snapshots.remove_before(start_offset)
-            case StorageFailed(log=name) if name in self.logs:
+            case StorageFailed(log=name) if name in self._logs:
                 self.log(name).failed = True
             case _:
                 self._ledgers.note(event)
+
+
+NodeDisk = Disk | ShippedDisk
 
 
 def _nobody(event: Event) -> None:

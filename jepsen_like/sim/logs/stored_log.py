@@ -65,6 +65,7 @@ class StoredLog:
     syncing: bool = False
     failed: bool = False
     torn: bytes = b""  # what lies on the medium after the last whole operation
+    start_max: int = 0  # the latest start that it was ever given
     _trimmed_to: int = 0  # by this process
 
     @property
@@ -89,6 +90,7 @@ class StoredLog:
                 wants_sync = effect.durability is Durability.SYNCED
             case ResetLog():
                 self.written = self.anew(effect.start)
+                self.start_max = max(self.start_max, effect.start.offset)
                 self._trimmed_to = 0
             case SaveElection():
                 pass
@@ -109,6 +111,7 @@ class StoredLog:
 
     def trim(self, start_offset: int) -> None:
         """Whole segments before it go, and the snapshots that end before it."""
+        self.start_max = max(self.start_max, start_offset)
         count = self.written.index_of(start_offset)
         if count:
             self.tree.let_go(self.written.entries[count - 1])

@@ -11,17 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 from wire.api_table import Versions, api_of
 from wire.apis import decode_request, decode_response, encode_request, encode_response
-from wire.capabilities import NOTHING_LACKING, Lacking, lacking
 
 __all__ = [
     "Codec",
     "InVersion",
     "Speech",
-    "Unencoded",
-    "answer_as_heard",
     "answer_in",
-    "lacking_in",
-    "request_as_heard",
     "request_in",
 ]
 
@@ -65,35 +60,6 @@ def answer_in(body: Any, version: int) -> Any:
     """The answer as the asker reads it."""
     key = api_of(type(body)).key
     return decode_response(b"".join(encode_response(body, key, version, 1)), key, version)[1]
-
-
-def request_as_heard(body: Any, speech: Speech, between: tuple[int, int]) -> tuple[Any, int | None]:
-    """The request as the peer reads it, and the version if its sender chose that."""
-    if isinstance(body, InVersion):
-        return request_in(*body), body.version
-    return speech.request(body, between), None
-
-
-def answer_as_heard(
-    body: Any, version: int | None, speech: Speech, between: tuple[int, int]
-) -> Any:
-    """The answer as the asker reads it, in the version of the request."""
-    return speech.response(body, between) if version is None else answer_in(body, version)
-
-
-def lacking_in(body: object, version: int | None) -> Lacking:
-    """The version that the sender of a request chose says what it lacks."""
-    return NOTHING_LACKING if version is None else lacking(type(body), version)
-
-
-class Unencoded:
-    """The peer reads what was said."""
-
-    def request(self, body: Any, between: tuple[int, int]) -> Any:
-        return body
-
-    def response(self, body: Any, between: tuple[int, int]) -> Any:
-        return body
 
 
 class Codec:

@@ -13,15 +13,14 @@ from struct import Struct
 
 from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
-from jepsen_like.sim.disks.node_disk import DiskFaults, NodeDisk
-from jepsen_like.sim.disks.shipped_disk import FileOptions, ShippedDisk
-from jepsen_like.sim.disks.two_part_disk import TwoPartDisk
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.shipped_disk import FileOptions, NodeDisk, ShippedDisk
 from jepsen_like.sim.logs.log_trees import LogTrees
 from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
-from jepsen_like.sim.world.codec import Codec, Speech, Unencoded
+from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer, Observers, tolerated
@@ -61,7 +60,7 @@ class World(VirtualTime):
             faults=links or LinkFaults(),
             deliver=self.deliver,
         )
-        self._speech: Speech = Unencoded()
+        self._speech: Codec | None = None
         self.nodes: dict[int, Host] = {}
         self.hosts: dict[int, Host] = {}  # those of clients, too
         self.tolerance = None if is_judged else Tolerance()
@@ -126,28 +125,24 @@ class World(VirtualTime):
     def _disk(self, node_id: int, *, has_storage: bool) -> NodeDisk:
         """A client stores nothing."""
         if self._files is None or not has_storage:
-            return Disk(
-                world=self,
-                random=self.fork(f"disk/{node_id}"),
-                counts=self.counts,
-                faults=self._disks,
-                tree_of=self._trees.of,
-            )
-        if self._has_partitions and not self._files.holds_partitions:
-            return TwoPartDisk(
-                world=self,
-                node_id=node_id,
-                counts=self.counts,
-                faults=self._disks,
-                options=self._files,
-                tree_of=self._trees.of,
-            )
+            return self._model_disk(node_id)
+        lie_beside = self._has_partitions and not self._files.holds_partitions
         return ShippedDisk(
             world=self,
             random=self.fork(f"files/{node_id}"),
             counts=self.counts,
             faults=self._disks,
             options=self._files,
+            tree_of=self._trees.of,
+            partitions=self._model_disk(node_id) if lie_beside else None,
+        )
+
+    def _model_disk(self, node_id: int) -> Disk:
+        return Disk(
+            world=self,
+            random=self.fork(f"disk/{node_id}"),
+            counts=self.counts,
+            faults=self._disks,
             tree_of=self._trees.of,
         )
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from jepsen_like.planted.cluster_bugs import planted
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
-from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS
+from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_faults import ClusterFaults
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
@@ -150,7 +150,9 @@ def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     """A run must have this, so that these planted bugs can be found in it."""
     wanted = {
         "directories": any(name in DIRECTORY_PLANTS for name in plants),
-        "partition storage": any(name in PARTITION_FILE_PLANTS for name in plants),
+        "partition storage": any(
+            name in PARTITION_FILE_PLANTS or name in PARTITION_FILE_SURVIVORS for name in plants
+        ),
     }
     return frozenset(what for what, is_wanted in wanted.items() if is_wanted)
 

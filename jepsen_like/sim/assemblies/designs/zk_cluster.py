@@ -22,7 +22,8 @@ from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.zk_controller import OWNER, ZkController
 from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControllerConfig
-from jepsen_like.sim.disks.node_disk import DiskFaults, NodeDisk
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.ensemble.zk_ensemble import Ensemble, EnsembleSettings
 from jepsen_like.sim.time.pace import TURNS_US
