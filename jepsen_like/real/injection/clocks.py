@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce
+from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
@@ -70,21 +70,20 @@ def why_no_jump(cluster: LocalCluster) -> str:
     return "" if is_prepared else why_no_clock() or late
 
 
-def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = [cluster.layout.node(each) for each in running(cluster, targets)]
     offset_ms = fault.parameters.get("offset_ms", _OFFSET_MS)
     for node in nodes:
         _clock(node).write_text(f"{offset_ms / 1000:+.3f}\n")
-    seen: list[str] = []
-
-    def heal() -> None:
-        for node in nodes:
-            jumped_ms = _jump_of(node, offset_ms)
-            if jumped_ms is not None:
-                seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
-            _clock(node).write_text("+0\n")
-
-    return InForce([node.id for node in nodes], heal=heal, prove=lambda: seen)
+    yield [node.id for node in nodes]
+    seen = []
+    for node in nodes:
+        jumped_ms = _jump_of(node, offset_ms)
+        if jumped_ms is not None:
+            seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
+        _clock(node).write_text("+0\n")
+    return seen
 
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:

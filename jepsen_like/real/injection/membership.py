@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.faults.fault import Course, Fault, Proof, in_force
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
@@ -49,7 +49,8 @@ class _Quorum:
         return f"voters {voters}, led by {self.leader} in epoch {self.epoch}"
 
 
-def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     voters = [node for node in cluster.layout.controllers if node.id in targets]
     before = _quorum_when(cluster, lambda _: True)
     if before is None:
@@ -59,20 +60,14 @@ def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -
     ]
     ids = {node.id for node in removed}
     without = _quorum_when(cluster, lambda quorum: quorum.voters.isdisjoint(ids))
-    healed: list[_Quorum | None] = []
-
-    def heal() -> None:
-        added = {node.id for node in removed if _until(cluster, _add, node)}
-        healed.append(_quorum_when(cluster, lambda quorum: quorum.voters >= added))
-
-    def prove() -> Proof:
-        if not removed:
-            return Proof(bit=False, evidence=f"no voter could be removed: {before}")
-        if without is None:
-            return Proof(bit=False, evidence=f"nobody leads without {sorted(ids)}: {before}")
-        return proof_of([f"{before}; then {without}; healed: {healed[0] if healed else None}"])
-
-    return InForce([node.id for node in voters], heal=heal, prove=prove)
+    yield [node.id for node in voters]
+    added = {node.id for node in removed if _until(cluster, _add, node)}
+    healed = _quorum_when(cluster, lambda quorum: quorum.voters >= added)
+    if not removed:
+        return Proof(bit=False, evidence=f"no voter could be removed: {before}")
+    if without is None:
+        return Proof(bit=False, evidence=f"nobody leads without {sorted(ids)}: {before}")
+    return [f"{before}; then {without}; healed: {healed}"]
 
 
 def _quorum_when(cluster: LocalCluster, holds: Callable[[_Quorum], bool]) -> _Quorum | None:

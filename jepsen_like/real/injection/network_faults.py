@@ -30,7 +30,7 @@ from dataclasses import replace
 from functools import partial
 
 from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
-from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, cannot
+from jepsen_like.faults.fault import Course, Fault, Injector, Proof, cannot, in_force
 from jepsen_like.faults.message_rules import rules_of
 from jepsen_like.real.impairments import (
     Bandwidth,
@@ -86,27 +86,23 @@ NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
 }
 
 
+@in_force
 def strike_flows(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     """Lays impairments on the flows between the targets and others."""
     ways_of, impairments = NETWORK_KINDS[fault.kind]
     ways = ways_of(groups_of(layout), fault, targets)
     imposed = [mesh.impose(impairment, ways) for impairment in impairments(fault)]
     if any(isinstance(each.impairment, SlowClose) for each in imposed):
         mesh.leave_askers(ways)
-
-    def heal() -> None:
-        for each in imposed:
-            mesh.lift(each)
-
-    def prove() -> Proof:
-        return Proof(
-            bit=all(each.is_proven for each in imposed),
-            evidence="; ".join(each.describe() for each in imposed),
-        )
-
-    return InForce(targets, heal=heal, prove=prove)
+    yield targets
+    for each in imposed:
+        mesh.lift(each)
+    return Proof(
+        bit=all(each.is_proven for each in imposed),
+        evidence="; ".join(each.describe() for each in imposed),
+    )
 
 
 def groups_of(layout: ClusterLayout) -> Groups:
@@ -123,22 +119,20 @@ def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, Injector]:
     }
 
 
+@in_force
 def drop_packets(
     layout: ClusterLayout, switch: Switch | None, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     assert switch is not None, fault
     is_loss = fault.kind == "netns-loss"
     percent = fault.parameters.get("percent", _PERCENT) if is_loss else 100
     if is_loss:
         fault = replace(fault, parameters={**fault.parameters, "clients": True})
     ways = PACKET_KINDS[fault.kind](groups_of(layout), fault, targets)
-    dropping = switch.drop(ways, percent=percent)
-
-    def prove() -> Proof:
-        lost = dropping.packets
-        return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
-
-    return InForce(targets, heal=dropping.lift, prove=prove)
+    table = switch.drop(ways, percent=percent)
+    yield targets
+    lost = switch.lift(table)
+    return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
 
 
 def on_packets(layout: ClusterLayout, switch: Switch | None) -> dict[str, Injector]:
@@ -169,9 +163,10 @@ _TRIGGERS = {
 }
 
 
+@in_force
 def strike_messages(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     wanted = fault.parameters
     if fault.kind == "duplicate-rpc" and wanted.get("direction", "request") != "request":
         raise ClusterError("answers do not come twice: a client takes one to each request")
@@ -179,13 +174,8 @@ def strike_messages(
     apis = wanted.get("apis", BETWEEN_NODES)
     rules = rules_of(fault, targets, nodes, apis=apis, triggers=_TRIGGERS)
     armed = [(rule, mesh.arm(rule)) for rule in rules]
-
-    def heal() -> None:
-        for _, each in armed:
-            mesh.release(each)
-
-    def prove() -> Proof:
-        struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
-        return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")
-
-    return InForce(targets, heal=heal, prove=prove)
+    yield targets
+    for _, each in armed:
+        mesh.release(each)
+    struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
+    return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")
