@@ -23,7 +23,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -182,11 +182,7 @@ class ZooKeeper:
             if self.process(server) is None:
                 self.start(server.id)
 
-    def wait_ready(
-        self,
-        timeout_seconds: float = _READY_SECONDS,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def wait_ready(self, timeout_seconds: float = _READY_SECONDS) -> None:
         """Until every server serves clients: alone, or in an ensemble with a leader."""
         deadline = time.monotonic() + timeout_seconds
         waiting = list(self.servers)
@@ -202,7 +198,6 @@ class ZooKeeper:
                     f"see {waiting[0].log}"
                 )
             if waiting:
-                progress(f"{len(self.servers) - len(waiting)} of {len(self.servers)} ZooKeepers")
                 time.sleep(_POLL_SECONDS)
 
     def kill(self, server_id: int) -> None:
@@ -218,23 +213,18 @@ class ZooKeeper:
     def resume(self, server_id: int) -> None:
         os.kill(self._running(server_id).pid, signal.SIGCONT)
 
-    def stop(self, server_id: int) -> bool:
-        """An orderly stop. False if it had to be killed."""
-        return self._end([self.server(server_id)]) == []
-
-    def stop_all(self) -> list[int]:
-        """An orderly stop of all; returns the ids of those that had to be killed."""
-        return self._end(list(self.servers))
-
     def _running(self, server_id: int) -> ProcessId:
         process = self.process(self.server(server_id))
         if process is None:
             raise NoZooKeeper(f"ZooKeeper {server_id} is not running")
         return process
 
-    def _end(self, servers: list[ZooKeeperServer]) -> list[int]:
-        """All at once: a server that is left alone in an ensemble has no leader to close with."""
-        found = [(server, self.process(server)) for server in servers]
+    def stop_all(self) -> list[int]:
+        """An orderly stop of all; returns the ids of those that had to be killed.
+
+        All at once: a server that is left alone in an ensemble has no leader to close with.
+        """
+        found = [(server, self.process(server)) for server in self.servers]
         running = [(server, process) for server, process in found if process is not None]
         for _, process in running:
             os.kill(process.pid, signal.SIGTERM)
@@ -246,7 +236,7 @@ class ZooKeeper:
             if not end(process, how=signal.SIGTERM, timeout_seconds=left):
                 kill(process)
                 killed.append(server.id)
-        for server in servers:
+        for server in self.servers:
             server.pid_file.unlink(missing_ok=True)
         return killed
 

@@ -11,8 +11,9 @@ from typing import Any
 from uuid import UUID
 
 from jepsen_like.histories.history import Kind, place_of
-from jepsen_like.real.clients.agent import Agent, ask
+from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.target import Nodes, Target, carried_out
+from jepsen_like.real.pages import ask
 from jepsen_like.workloads.workload import Done, Wish
 from wire.errors import ErrorCode
 from wire.messages.partitions import (

@@ -11,13 +11,13 @@ The proof is the date in what the node answers.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.pages import ask
 from jepsen_like.real.processes import await_value
 
 __all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
@@ -99,14 +99,7 @@ def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
 
 def _ahead_ms(node: NodeLayout) -> float | None:
     """How far the node's wall clock is ahead of ours; None if it does not answer."""
-    connection = HTTPConnection(node.host, node.http_port, timeout=1.0)
-    try:
-        connection.request("GET", "/livez")
-        date = connection.getresponse().getheader("Date")
-    except (OSError, HTTPException):
-        return None
-    finally:
-        connection.close()
+    date = ask((node.host, node.http_port), "/livez").date
     if date is None:
         return None
     return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds() * 1000
