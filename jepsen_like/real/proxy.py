@@ -92,12 +92,7 @@ class KafkaRelay(Relay):
         self._judge_request(frame, slot)
 
     def _judge_request(self, frame: bytes, slot: _Slot) -> None:
-        told = Frame(
-            source=self._link.source,
-            target=self._link.target,
-            api_key=slot.api_key,
-            is_request=True,
-        )
+        told = self._told(slot, is_request=True)
         rule = self._mesh.taking(told)
         if rule is not None and rule.action is Action.DUPLICATE:
             self._mesh.send_alone(self._link, frame)
@@ -144,12 +139,7 @@ class KafkaRelay(Relay):
         return found
 
     def _judge_answer(self, frame: bytes, slot: _Slot) -> None:
-        told = Frame(
-            source=self._link.target,
-            target=self._link.source,
-            api_key=slot.api_key,
-            is_request=False,
-        )
+        told = self._told(slot, is_request=False)
 
         def go_on() -> None:
             slot.answer = frame
@@ -163,6 +153,11 @@ class KafkaRelay(Relay):
             self._mesh.passed(told)
         else:
             self._strike(rule, slot, told, go_on)
+
+    def _told(self, slot: _Slot, *, is_request: bool) -> Frame:
+        asker, asked = self._link.source, self._link.target
+        source, target = (asker, asked) if is_request else (asked, asker)
+        return Frame(source=source, target=target, api_key=slot.api_key, is_request=is_request)
 
     def _strike(
         self, rule: Armed[Frame], slot: _Slot, told: Frame, go_on: Callable[[], None]

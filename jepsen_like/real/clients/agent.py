@@ -48,17 +48,17 @@ class Agent:
 
     def _invoke(self, wish: Wish) -> Done:
         match wish:
-            case Wish(f="read", value=[topic, _], extra={"of": "config"}):
-                return self._read_committed(topic)
             case Wish(f="read" | "write" | "cas" as f, value=[key, value]):
                 return self._register(f, key, value)
-            case Wish(f="topics", extra={"node": node, "prefix": prefix}):
-                return self._topics(node, prefix)
             case _:
                 return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
 
-    def _read_committed(self, topic: str) -> Done:
-        node = self.active_controller()
+    def read_committed(self, topic: str) -> Done:
+        """The register's value, which the active controller confirms."""
+        try:
+            node = self.active_controller()
+        except NotConnected as error:
+            return Done(kind=Kind.FAIL, error=str(error))
         path = f"/v1/agent/read-committed?topic={quote(topic)}&config={CONFIG}"
         answered = ask(self._http[node], path, timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
@@ -86,7 +86,8 @@ class Agent:
         seen = {"seen": page["seen"]} if "seen" in page else {}
         return Done(kind=Kind.FAIL if f == "read" else kind, error=page.get("error"), extra=seen)
 
-    def _topics(self, node: int, prefix: str) -> Done:
+    def topics(self, node: int, prefix: str) -> Done:
+        """Those that the node knows and whose names begin so."""
         answered = ask(self._http[node], "/v1/topics", timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
             return Done(kind=Kind.FAIL, error=_why(answered))

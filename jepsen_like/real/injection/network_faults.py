@@ -30,7 +30,7 @@ from dataclasses import replace
 from functools import partial
 
 from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
-from jepsen_like.faults.fault import Course, Fault, Injector, Proof, cannot, in_force
+from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.message_rules import rules_of
 from jepsen_like.real.impairments import (
     Bandwidth,
@@ -44,7 +44,7 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "on_flows", "on_packets", "strike_messages"]
+__all__ = ["NO_LINKS", "groups_of", "on_flows", "on_packets", "strike_messages"]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100
@@ -87,12 +87,10 @@ NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
 
 
 @in_force
-def strike_flows(
-    layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> Course:
+def strike_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
     """Lays impairments on the flows between the targets and others."""
     ways_of, impairments = NETWORK_KINDS[fault.kind]
-    ways = ways_of(groups_of(layout), fault, targets)
+    ways = ways_of(groups, fault, targets)
     imposed = [mesh.impose(impairment, ways) for impairment in impairments(fault)]
     if any(isinstance(each.impairment, SlowClose) for each in imposed):
         mesh.leave_askers(ways)
@@ -109,14 +107,9 @@ def groups_of(layout: ClusterLayout) -> Groups:
     return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
 
 
-def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, Injector]:
-    why = "" if layout.links else NO_LINKS
-    known = Injector(partial(strike_flows, layout, mesh), why)
-    apart = f"the {layout.design} design has no nodes that are controllers alone"
-    return {
-        **dict.fromkeys(NETWORK_KINDS, known),
-        **({} if layout.controllers else {"cut-controllers": cannot(apart)}),
-    }
+def on_flows(groups: Groups, mesh: ProxyMesh, why: str = "") -> dict[str, Injector]:
+    """`why` there are no flows, if there are none."""
+    return dict.fromkeys(NETWORK_KINDS, Injector(partial(strike_flows, groups, mesh), why))
 
 
 @in_force

@@ -17,13 +17,13 @@ from pathlib import Path
 from jepsen_like.faults.fault import Injector
 from jepsen_like.faults.kinds import KINDS, Medium
 from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
+from jepsen_like.real.clients.target import Target, target_of_layout, target_of_servers
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
 from jepsen_like.real.injection.network_faults import on_flows
 from jepsen_like.real.injection.zookeeper_faults import zookeeper_nodes
-from jepsen_like.real.layout import HOST, ClusterError, ClusterLayout, Link, NodeLayout
+from jepsen_like.real.layout import HOST, ClusterError, Link
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
@@ -60,41 +60,15 @@ def their_cluster(options: RunOptions) -> Iterator[Environment]:
     if not options.faults:
         yield Environment(target=target, injectors={})
         return
-    layout = _before_brokers(target.brokers, free_ports(), options.directory)
-    proxies = {link.target: (HOST, link.port) for link in layout.links}
-    with ProxyMesh(layout.links, seed=options.seed, elsewhere=target.brokers) as mesh:
-        yield Environment(target=replace(target, brokers=proxies), injectors=on_flows(layout, mesh))
-
-
-def _before_brokers(
-    brokers: Mapping[int, Address], ports: Iterator[int], directory: Path
-) -> ClusterLayout:
-    """Somebody else's brokers as a layout of links from clients."""
-    nodes = tuple(
-        NodeLayout(
-            id=node_id,
-            roles=("broker",),
-            host=host,
-            port=port,
-            controller_port=None,
-            http_port=0,
-            dir="",
-        )
-        for node_id, (host, port) in brokers.items()
-    )
-    links = tuple(
-        Link(source=CLIENTS, target=node_id, port=next(ports), target_port=port)
-        for node_id, (_, port) in brokers.items()
-    )
-    return ClusterLayout(
-        directory=directory,
-        cluster_id="",
-        design="",
-        engine="",
-        combined=False,
-        nodes=nodes,
-        links=links,
-    )
+    ports = free_ports()
+    links = [
+        Link(source=CLIENTS, target=broker, port=next(ports), target_port=port)
+        for broker, (_, port) in target.brokers.items()
+    ]
+    proxies = {link.target: (HOST, link.port) for link in links}
+    with ProxyMesh(links, seed=options.seed, elsewhere=target.brokers) as mesh:
+        known = on_flows([list(target.brokers)], mesh)
+        yield Environment(target=replace(target, brokers=proxies), injectors=known)
 
 
 @contextmanager
