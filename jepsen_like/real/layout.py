@@ -42,28 +42,26 @@ CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 
 # Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
-FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
-    "zookeeper.session.timeout.ms": "2000",
-    "controller.socket.timeout.ms": "3000",
-    "quorumlab.reassignment.wake.ms": "2000",
-    "broker.session.timeout.ms": "2000",
-    "broker.heartbeat.interval.ms": "400",
-    "replica.lag.time.max.ms": "3000",
-    "replica.fetch.backoff.ms": "100",
-    "quorumlab.controlled.shutdown.timeout.ms": "3000",
-    "group.initial.rebalance.delay.ms": "0",
-}
-FAST_SETTINGS: Mapping[str, str] = {
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.fetch.timeout.ms": "1000",
-    "controller.quorum.election.backoff.max.ms": "300",
-    "controller.quorum.request.timeout.ms": "1000",
+_FAST_BROKERS: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "400",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
     "quorumlab.controlled.shutdown.timeout.ms": "3000",
     "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
+}
+FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
+    "zookeeper.session.timeout.ms": "2000",
+    "controller.socket.timeout.ms": "3000",
+    "quorumlab.reassignment.wake.ms": "2000",
+    **_FAST_BROKERS,
+}
+FAST_SETTINGS: Mapping[str, str] = {
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.request.timeout.ms": "1000",
+    **_FAST_BROKERS,
 }
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from msgspec import convert
+
 from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.target import Nodes, Target, carried_out
@@ -91,20 +93,13 @@ class LeaderClient:
             return None
         page, described = told
         row = next(each for each in page["partitions"] if each["partition"] == index)
-        return PartitionState(
-            topic_id=parse_uuid(page["topic_id"]),
-            partition=index,
-            leader=row["leader"],
-            leader_epoch=row["leader_epoch"],
-            partition_epoch=row["partition_epoch"],
-            replicas=tuple(row["replicas"]),
-            isr=tuple(row["isr"]),
-            broker_epochs={
-                each["id"]: each["epoch"]
-                for each in described["metadata"]["brokers"]
-                if not each["fenced"] and not each["in_controlled_shutdown"]
-            },
-        )
+        epochs = {
+            each["id"]: each["epoch"]
+            for each in described["metadata"]["brokers"]
+            if not each["fenced"] and not each["in_controlled_shutdown"]
+        }
+        topic_id = parse_uuid(page["topic_id"])
+        return convert(row | {"topic_id": topic_id, "broker_epochs": epochs}, PartitionState)
 
     def _page(self, node: int, path: str) -> Any:
         answered = ask(self._http[node], path, timeout_seconds=_LOOKING_SECONDS)

@@ -1,25 +1,11 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
-    partition            nothing gets through between the targets and everybody else
-    isolate-controller   the same; drawn for the active controller
-    partition-one-way    in one direction alone: requests are lost, or the answers to them
-    cut-controllers, partition-ring, bridge    see `jepsen_like.faults.cut_links`
-    delay                `delay_ms` and up to `jitter_ms` more, both ways; with `bytes_per_second`
-                         the bandwidth is limited, too
-    reset                every connection of the targets is reset, and so is each new one
-    slow-close           the asker's end is closed at once, the asked node is told `delay_ms` later
-    hold-rpc, drop-rpc, duplicate-rpc, reorder-rpc    single requests and answers between nodes; the
-                         parameters are those of `jepsen_like.faults.message_rules`; an answer never
-                         comes twice
-    netns-partition      every packet between the targets and everybody else is lost
-    netns-one-way        every packet in one direction alone: of the data, or of its receipt
-    netns-loss           `percent` of the packets between the targets and everybody else, clients
-                         too
-
-The last three need root, and namespaces in which nodes meet without proxies
-(`jepsen_like.faults.kinds.clash`). They make what proxies cannot: a connection attempt that nobody
-answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
-dead.
+Which ways a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one strikes
+by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at once,
+and tells the asked node `delay_ms` later; a delay limits the bandwidth, too, where it has
+`bytes_per_second`. Packets are dropped between namespaces, in which nodes meet without proxies:
+that makes what proxies cannot, a connection attempt that nobody answers, a sender that repeats ever
+more seldom, a connection of which only one end knows that it is dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
 that a rule struck), or how many packets the switch dropped.
