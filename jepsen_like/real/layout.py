@@ -33,6 +33,7 @@ __all__ = [
     "ClusterLayout",
     "Link",
     "NodeLayout",
+    "ProcessDirectory",
     "links_to_zookeeper",
     "plan",
 ]
@@ -81,8 +82,27 @@ class Link:
     zookeeper: bool = False  # the target is a ZooKeeper, and speaks its own protocol
 
 
+class ProcessDirectory:
+    """What every process of a cluster has in a directory of its own."""
+
+    __slots__ = ()
+    dir: str
+
+    @property
+    def path(self) -> Path:
+        return Path(self.dir)
+
+    @property
+    def log(self) -> Path:
+        return self.path / "node.log"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.path / "node.pid"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLayout:
+class NodeLayout(ProcessDirectory):
     id: int
     roles: tuple[str, ...]
     host: str
@@ -101,20 +121,8 @@ class NodeLayout:
         return "controller" in self.roles
 
     @property
-    def path(self) -> Path:
-        return Path(self.dir)
-
-    @property
     def config(self) -> Path:
         return self.path / "server.properties"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "node.log"
-
-    @property
-    def pid_file(self) -> Path:
-        return self.path / "node.pid"
 
     @property
     def data(self) -> Path:

@@ -41,7 +41,7 @@ from jepsen_like.real.processes import (
     spawn,
 )
 from jepsen_like.real.shape import Shape, refuse_engine
-from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
+from jepsen_like.real.zookeeper import ZooKeeper
 
 __all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]
 
@@ -184,11 +184,8 @@ class LocalCluster:
         """Start every node that does not run, and ZooKeeper before them."""
         zookeeper = self.zookeeper
         if zookeeper is not None:
-            try:
-                zookeeper.start_all()
-                zookeeper.wait_ready()
-            except NoZooKeeper as error:
-                raise ClusterError(str(error)) from error
+            zookeeper.start_all()
+            zookeeper.wait_ready()
         if self.delay_line is not None:
             self.delay_line.start()
         for node in self.layout.nodes:
@@ -233,6 +230,10 @@ class LocalCluster:
 
     def resume(self, node_id: int) -> None:
         os.kill(self._living(node_id).pid, signal.SIGCONT)
+
+    def resume_all(self) -> None:
+        for node_id in self.running():
+            self.resume(node_id)
 
     def stop_all(self, but: Collection[int] = ()) -> list[int]:
         """An orderly stop of all: brokers first, while there is a controller to hear of it.

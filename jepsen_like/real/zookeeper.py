@@ -27,14 +27,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
+from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory
 from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
 __all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
 
-HOST = "127.0.0.1"
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
 _INSTALL = f"{install_command('zk')} brings it"
@@ -65,33 +66,18 @@ _STOP_SECONDS = 5.0
 _SESSION = re.compile(r"^0x([0-9a-f]+):", re.MULTILINE)  # as `dump` lists them
 
 
-class NoZooKeeper(Exception):
+class NoZooKeeper(ClusterError):
     """The message says what is missing or went wrong, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZooKeeperServer:
+class ZooKeeperServer(ProcessDirectory):
     id: int
     port: int
     peer_port: int
     election_port: int
     dir: str
-
-    @property
-    def host(self) -> str:
-        return HOST
-
-    @property
-    def path(self) -> Path:
-        return Path(self.dir)
-
-    @property
-    def pid_file(self) -> Path:
-        return self.path / "node.pid"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "node.log"
+    host: ClassVar[str] = HOST
 
     @property
     def config(self) -> Path:
@@ -202,22 +188,10 @@ class ZooKeeper:
 
     def kill(self, server_id: int) -> None:
         """SIGKILL. Who watches will report the death."""
-        kill(self._running(server_id))
-
-    def pause(self, server_id: int) -> None:
-        """It holds its connections and says nothing, from when this returns."""
-        os.kill(self._running(server_id).pid, signal.SIGSTOP)
-        while self.ask(self.server(server_id), "ruok"):  # threads stop one by one
-            time.sleep(_POLL_SECONDS)
-
-    def resume(self, server_id: int) -> None:
-        os.kill(self._running(server_id).pid, signal.SIGCONT)
-
-    def _running(self, server_id: int) -> ProcessId:
         process = self.process(self.server(server_id))
         if process is None:
             raise NoZooKeeper(f"ZooKeeper {server_id} is not running")
-        return process
+        kill(process)
 
     def stop_all(self) -> list[int]:
         """An orderly stop of all; returns the ids of those that had to be killed.

@@ -8,10 +8,9 @@ from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.real.impairments import Cut
-from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
-from jepsen_like.real.zookeeper import NoZooKeeper
 from wire.zk.session import SessionState
 
 __all__ = ["zookeeper_injectors", "zookeeper_nodes"]
@@ -44,12 +43,9 @@ def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) 
             zookeeper.kill(server.id)
             before[server.id] = process
     yield [FIRST_ZOOKEEPER + each - 1 for each in before]
-    try:
-        for server_id in before:
-            if zookeeper.process(zookeeper.server(server_id)) is None:
-                zookeeper.start(server_id)
-    except NoZooKeeper as error:
-        raise ClusterError(str(error)) from error
+    for server_id in before:
+        if zookeeper.process(zookeeper.server(server_id)) is None:
+            zookeeper.start(server_id)
     return [f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before]
 
 

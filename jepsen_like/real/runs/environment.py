@@ -42,8 +42,7 @@ class Environment:
     def heal(self) -> None:
         """Whatever an injector left behind: every node of ours runs, and none stands still."""
         if self.cluster is not None:
-            for node_id in self.cluster.running():
-                self.cluster.resume(node_id)
+            self.cluster.resume_all()
             self.cluster.start_all()
 
     def remove_data(self) -> None:
@@ -150,6 +149,5 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
 
 def _stop(cluster: LocalCluster) -> None:
     """Also what is paused."""
-    for node_id in cluster.running():
-        cluster.resume(node_id)
+    cluster.resume_all()
     cluster.stop_all()
