@@ -8,13 +8,15 @@ nothing: a run that has too few of them is void (`jepsen_like.faults.validity`).
 Pure. Source: jepsen.nemesis.combined.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ParamSpec
 
 from jepsen_like.histories.history import Value
 
 __all__ = [
+    "Course",
     "Fault",
     "InForce",
     "Injector",
@@ -22,6 +24,7 @@ __all__ = [
     "Role",
     "Scheduled",
     "cannot",
+    "in_force",
     "proof_of",
     "schedule_as_json",
     "schedule_from_json",
@@ -127,6 +130,30 @@ class InForce:
 def proof_of(seen: Sequence[str]) -> Proof:
     """It bit if anything was seen."""
     return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
+
+
+# Strikes, yields the nodes that it struck, heals them, and returns the proof, or what was seen.
+Course = Generator[Sequence[int], None, Proof | Sequence[str]]
+Arguments = ParamSpec("Arguments")
+
+
+def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InForce]:
+    """The decorator makes an injector of a function that tells the whole course of a fault."""
+
+    def strike(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
+        course = course_of(*arguments, **named)
+        nodes = next(course)
+        shown: list[Proof | Sequence[str]] = []
+
+        def heal() -> None:
+            try:
+                next(course)
+            except StopIteration as end:
+                shown.append(end.value)
+
+        return InForce(nodes, heal=heal, prove=lambda: shown[0])
+
+    return strike
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from jepsen_like.faults.fault_schedule import BACK_MS
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.validity import FaultOutcome, healed, injected, not_injected
 from jepsen_like.histories.history import Op
-from jepsen_like.workloads.workload import Entry
 
 __all__ = ["Nemesis", "Roles"]
 
@@ -43,14 +42,18 @@ class Roles:
     def nodes_of(self, role: Role, struck: Collection[int] = ()) -> Sequence[int]:
         """Empty if no node has the role now. A node that is `struck` already is not "any" node."""
         voters, brokers = self.controllers, self.brokers or self.controllers
+        pools: Mapping[Role, Collection[int]] = {
+            Role.ONE: {*voters, *brokers},
+            Role.ONE_BROKER: brokers,
+            Role.ONE_CONTROLLER: voters,
+            Role.ONE_ZOOKEEPER: self.zookeepers,
+        }
         match role:
             case Role.ACTIVE_CONTROLLER:
                 active = self.active_controller()
                 return [] if active is None else [active]
             case Role.LEADER:
                 return self._one(self.partition_leaders() or brokers, struck)
-            case Role.ONE | Role.ONE_BROKER | Role.ONE_CONTROLLER | Role.ONE_ZOOKEEPER:
-                return self._one(self._any_of(role), struck)
             case Role.MINORITY:
                 return self._some(voters, (len(voters) - 1) // 2)
             case Role.MAJORITY:
@@ -59,15 +62,8 @@ class Roles:
                 return sorted(brokers)
             case Role.ALL:
                 return sorted({*voters, *brokers})
-
-    def _any_of(self, role: Role) -> Collection[int]:
-        voters, brokers = self.controllers, self.brokers or self.controllers
-        pools = {
-            Role.ONE_BROKER: brokers,
-            Role.ONE_CONTROLLER: voters,
-            Role.ONE_ZOOKEEPER: self.zookeepers,
-        }
-        return pools.get(role, {*voters, *brokers})
+            case _:
+                return self._one(pools[role], struck)
 
     def _one(self, nodes: Collection[int], struck: Collection[int]) -> Sequence[int]:
         return self._some(set(nodes) - set(struck), 1)
@@ -88,7 +84,7 @@ class Recording(Protocol):
 
     def now_ms(self) -> int: ...
 
-    def enter(self, entry: Entry) -> Op: ...
+    def enter(self, op: Op) -> Op: ...
 
 
 class Nemesis:

@@ -20,18 +20,16 @@ from dataclasses import dataclass
 from jepsen_like.faults.fault import Fault, Proof, Role, Scheduled
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
-from jepsen_like.workloads.workload import Entry, deed
+from jepsen_like.workloads.workload import deed
 
 __all__ = [
     "FaultOutcome",
     "Figures",
-    "Strike",
     "fault_outcome_as_json",
     "healed",
     "injected",
     "not_injected",
     "operations_during",
-    "strikes",
     "why_void",
 ]
 
@@ -41,21 +39,25 @@ _ELECTION_MS = 2_500  # the time-outs add up to less: a leader away so long has 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
-    """A fault that was injected and healed."""
+class FaultOutcome:
+    """A fault of the schedule that was injected and healed, and what came of it."""
 
-    kind: str
-    role: Role
+    number: int  # in the schedule
+    scheduled: Scheduled
+    nodes: tuple[int, ...]
     injected_ms: int
     healed_ms: int
-    bit: bool
-    operations: int  # of clients, under way at some moment of it
+    proof: Proof
+
+    @property
+    def kind(self) -> str:
+        return self.scheduled.fault.kind
 
     @property
     def wants_election(self) -> bool:
         return (
-            self.bit
-            and self.role is Role.ACTIVE_CONTROLLER
+            self.proof.bit
+            and self.scheduled.fault.role is Role.ACTIVE_CONTROLLER
             and KINDS[self.kind].ends_leadership
             and self.healed_ms - self.injected_ms >= _ELECTION_MS
         )
@@ -67,7 +69,8 @@ class Figures:
 
     seconds: int  # with faults
     kinds: Sequence[str]  # that were wanted
-    strikes: Sequence[Strike]
+    strikes: Sequence[FaultOutcome]
+    operations: Sequence[int]  # of clients, under way at some moment of each strike
     ok_a_second: float
     ok_a_second_without_faults: float
     controller_elections: int  # while there were faults
@@ -79,7 +82,7 @@ def why_void(figures: Figures) -> tuple[str, ...]:
 
 
 def _reasons(figures: Figures) -> Iterable[str]:
-    bitten = [strike for strike in figures.strikes if strike.bit]
+    bitten = [strike for strike in figures.strikes if strike.proof.bit]
     if figures.kinds:
         for kind in figures.kinds:
             if not any(strike.kind == kind for strike in bitten):
@@ -88,7 +91,8 @@ def _reasons(figures: Figures) -> Iterable[str]:
         due = max(1, figures.seconds // _FAULT_EVERY_SECONDS)
         if len(bitten) < due:
             yield f"{len(bitten)} faults are proven, and {due} are due in {figures.seconds} s"
-    idle = [strike for strike in bitten if not strike.operations]
+    during = zip(figures.strikes, figures.operations, strict=True)
+    idle = [strike for strike, operations in during if strike.proof.bit and not operations]
     if idle:
         kinds = ", ".join(sorted({strike.kind for strike in idle}))
         yield f"no operation was under way during {len(idle)} of the faults ({kinds})"
@@ -108,15 +112,15 @@ def _reasons(figures: Figures) -> Iterable[str]:
         )
 
 
-def operations_during(ops: Sequence[Op], spans_ms: Sequence[tuple[int, int]]) -> list[int]:
-    """For each span (from, to) of a run, how many operations of clients were under way in it."""
+def operations_during(ops: Sequence[Op], strikes: Iterable[FaultOutcome]) -> list[int]:
+    """For each strike of a run, how many operations of clients were under way in it."""
     under_way = list(_spans_ns(ops))
     return [
         sum(
-            began <= to_ms * 1_000_000 and ended >= from_ms * 1_000_000
+            began <= strike.healed_ms * 1_000_000 and ended >= strike.injected_ms * 1_000_000
             for began, ended in under_way
         )
-        for from_ms, to_ms in spans_ms
+        for strike in strikes
     ]
 
 
@@ -134,27 +138,15 @@ def _spans_ns(ops: Sequence[Op]) -> Iterable[tuple[int, int]]:
     yield from ((began, last_ns) for began in begun.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultOutcome:
-    """A fault of the schedule, and what came of it."""
-
-    number: int  # in the schedule
-    scheduled: Scheduled
-    nodes: tuple[int, ...]
-    injected_ms: int
-    healed_ms: int
-    proof: Proof
-
-
-def injected(number: int, fault: Fault, nodes: Sequence[int]) -> Entry:
+def injected(number: int, fault: Fault, nodes: Sequence[int]) -> Op:
     return deed("inject", _described(number, fault, nodes))
 
 
-def not_injected(number: int, fault: Fault, nodes: Sequence[int], *, why: str) -> Entry:
+def not_injected(number: int, fault: Fault, nodes: Sequence[int], *, why: str) -> Op:
     return deed("not-injected", _described(number, fault, nodes), why=why)
 
 
-def healed(number: int, fault: Fault, nodes: Sequence[int], proof: Proof) -> Entry:
+def healed(number: int, fault: Fault, nodes: Sequence[int], proof: Proof) -> Op:
     described = _described(number, fault, nodes)
     return deed("heal", described, bit=proof.bit, evidence=proof.evidence)
 
@@ -170,22 +162,6 @@ def _described(number: int, fault: Fault, nodes: Sequence[int]) -> Value:
             for name, value in fault.parameters.items()
         },
     }
-
-
-def strikes(struck: Sequence[FaultOutcome], ops: Sequence[Op]) -> list[Strike]:
-    """The strikes that the rules of validity look at."""
-    during = operations_during(ops, [(each.injected_ms, each.healed_ms) for each in struck])
-    return [
-        Strike(
-            kind=each.scheduled.fault.kind,
-            role=each.scheduled.fault.role,
-            injected_ms=each.injected_ms,
-            healed_ms=each.healed_ms,
-            bit=each.proof.bit,
-            operations=operations,
-        )
-        for each, operations in zip(struck, during, strict=True)
-    ]
 
 
 def fault_outcome_as_json(struck: FaultOutcome) -> dict[str, Value]:

@@ -173,14 +173,14 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One line of a history.
+    """One line of a history, or one that has not been entered yet.
 
     `time_ns` counts from the start of the run on one monotonic clock. A process has at most one
     operation open; after `info` its number is never used again.
     """
 
-    index: int
-    time_ns: int
+    index: int = -1
+    time_ns: int = -1
     kind: Kind
     process: int | str
     f: str

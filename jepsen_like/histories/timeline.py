@@ -81,32 +81,16 @@ class _Bands:
 
 def timeline(ops: Sequence[Op], *, evidence: Collection[int] = ()) -> Iterator[str]:
     """A line for each op, after a heading. `evidence`: indexes of ops to be marked."""
-    widths = _Widths.of(ops)
-    yield f"{'t ms':>10}  {'faults':<{widths.bands}}  lanes"
     lanes, bands = _Lanes(), _Bands()
-    for op in ops:
-        if op.f == "observe":
-            continue
-        marks, text = _told(op, lanes, bands)
+    told = [(op, *_told(op, lanes, bands), str(bands)) for op in ops if op.f != "observe"]
+    width = max(6, bands.width)
+    yield f"{'t ms':>10}  {'faults':<{width}}  lanes"
+    for op, marks, text, in_force in told:
         is_evidence = "*" if op.index in evidence else " "
         yield (
-            f"{op.time_ns / 1e6:10.1f} {is_evidence}{bands!s:<{widths.bands}}"
-            f"  {' '.join(marks):<{2 * widths.lanes}} {op.index:5} {text}"
+            f"{op.time_ns / 1e6:10.1f} {is_evidence}{in_force:<{width}}"
+            f"  {' '.join(marks):<{2 * len(lanes.lanes)}} {op.index:5} {text}"
         ).rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class _Widths:
-    lanes: int
-    bands: int
-
-    @classmethod
-    def of(cls, ops: Iterable[Op]) -> "_Widths":
-        lanes, bands = _Lanes(), _Bands()
-        for op in ops:
-            if op.f != "observe":
-                _told(op, lanes, bands)
-        return cls(len(lanes.lanes), max(6, bands.width))
 
 
 def _told(op: Op, lanes: _Lanes, bands: _Bands) -> tuple[list[str], str]:

@@ -5,15 +5,20 @@ and green on the shipped rules. The bug is a planted bug (`jepsen_like.planted`)
 that Apache Kafka still has: nothing that ships can plant one, only the museum and the tests do. Or
 it is a design of ZooKeeper mode that has it by its document, and another design mends it.
 
+The items stand in `items.toml`, in the order of the gallery.
+
 Source: the ids are those of the reliability facts, section 4.1.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
 
 from jepsen_like.histories.history import Value
 
-__all__ = ["Exhibit", "Item"]
+__all__ = ["ITEMS", "Exhibit", "Item"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +60,13 @@ class Item:
     mechanism: str  # in two sentences
     mended_by: str
     exhibits: tuple[Exhibit, ...]
+
+
+def _item(told: Mapping[str, Any]) -> Item:
+    mechanism = " ".join(told["mechanism"].split())
+    exhibits = tuple(Exhibit(**each) for each in told["exhibits"])
+    return Item(**{**told, "mechanism": mechanism, "exhibits": exhibits})
+
+
+_TOLD = tomllib.loads(files(__package__).joinpath("items.toml").read_text(encoding="utf-8"))
+ITEMS: Mapping[str, Item] = {each["id"]: _item(each) for each in _TOLD["items"]}

@@ -14,41 +14,38 @@ asked in a row cost the delay each, pipelined ones cost it once.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import convert
 
 from jepsen_like.python_children import python_command, python_environment
+from jepsen_like.real.layout import HOST
 from jepsen_like.real.processes import ProcessId, kill, living, spawn
 
-__all__ = ["HOST", "DelayLine"]
+__all__ = ["DelayLine"]
 
-HOST = "127.0.0.1"
 _RELAY = "jepsen_like.real.delay_relay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DelayPlan:
+class DelayLine:
+    directory: Path
     delay_ms: int
     ports: tuple[int, ...]
     to: tuple[str, ...]  # host:port, for each of the ports
-
-
-class DelayLine:
-    def __init__(self, directory: Path, plan: DelayPlan) -> None:
-        self.directory = directory
-        self.plan = plan
 
     @classmethod
     def create(
         cls, directory: Path, *, to: Sequence[str], delay_ms: int, ports: Iterator[int]
     ) -> "DelayLine":
         assert delay_ms > 0, delay_ms
-        plan = DelayPlan(delay_ms=delay_ms, ports=tuple(next(ports) for _ in to), to=tuple(to))
+        own = tuple(next(ports) for _ in to)
+        line = cls(directory=directory, delay_ms=delay_ms, ports=own, to=tuple(to))
         directory.mkdir(parents=True, exist_ok=True)
-        _file(directory).write_text(json.dumps(asdict(plan)))
-        return cls(directory, plan)
+        stored = {"delay_ms": delay_ms, "ports": line.ports, "to": line.to}
+        _file(directory).write_text(json.dumps(stored))
+        return line
 
     @classmethod
     def open(cls, directory: Path) -> "DelayLine | None":
@@ -57,14 +54,14 @@ class DelayLine:
             stored = json.loads(_file(directory).read_text())
         except FileNotFoundError:
             return None
-        return cls(directory, convert(stored, DelayPlan))
+        return convert(stored | {"directory": directory}, cls)
 
     def exists(self) -> bool:
         return _file(self.directory).exists()
 
     @property
     def connect(self) -> str:
-        return ",".join(f"{HOST}:{port}" for port in self.plan.ports)
+        return ",".join(f"{HOST}:{port}" for port in self.ports)
 
     @property
     def _pid_file(self) -> Path:

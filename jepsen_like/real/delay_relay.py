@@ -5,15 +5,17 @@
 `jepsen_like.real.delay_line` starts and ends it, for commands that need no event loop.
 """
 
+import asyncio
 import sys
 import time
 from functools import partial
 from pathlib import Path
 from random import Random
 
-from jepsen_like.real.delay_line import HOST, DelayLine
+from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.impairments import Delay, Flow, Imposed
-from jepsen_like.real.relay import Relay, ServerThread, Streams, pass_on
+from jepsen_like.real.layout import HOST
+from jepsen_like.real.relay import STREAM_BYTES_MAX, Relay, ServerThread, Streams, reset
 
 __all__ = ["serve", "servers"]
 
@@ -23,16 +25,18 @@ _LOOK_SECONDS = 1.0
 def servers(line: DelayLine) -> ServerThread:
     """Entering it listens on the ports of the line; leaving it ends every connection."""
     requests, answers = Flow(Random()), Flow(Random())
-    answers.imposed.append(Imposed(Delay(delay_ms=line.plan.delay_ms), frozenset()))
+    answers.imposed.append(Imposed(Delay(delay_ms=line.delay_ms), frozenset()))
 
     async def accept(target: str, asker: Streams) -> None:
-        def relay(asked: Streams) -> Relay:
-            return Relay(asker=asker, asked=asked, requests=requests, answers=answers)
-
         host, _, port = target.rpartition(":")
-        await pass_on(asker, (host, int(port)), relay)
+        try:
+            asked = await asyncio.open_connection(host, int(port), limit=STREAM_BYTES_MAX)
+        except OSError:
+            reset(asker[1])  # nobody listens there
+        else:
+            await Relay(asker=asker, asked=asked, requests=requests, answers=answers).run()
 
-    targets = zip(line.plan.ports, line.plan.to, strict=True)
+    targets = zip(line.ports, line.to, strict=True)
     return ServerThread("delay", HOST, {port: partial(accept, target) for port, target in targets})
 
 

@@ -100,12 +100,12 @@ class Flow:
         self._changed = asyncio.Event()
 
     def refusal(self) -> Imposed | None:
-        return next((imposed for imposed, _ in self._having(Refuse)), None)
+        return self._first(Refuse)
 
     async def pass_cut(self, what: str) -> None:
         """Wait until nothing cuts the flow; `what` is counted by each cut that it met."""
         met: list[Imposed] = []
-        while (cut := next((each for each, _ in self._having(Cut)), None)) is not None:
+        while (cut := self._first(Cut)) is not None:
             if cut not in met:
                 cut.counts[f"{what} waited"] += 1
                 met.append(cut)
@@ -114,16 +114,14 @@ class Flow:
     def later_seconds(self) -> float:
         """How much later a frame that comes now shall go."""
         total_ms = 0
-        for each, delay in self._having(Delay):
-            each.counts["frames delayed"] += 1
+        for delay in self._counted(Delay, "frames delayed"):
             total_ms += delay.delay_ms + self._random.randint(0, delay.jitter_ms)
         return total_ms / 1000
 
     def room_seconds(self, size_bytes: int, now_seconds: float) -> float:
         """How long a frame of this size must wait for its turn on a narrow flow."""
         wait_seconds = 0.0
-        for each, bandwidth in self._having(Bandwidth):
-            each.counts["frames slowed"] += 1
+        for bandwidth in self._counted(Bandwidth, "frames slowed"):
             begins = max(self._busy_until, now_seconds)
             self._busy_until = begins + size_bytes / bandwidth.bytes_per_second
             wait_seconds = max(wait_seconds, self._busy_until - now_seconds)
@@ -131,16 +129,17 @@ class Flow:
 
     def close_seconds(self) -> float:
         """How much later the end of a connection shall be told."""
-        total_ms = 0
-        for each, close in self._having(SlowClose):
-            each.counts["closes told late"] += 1
-            total_ms += close.delay_ms
-        return total_ms / 1000
+        return sum(each.delay_ms for each in self._counted(SlowClose, "closes told late")) / 1000
 
-    def _having(self, kind: type[Kind]) -> Iterator[tuple[Imposed, Kind]]:
-        return (
-            (each, each.impairment) for each in self.imposed if isinstance(each.impairment, kind)
-        )
+    def _counted(self, kind: type[Kind], what: str) -> Iterator[Kind]:
+        """The impairments of a kind that lie on the flow; each counts what it does now."""
+        for imposed in self.imposed:
+            if isinstance(imposed.impairment, kind):
+                imposed.counts[what] += 1
+                yield imposed.impairment
+
+    def _first(self, kind: type[Impairment]) -> Imposed | None:
+        return next((each for each in self.imposed if isinstance(each.impairment, kind)), None)
 
 
 class Flows:

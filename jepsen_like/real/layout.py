@@ -7,18 +7,23 @@ DIR/<id>/node.pid               pid and start time of the node's process
 DIR/<id>/node.log               what it printed
 DIR/<id>/data/                  its log directory, in Kafka's format
 DIR/zookeeper/                  the ZooKeeper of a design that has one: `jepsen_like.real.zookeeper`
+
+Proxies may stand between nodes (`jepsen_like.real.proxy`). One link is one way for one asker. Every
+node reaches every other one over a link of its own, so that each can be cut alone; clients share
+one link to each broker. Brokers advertise the links of the clients; nodes know each other by their
+usual addresses and dial the links instead (`quorumlab.dial.overrides`).
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 
 from msgspec import MsgspecError, convert
 
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.installation import command
-from jepsen_like.real.links import Link, advertised_port, dial_overrides, plan_links
 
 __all__ = [
     "CLUSTER_FILE",
@@ -26,7 +31,10 @@ __all__ = [
     "FAST_ZOOKEEPER_SETTINGS",
     "ClusterError",
     "ClusterLayout",
+    "Link",
     "NodeLayout",
+    "ProcessDirectory",
+    "links_to_zookeeper",
     "plan",
 ]
 
@@ -35,28 +43,26 @@ CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 
 # Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
-FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
-    "zookeeper.session.timeout.ms": "2000",
-    "controller.socket.timeout.ms": "3000",
-    "quorumlab.reassignment.wake.ms": "2000",
-    "broker.session.timeout.ms": "2000",
-    "broker.heartbeat.interval.ms": "400",
-    "replica.lag.time.max.ms": "3000",
-    "replica.fetch.backoff.ms": "100",
-    "quorumlab.controlled.shutdown.timeout.ms": "3000",
-    "group.initial.rebalance.delay.ms": "0",
-}
-FAST_SETTINGS: Mapping[str, str] = {
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.fetch.timeout.ms": "1000",
-    "controller.quorum.election.backoff.max.ms": "300",
-    "controller.quorum.request.timeout.ms": "1000",
+_FAST_BROKERS: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "400",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
     "quorumlab.controlled.shutdown.timeout.ms": "3000",
     "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
+}
+FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
+    "zookeeper.session.timeout.ms": "2000",
+    "controller.socket.timeout.ms": "3000",
+    "quorumlab.reassignment.wake.ms": "2000",
+    **_FAST_BROKERS,
+}
+FAST_SETTINGS: Mapping[str, str] = {
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "controller.quorum.request.timeout.ms": "1000",
+    **_FAST_BROKERS,
 }
 
 
@@ -65,7 +71,38 @@ class ClusterError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLayout:
+class Link:
+    """`source` dials `port` and gets to `target_port`. A source of CLIENTS: whoever is no node."""
+
+    source: int
+    target: int
+    port: int
+    target_port: int
+    controller: bool = False  # the quorum's listener of the target, not the one for clients
+    zookeeper: bool = False  # the target is a ZooKeeper, and speaks its own protocol
+
+
+class ProcessDirectory:
+    """What every process of a cluster has in a directory of its own."""
+
+    __slots__ = ()
+    dir: str
+
+    @property
+    def path(self) -> Path:
+        return Path(self.dir)
+
+    @property
+    def log(self) -> Path:
+        return self.path / "node.log"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.path / "node.pid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLayout(ProcessDirectory):
     id: int
     roles: tuple[str, ...]
     host: str
@@ -84,20 +121,8 @@ class NodeLayout:
         return "controller" in self.roles
 
     @property
-    def path(self) -> Path:
-        return Path(self.dir)
-
-    @property
     def config(self) -> Path:
         return self.path / "server.properties"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "node.log"
-
-    @property
-    def pid_file(self) -> Path:
-        return self.path / "node.pid"
 
     @property
     def data(self) -> Path:
@@ -129,7 +154,12 @@ class ClusterLayout:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{node.host}:{advertised_port(self.links, node)}" for node in self.brokers)
+        return ",".join(f"{node.host}:{self.advertised_port(node)}" for node in self.brokers)
+
+    def advertised_port(self, node: NodeLayout) -> int:
+        """Where a broker says that it listens."""
+        own = (each.port for each in self.links if (each.source, each.target) == (CLIENTS, node.id))
+        return next(own, node.port)
 
     @property
     def proxied(self) -> tuple[Link, ...]:
@@ -220,16 +250,23 @@ class ClusterLayout:
             yield from self._of_quorum(node)
         if self.links:
             if node.is_broker:
-                port = advertised_port(self.links, node)
+                port = self.advertised_port(node)
                 yield "advertised.listeners", f"PLAINTEXT://{node.host}:{port}"
-            overrides = dial_overrides(self.links, self.nodes, node)
-            yield "quorumlab.dial.overrides", overrides
+            yield "quorumlab.dial.overrides", ",".join(self._dial_overrides(node))
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
         yield "log.dirs", str(node.data)
         replication_factor = str(max(1, min(3, len(self.brokers))))
         yield "default.replication.factor", replication_factor
         yield "offsets.topic.replication.factor", replication_factor
         yield from settings.items()
+
+    def _dial_overrides(self, node: NodeLayout) -> Iterable[str]:
+        """The addresses that the node knows, and the links to dial instead."""
+        for link in self.links:
+            if link.source == node.id:
+                target = self.node(link.target)
+                known = link.target_port if link.controller else self.advertised_port(target)
+                yield f"{target.host}:{known}={target.host}:{link.port}"
 
     def _zookeeper_for(self, node: NodeLayout) -> str:
         """Where this node finds it: over links of its own, if there are any."""
@@ -254,9 +291,6 @@ class ClusterLayout:
             yield "quorumlab.engine", self.engine
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
-
-    def at(self, directory: Path) -> "ClusterLayout":
-        return replace(self, directory=directory)
 
 
 def _refuse_moved(directory: Path, made_in: Path) -> None:
@@ -316,7 +350,7 @@ def plan(
         combined=combined,
         nodes=nodes,
         dynamic=any(node.first_voter for node in nodes),
-        links=plan_links(nodes, source) if proxies else (),
+        links=tuple(_links(nodes, source)) if proxies else (),
         network=network,
     )
 
@@ -335,6 +369,43 @@ def _roles(controllers: int, brokers: int, *, combined: bool) -> dict[int, tuple
         )
         for index in range(max(brokers, controllers))
     }
+
+
+def _links(nodes: Iterable[NodeLayout], ports: Iterator[int]) -> Iterable[Link]:
+    """All nodes send requests to controllers; brokers and clients send requests to brokers."""
+    for target in nodes:
+        askers = [node for node in nodes if node.id != target.id]
+        if target.controller_port is not None:
+            for node in askers:
+                yield Link(
+                    source=node.id,
+                    target=target.id,
+                    port=next(ports),
+                    target_port=target.controller_port,
+                    controller=True,
+                )
+        if target.is_broker:
+            for source in (CLIENTS, *(node.id for node in askers if node.is_broker)):
+                yield Link(
+                    source=source, target=target.id, port=next(ports), target_port=target.port
+                )
+
+
+def links_to_zookeeper(
+    brokers: Iterable[NodeLayout], servers: Mapping[int, int], ports: Iterator[int]
+) -> tuple[Link, ...]:
+    """Each broker's own way to each of `servers`, whose ports are told by id."""
+    return tuple(
+        Link(
+            source=broker.id,
+            target=server,
+            port=next(ports),
+            target_port=target_port,
+            zookeeper=True,
+        )
+        for broker in brokers
+        for server, target_port in servers.items()
+    )
 
 
 def _controller_port(roles: tuple[str, ...], own: int, source: Iterable[int]) -> int | None:

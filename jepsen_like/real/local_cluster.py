@@ -4,8 +4,6 @@ Everything about it lives in its directory, so that any process can come later a
 files tell which nodes run, and nothing but their HTTP side is asked how they are.
 """
 
-import http.client
-import json
 import os
 import signal
 import time
@@ -27,9 +25,11 @@ from jepsen_like.real.layout import (
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
     ClusterLayout,
+    Link,
     NodeLayout,
+    links_to_zookeeper,
 )
-from jepsen_like.real.links import Link, links_to_zookeeper
+from jepsen_like.real.pages import ask
 from jepsen_like.real.processes import (
     DirectoryLock,
     ProcessId,
@@ -41,7 +41,7 @@ from jepsen_like.real.processes import (
     spawn,
 )
 from jepsen_like.real.shape import Shape, refuse_engine
-from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper
+from jepsen_like.real.zookeeper import ZooKeeper
 
 __all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]
 
@@ -184,11 +184,8 @@ class LocalCluster:
         """Start every node that does not run, and ZooKeeper before them."""
         zookeeper = self.zookeeper
         if zookeeper is not None:
-            try:
-                zookeeper.start_all()
-                zookeeper.wait_ready()
-            except NoZooKeeper as error:
-                raise ClusterError(str(error)) from error
+            zookeeper.start_all()
+            zookeeper.wait_ready()
         if self.delay_line is not None:
             self.delay_line.start()
         for node in self.layout.nodes:
@@ -197,10 +194,7 @@ class LocalCluster:
 
     def kill(self, node_id: int) -> None:
         """SIGKILL: the process gets no chance to say goodbye. Who watches will report the death."""
-        process = self.process(self.layout.node(node_id))
-        if process is None:
-            raise ClusterError(f"node {node_id} is not running")
-        kill(process)
+        kill(self._living(node_id))
 
     def kill_all(self) -> None:
         """All at once: no node has time to say anything more."""
@@ -232,10 +226,14 @@ class LocalCluster:
 
     def pause(self, node_id: int) -> None:
         """SIGSTOP: it holds its connections and says nothing."""
-        self._signal(node_id, signal.SIGSTOP)
+        os.kill(self._living(node_id).pid, signal.SIGSTOP)
 
     def resume(self, node_id: int) -> None:
-        self._signal(node_id, signal.SIGCONT)
+        os.kill(self._living(node_id).pid, signal.SIGCONT)
+
+    def resume_all(self) -> None:
+        for node_id in self.running():
+            self.resume(node_id)
 
     def stop_all(self, but: Collection[int] = ()) -> list[int]:
         """An orderly stop of all: brokers first, while there is a controller to hear of it.
@@ -249,7 +247,7 @@ class LocalCluster:
             ]
             for node in running:
                 with suppress(ClusterError, ProcessLookupError):  # it may have ended since
-                    self._signal(node.id, signal.SIGTERM)
+                    os.kill(self._living(node.id).pid, signal.SIGTERM)
             deadline = time.monotonic() + max(map(orderly_stop_seconds, running), default=0.0)
             for node in running:
                 if not self._end(node, signal.SIGTERM, max(0.1, deadline - time.monotonic())):
@@ -281,19 +279,8 @@ class LocalCluster:
 
         The value of a page that is no JSON, as `/livez` is none, is None.
         """
-        connection = http.client.HTTPConnection(node.host, node.http_port, timeout=timeout_seconds)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException):
-            return 0, None
-        finally:
-            connection.close()
-        try:
-            return answer.status, json.loads(body)
-        except ValueError:
-            return answer.status, None
+        answered = ask((node.host, node.http_port), path, timeout_seconds=timeout_seconds)
+        return answered.status, answered.page
 
     def wait_ready(
         self,
@@ -337,11 +324,11 @@ class LocalCluster:
         own = self.environment.get(node_id, {})
         return python_environment(kept) | {"PYTHONUNBUFFERED": "1"} | dict(own)
 
-    def _signal(self, node_id: int, which: signal.Signals) -> None:
+    def _living(self, node_id: int) -> ProcessId:
         process = self.process(self.layout.node(node_id))
         if process is None:
             raise ClusterError(f"node {node_id} is not running")
-        os.kill(process.pid, which)
+        return process
 
     def _end(self, node: NodeLayout, how: signal.Signals, timeout_seconds: float) -> bool:
         process = ProcessId.load(node.pid_file)

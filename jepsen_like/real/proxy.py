@@ -17,22 +17,24 @@ answers behind it wait, and a lost one does so for ever, until the asker gives u
 
 A request that goes on after its connection has ended takes a connection of its own, as bytes that a
 network had kept arrive after the retry. Nobody reads the answer.
+
+Brokers of somebody else's cluster tell a client where brokers are. To lead it through proxies,
+every answer that names one names its proxy instead (`jepsen_like.real.address_rewriting`).
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from struct import Struct
-from typing import Self
 
 from jepsen_like.faults.cut_links import Way
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
+from jepsen_like.real.address_rewriting import Address, redirected
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
-from jepsen_like.real.layout import HOST
-from jepsen_like.real.links import Link
+from jepsen_like.real.layout import HOST, Link
 from jepsen_like.real.relay import (
     LENGTH,
     STREAM_BYTES_MAX,
@@ -58,6 +60,7 @@ class _Slot:
 
     correlation_id: int
     api_key: int
+    version: int
     is_aside: bool = False  # a rule has the request or its answer: others may overtake
     answer: bytes | None = None
 
@@ -83,18 +86,13 @@ class KafkaRelay(Relay):
     def _take_request(self, frame: bytes) -> None:
         if len(frame) < _HEADER.size:
             raise NoFrame
-        api_key, _, correlation_id = _HEADER.unpack_from(frame)
-        slot = _Slot(correlation_id, api_key)
+        api_key, version, correlation_id = _HEADER.unpack_from(frame)
+        slot = _Slot(correlation_id, api_key, version)
         self._slots.append(slot)
         self._judge_request(frame, slot)
 
     def _judge_request(self, frame: bytes, slot: _Slot) -> None:
-        told = Frame(
-            source=self._link.source,
-            target=self._link.target,
-            api_key=slot.api_key,
-            is_request=True,
-        )
+        told = self._told(slot, is_request=True)
         rule = self._mesh.taking(told)
         if rule is not None and rule.action is Action.DUPLICATE:
             self._mesh.send_alone(self._link, frame)
@@ -121,7 +119,7 @@ class KafkaRelay(Relay):
         if slot is None:
             self._answers.put(frame)  # to nothing: the asker shall judge it
         else:
-            self._judge_answer(frame, slot)
+            self._judge_answer(self._mesh.redirected(frame, slot.api_key, slot.version), slot)
 
     def _slot_of(self, correlation_id: int) -> _Slot | None:
         """The request that is answered. Earlier ones that no rule has expect no answer (acks=0)."""
@@ -141,12 +139,7 @@ class KafkaRelay(Relay):
         return found
 
     def _judge_answer(self, frame: bytes, slot: _Slot) -> None:
-        told = Frame(
-            source=self._link.target,
-            target=self._link.source,
-            api_key=slot.api_key,
-            is_request=False,
-        )
+        told = self._told(slot, is_request=False)
 
         def go_on() -> None:
             slot.answer = frame
@@ -160,6 +153,11 @@ class KafkaRelay(Relay):
             self._mesh.passed(told)
         else:
             self._strike(rule, slot, told, go_on)
+
+    def _told(self, slot: _Slot, *, is_request: bool) -> Frame:
+        asker, asked = self._link.source, self._link.target
+        source, target = (asker, asked) if is_request else (asked, asker)
+        return Frame(source=source, target=target, api_key=slot.api_key, is_request=is_request)
 
     def _strike(
         self, rule: Armed[Frame], slot: _Slot, told: Frame, go_on: Callable[[], None]
@@ -183,35 +181,39 @@ class KafkaRelay(Relay):
                 raise AssertionError("answers are not doubled: see ProxyMesh.arm")
 
 
-class ProxyMesh:
-    """Entering it listens on every link; leaving it resets every connection."""
+class ProxyMesh(ServerThread):
+    """Entering it listens on every link; leaving it resets every connection.
 
-    def __init__(self, links: Iterable[Link], *, seed: int = 0) -> None:
-        self._links = tuple(links)
+    `elsewhere`: the brokers of somebody else's cluster, by id, to which the links lead.
+    """
+
+    def __init__(
+        self,
+        links: Collection[Link],
+        *,
+        seed: int = 0,
+        elsewhere: Mapping[int, Address] | None = None,
+    ) -> None:
+        super().__init__(
+            "proxies", HOST, {each.port: partial(self._accept, each) for each in links}
+        )
+        self._elsewhere = elsewhere or {}
+        self._proxies = {each.target: (HOST, each.port) for each in links if self._elsewhere}
         random = Random(seed)
         self._rules: Rules[Frame] = Rules(random)
         self._flows = Flows(random)
         self._relays: dict[Relay, Link] = {}
         self._parked: dict[tuple[int, int, bool], list[Callable[[], None]]] = {}
-        accepts = {link.port: partial(self._accept, link) for link in self._links}
-        self._servers = ServerThread("proxies", HOST, accepts)
-
-    def __enter__(self) -> Self:
-        self._servers.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._servers.__exit__(*raised)
 
     # --- commands, from any thread -----------------------------------------------------------
 
     def impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
         """Lay a impairment on flows, each given as (who says it, to whom)."""
-        return self._servers.do(partial(self._impose, impairment, ways))
+        return self.do(partial(self._impose, impairment, ways))
 
     def lift(self, imposed: Imposed) -> None:
         """Let the frames that waited go on."""
-        self._servers.do(lambda: self._flows.lift(imposed))
+        self.do(lambda: self._flows.lift(imposed))
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
         """Put a rule into force. Raises ValueError for one that TCP cannot express."""
@@ -220,31 +222,31 @@ class ProxyMesh:
         armed = Armed(
             rule.matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms
         )
-        return self._servers.do(lambda: self._rules.arm(armed))
+        return self.do(lambda: self._rules.arm(armed))
 
     def release(self, armed: Armed[Frame]) -> None:
         """Let the frames that it kept go on; it takes no more."""
-        self._servers.do(armed.release)
+        self.do(armed.release)
 
     def drop(self, armed: Armed[Frame]) -> None:
         """Drop the frames that it kept; it takes no more."""
-        self._servers.do(armed.drop)
+        self.do(armed.drop)
 
     def reset(self, ways: Collection[Way]) -> int:
         """Reset the connections that carry requests these ways; how many there were."""
-        return self._servers.do(partial(self._for_each, ways, Relay.reset))
+        return self.do(partial(self._for_each, ways, Relay.reset))
 
     def leave_askers(self, ways: Collection[Way]) -> int:
         """Close the askers' ends of these connections; the asked are told as their flows say."""
-        return self._servers.do(partial(self._for_each, ways, Relay.leave_asker))
+        return self.do(partial(self._for_each, ways, Relay.leave_asker))
 
     def heal(self) -> None:
         """Lift and release everything."""
-        self._servers.do(self._heal)
+        self.do(self._heal)
 
     def frames(self) -> dict[Way, int]:
         """How many frames got through, by flow."""
-        return self._servers.do(self._flows.frames)
+        return self.do(self._flows.frames)
 
     # --- in the thread -----------------------------------------------------------------------
 
@@ -257,9 +259,7 @@ class ProxyMesh:
                 return
             await flow.pass_cut("connections")
             try:
-                asked = await asyncio.open_connection(
-                    HOST, link.target_port, limit=STREAM_BYTES_MAX
-                )
+                asked = await self._connected_to(link)
             except OSError:
                 return  # nobody listens there: the asker's connection is reset
             answers = self._flows[link.target, link.source]
@@ -272,6 +272,10 @@ class ProxyMesh:
                 del self._relays[relay]
         finally:
             reset(asker[1])
+
+    async def _connected_to(self, link: Link) -> Streams:
+        address = self._elsewhere.get(link.target, (HOST, link.target_port))
+        return await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX)
 
     def _impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
         imposed = self._flows.impose(impairment, ways)
@@ -295,6 +299,12 @@ class ProxyMesh:
 
     # --- for connections ---------------------------------------------------------------------
 
+    def redirected(self, answer: bytes, api_key: int, version: int) -> bytes:
+        """The answer with the proxies' addresses, if the brokers are somebody else's."""
+        if not self._proxies:
+            return answer
+        return redirected(answer, api_key, version, self._proxies)
+
     def taking(self, frame: Frame) -> Armed[Frame] | None:
         """The rule that takes this frame, if any."""
         return self._rules.taking(frame) if self._rules else None
@@ -308,7 +318,7 @@ class ProxyMesh:
         """Let the frame go on behind the next one of its link, or after a while."""
         place = (frame.source, frame.target, frame.is_request)
         self._parked.setdefault(place, []).append(go_on)
-        self._servers.later(_PARKED_SECONDS, partial(self._unpark, place))
+        self.later(_PARKED_SECONDS, partial(self._unpark, place))
 
     def _unpark(self, place: tuple[int, int, bool]) -> None:
         for go_on in self._parked.pop(place, ()):
@@ -316,13 +326,13 @@ class ProxyMesh:
 
     def send_alone(self, link: Link, frame: bytes) -> None:
         """Send a request on a connection of its own, whose answer nobody reads."""
-        self._servers.begin(self._send_alone(link, frame))
+        self.begin(self._send_alone(link, frame))
 
     async def _send_alone(self, link: Link, frame: bytes) -> None:
         await self._flows[link.source, link.target].pass_cut("frames")
         try:
             async with asyncio.timeout(_LONE_ANSWER_SECONDS):
-                reader, writer = await asyncio.open_connection(HOST, link.target_port)
+                reader, writer = await self._connected_to(link)
                 try:
                     writer.writelines((LENGTH.pack(len(frame)), frame))
                     await read_frame(reader)  # closing too early may take the request along

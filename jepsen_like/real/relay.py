@@ -33,7 +33,6 @@ __all__ = [
     "Relay",
     "ServerThread",
     "Streams",
-    "pass_on",
     "read_frame",
     "reset",
 ]
@@ -263,18 +262,3 @@ class Relay:
 
     def _take_answer(self, frame: bytes) -> None:
         self._answers.put(frame)
-
-
-async def pass_on(
-    asker: Streams, address: tuple[str, int], relay: Callable[[Streams], Relay]
-) -> None:
-    """Dial `address`, and run the relay that `relay` makes for that connection.
-
-    The asker sees a reset if nobody listens there.
-    """
-    try:
-        asked = await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX)
-    except OSError:
-        reset(asker[1])
-    else:
-        await relay(asked).run()

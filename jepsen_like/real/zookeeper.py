@@ -23,18 +23,19 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
+from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory
 from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
 __all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
 
-HOST = "127.0.0.1"
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
 _INSTALL = f"{install_command('zk')} brings it"
@@ -65,33 +66,18 @@ _STOP_SECONDS = 5.0
 _SESSION = re.compile(r"^0x([0-9a-f]+):", re.MULTILINE)  # as `dump` lists them
 
 
-class NoZooKeeper(Exception):
+class NoZooKeeper(ClusterError):
     """The message says what is missing or went wrong, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZooKeeperServer:
+class ZooKeeperServer(ProcessDirectory):
     id: int
     port: int
     peer_port: int
     election_port: int
     dir: str
-
-    @property
-    def host(self) -> str:
-        return HOST
-
-    @property
-    def path(self) -> Path:
-        return Path(self.dir)
-
-    @property
-    def pid_file(self) -> Path:
-        return self.path / "node.pid"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "node.log"
+    host: ClassVar[str] = HOST
 
     @property
     def config(self) -> Path:
@@ -182,11 +168,7 @@ class ZooKeeper:
             if self.process(server) is None:
                 self.start(server.id)
 
-    def wait_ready(
-        self,
-        timeout_seconds: float = _READY_SECONDS,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def wait_ready(self, timeout_seconds: float = _READY_SECONDS) -> None:
         """Until every server serves clients: alone, or in an ensemble with a leader."""
         deadline = time.monotonic() + timeout_seconds
         waiting = list(self.servers)
@@ -202,39 +184,21 @@ class ZooKeeper:
                     f"see {waiting[0].log}"
                 )
             if waiting:
-                progress(f"{len(self.servers) - len(waiting)} of {len(self.servers)} ZooKeepers")
                 time.sleep(_POLL_SECONDS)
 
     def kill(self, server_id: int) -> None:
         """SIGKILL. Who watches will report the death."""
-        kill(self._running(server_id))
-
-    def pause(self, server_id: int) -> None:
-        """It holds its connections and says nothing, from when this returns."""
-        os.kill(self._running(server_id).pid, signal.SIGSTOP)
-        while self.ask(self.server(server_id), "ruok"):  # threads stop one by one
-            time.sleep(_POLL_SECONDS)
-
-    def resume(self, server_id: int) -> None:
-        os.kill(self._running(server_id).pid, signal.SIGCONT)
-
-    def stop(self, server_id: int) -> bool:
-        """An orderly stop. False if it had to be killed."""
-        return self._end([self.server(server_id)]) == []
-
-    def stop_all(self) -> list[int]:
-        """An orderly stop of all; returns the ids of those that had to be killed."""
-        return self._end(list(self.servers))
-
-    def _running(self, server_id: int) -> ProcessId:
         process = self.process(self.server(server_id))
         if process is None:
             raise NoZooKeeper(f"ZooKeeper {server_id} is not running")
-        return process
+        kill(process)
 
-    def _end(self, servers: list[ZooKeeperServer]) -> list[int]:
-        """All at once: a server that is left alone in an ensemble has no leader to close with."""
-        found = [(server, self.process(server)) for server in servers]
+    def stop_all(self) -> list[int]:
+        """An orderly stop of all; returns the ids of those that had to be killed.
+
+        All at once: a server that is left alone in an ensemble has no leader to close with.
+        """
+        found = [(server, self.process(server)) for server in self.servers]
         running = [(server, process) for server, process in found if process is not None]
         for _, process in running:
             os.kill(process.pid, signal.SIGTERM)
@@ -246,7 +210,7 @@ class ZooKeeper:
             if not end(process, how=signal.SIGTERM, timeout_seconds=left):
                 kill(process)
                 killed.append(server.id)
-        for server in servers:
+        for server in self.servers:
             server.pid_file.unlink(missing_ok=True)
         return killed
 

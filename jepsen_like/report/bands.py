@@ -32,10 +32,7 @@ class Band:
     evidence: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    at: int
-    text: str
+Mark = tuple[int, str]  # when, and what
 
 
 @dataclass(slots=True)
@@ -60,9 +57,9 @@ class _Reading:
             case "not-injected", {"fault": number, "kind": kind}:
                 self.in_force.pop(f"fault {number}", None)
                 why = f": {op.extra['why']}" if "why" in op.extra else ""
-                self.marks.append(Mark(at=at, text=f"{kind} not injected{why}"))
+                self.marks.append((at, f"{kind} not injected{why}"))
             case "phase", phase:
-                self.marks.append(Mark(at=at, text=str(phase)))
+                self.marks.append((at, str(phase)))
             case _:
                 self._foreign(op, at)
 
@@ -75,7 +72,7 @@ class _Reading:
             self._end(kind, at, {})
         else:
             told = "" if op.value is None else f" {op.value}"[:80]
-            self.marks.append(Mark(at=at, text=f"{op.f}{told}"))
+            self.marks.append((at, f"{op.f}{told}"))
 
     def _begin(self, name: str, band: Band) -> None:
         """Jepsen writes each of its doings twice: what it is about to do, and what it did."""

@@ -28,24 +28,14 @@ from jepsen_like.histories.history import History, MalformedHistory, Op
 from jepsen_like.histories.timeline import described
 from jepsen_like.report.bands import bands_and_marks, recoveries
 from jepsen_like.report.bars import DRAWN, NONE, Bars, Clock, Column, drawn
-from jepsen_like.report.series import QUANTILES, Series, Unseen, series_of, unseen_of
+from jepsen_like.report.series import QUANTILES, Series, series_of, unseen_of
 
 __all__ = ["Told", "document"]
 
 _DRAWN = 16  # operations of a finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    first: int  # rows
-    second: int
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    rows: Sequence[int]  # in order of their calls
-    edges: Sequence[Edge]
+Edge = tuple[int, int, str]  # two rows, and the kind
 
 
 def rows_of_lines(bars: Bars, places: Mapping[int, int]) -> dict[int, int]:
@@ -59,24 +49,19 @@ def rows_of_lines(bars: Bars, places: Mapping[int, int]) -> dict[int, int]:
     return {index: row_at[place] for index, place in places.items() if place in row_at}
 
 
-def witness_of(finding: Finding, rows: Mapping[int, int], bars: Bars) -> Witness:
-    mine = sorted({rows[index] for index in finding.ops if index in rows})[:_DRAWN]
-    return Witness(rows=mine, edges=list(_edges(finding, mine, bars)))
-
-
 def _edges(finding: Finding, rows: Sequence[int], bars: Bars) -> Iterator[Edge]:
     """Only those that do not follow from others."""
     before = {pair for pair in combinations(rows, 2) if _is_before(bars, *pair)}
     for first, second in sorted(before):
         if not any((first, each) in before and (each, second) in before for each in rows):
-            yield Edge(first=first, second=second, kind="before")
+            yield first, second, "before"
     if len(rows) != 2:
         return
     first, second = rows
     if before and anomaly_of(finding.rule).is_order:
-        yield Edge(first=second, second=first, kind="broken")
+        yield second, first, "broken"
     else:
-        yield Edge(first=first, second=second, kind="against")
+        yield first, second, "against"
 
 
 def _is_before(bars: Bars, first: int, second: int) -> bool:
@@ -125,7 +110,7 @@ def document(history: History, told: Told, *, limit: int = DRAWN) -> Document:
         "header": _header(history),
         "about": dict(told.about),
         "verdict": _verdict(told),
-        "findings": [_finding(each, witness_of(each, rows, bars), at) for each in findings],
+        "findings": [_finding(each, rows, bars, at) for each in findings],
         "end": clock.end,
         "is_time": clock.is_time,
         "lines": len(ops),
@@ -139,7 +124,7 @@ def document(history: History, told: Told, *, limit: int = DRAWN) -> Document:
             for band, recovery in zip(bands, recovered, strict=True)
         ],
         "median_ok_a_second": median,
-        "marks": [[mark.at, mark.text[:_TEXT_MAX]] for mark in marks[:_MARKS_MAX]],
+        "marks": [[when, text[:_TEXT_MAX]] for when, text in marks[:_MARKS_MAX]],
         "series": _series(series_of(bars, clock.end)),
         "unseen": _unseen(history, operated, clock),
     }
@@ -195,14 +180,18 @@ def _verdict(told: Told) -> Document:
     }
 
 
-def _finding(finding: Finding, witness: Witness, at: Mapping[int, int]) -> Document:
+def _finding(
+    finding: Finding, rows: Mapping[int, int], bars: Bars, at: Mapping[int, int]
+) -> Document:
+    """`rows` by line of the history; `at` says where each row is drawn."""
+    mine = sorted({rows[index] for index in finding.ops if index in rows})[:_DRAWN]
     return {
         "rule": finding.rule,
         "says": anomaly_of(finding.rule).says,
         "object": finding.object,
         "detail": finding.detail,
-        "operations": [at[row] for row in witness.rows],
-        "edges": [[at[edge.first], at[edge.second], edge.kind] for edge in witness.edges],
+        "operations": [at[row] for row in mine],
+        "edges": [[at[one], at[two], kind] for one, two, kind in _edges(finding, mine, bars)],
     }
 
 
@@ -265,9 +254,6 @@ def _unseen(history: History, operated: Sequence[Operation], clock: Clock) -> Do
     if history.header.workload not in _LOGS:
         return None
     try:
-        curve: Unseen | None = unseen_of(LogColumns.of(operated), clock)
+        return unseen_of(LogColumns.of(operated), clock)
     except MalformedHistory:  # judged as something else
         return None
-    return (
-        None if curve is None else {"times": curve.times.tolist(), "counts": curve.counts.tolist()}
-    )

@@ -17,11 +17,10 @@ from jepsen_like.histories.history import History
 from jepsen_like.report.bars import DRAWN
 from jepsen_like.report.document import Document, Told, document
 
-__all__ = ["data_in", "digest", "is_page", "page"]
+__all__ = ["digest", "is_page", "page"]
 
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
-_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
 def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
@@ -32,14 +31,6 @@ def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
 def is_page(html: str) -> bool:
     """Whether what begins like this is one of ours."""
     return '<h1><span id="outcome">' in html
-
-
-def data_in(html: str) -> Document:
-    """The document, read back from a page."""
-    found = _DATA.search(html)
-    assert found is not None, "no page of ours"
-    data: Document = json.loads(found[1])
-    return data
 
 
 def _joined(shown: Document) -> str:

@@ -13,7 +13,7 @@ from jepsen_like.checkers.log_columns import OK, LogColumns
 from jepsen_like.checkers.pairing import Pairing
 from jepsen_like.report.bars import NONE, Bars, Clock, Column
 
-__all__ = ["QUANTILES", "Series", "Unseen", "series_of", "unseen_of"]
+__all__ = ["QUANTILES", "Series", "series_of", "unseen_of"]
 
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 _BUCKETS = (30, 300)  # at least, and at most
@@ -98,14 +98,8 @@ def _quantiles(call: Column, ret: Column, width: int, buckets: int) -> Quantiles
     return told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unseen:
-    times: Column  # microseconds
-    counts: Column
-
-
-def unseen_of(log: LogColumns, clock: Clock) -> Unseen | None:
-    """None where nothing was ever acknowledged."""
+def unseen_of(log: LogColumns, clock: Clock) -> dict[str, list[int]] | None:
+    """So many `counts` at these `times`; None where nothing was ever acknowledged."""
     sends, reads = log.sends, log.reads
     acknowledged = np.flatnonzero(sends.kind == OK)
     if not len(acknowledged):
@@ -122,4 +116,4 @@ def unseen_of(log: LogColumns, clock: Clock) -> Unseen | None:
     times = np.unique(np.linspace(0, clock.end, _POINTS).astype(np.int64))
     begun = np.searchsorted(np.sort(clock.at[from_line]), times, side="right")
     ended = np.searchsorted(np.sort(clock.at[to_line]), times, side="right")
-    return Unseen(times=times, counts=begun - ended)
+    return {"times": times.tolist(), "counts": (begun - ended).tolist()}

@@ -19,9 +19,9 @@ the name of the workload, which is in its header: `jepsen_like.checkers.judges`.
 Every process draws from a generator of its own, made from the run's seed and its number: what one
 process does never depends on how fast another one is. Only unique values are counted over all.
 
-An `Entry` is a line of a history before it has an index and a time. The invocation is entered
-before its request leaves, the completion after its answer came. A completion that is not `ok`
-carries the value that was asked for, because nothing else is known of it.
+The lines of a history are made here; whoever enters them gives each its index and its time. The
+invocation is entered before its request leaves, the completion after its answer came. A completion
+that is not `ok` carries the value that was asked for, because nothing else is known of it.
 
 Pure, and deterministic: the same seed and the same answers give the same wishes.
 Source: jepsen.generator (stagger, mix, each-thread, phases), jepsen.client, jepsen.history.
@@ -41,7 +41,6 @@ __all__ = [
     "Client",
     "Done",
     "DrawnWorkload",
-    "Entry",
     "NewTopic",
     "Turns",
     "Wish",
@@ -222,36 +221,12 @@ def is_to_be_repeated(wish: Wish, ended: Op) -> bool:
 _UNKNOWN_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    kind: Kind
-    process: int | str
-    f: str
-    value: Value = None
-    error: str | None = None
-    extra: Mapping[str, Value] = field(default_factory=dict)
-
-    def at(self, *, index: int, time_ns: int) -> Op:
-        return Op(
-            index=index,
-            time_ns=time_ns,
-            kind=self.kind,
-            process=self.process,
-            f=self.f,
-            value=self.value,
-            error=self.error,
-            extra=self.extra,
-        )
+def invocation(process: int, wish: Wish) -> Op:
+    return Op(kind=Kind.INVOKE, process=process, f=wish.f, value=wish.value, extra=dict(wish.extra))
 
 
-def invocation(process: int, wish: Wish) -> Entry:
-    return Entry(
-        kind=Kind.INVOKE, process=process, f=wish.f, value=wish.value, extra=dict(wish.extra)
-    )
-
-
-def completion(process: int, wish: Wish, done: Done) -> Entry:
-    return Entry(
+def completion(process: int, wish: Wish, done: Done) -> Op:
+    return Op(
         kind=done.kind,
         process=process,
         f=wish.f,
@@ -261,9 +236,9 @@ def completion(process: int, wish: Wish, done: Done) -> Entry:
     )
 
 
-def observation(node: int, states: Mapping[str, Value], *, incarnation: int) -> Entry:
+def observation(node: int, states: Mapping[str, Value], *, incarnation: int) -> Op:
     """A sample of a node's view of partitions; see `checkers.observations`."""
-    return Entry(
+    return Op(
         kind=Kind.OK,
         process=f"node-{node}",
         f=OBSERVE,
@@ -289,6 +264,6 @@ def comparable(states: Mapping[str, Value], design: Design | None) -> Mapping[st
     }
 
 
-def deed(f: str, value: Value, **extra: Value) -> Entry:
-    """An entry of the nemesis."""
-    return Entry(kind=Kind.INFO, process=NEMESIS, f=f, value=value, extra=extra)
+def deed(f: str, value: Value, **extra: Value) -> Op:
+    """A line of the nemesis."""
+    return Op(kind=Kind.INFO, process=NEMESIS, f=f, value=value, extra=extra)

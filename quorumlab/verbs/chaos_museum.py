@@ -16,9 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.comparison import Comparison, Counted, compare_item, count_seeds
-from jepsen_like.museum.item import Item
+from jepsen_like.museum.item import ITEMS, Item
 from jepsen_like.museum.item_page import item_page, summary
 from jepsen_like.museum.table import document, figure_of, key_of
 from jepsen_like.real.museum.playing_on_processes import (

@@ -1,6 +1,9 @@
 """A real ZooKeeper for tests, and clients of it on a loop of their own."""
 
 import asyncio
+import os
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +23,7 @@ from wire.zk.session import (
     SessionState,
 )
 
-__all__ = ["KazooClients", "started"]
+__all__ = ["KazooClients", "paused", "started"]
 
 _SECONDS = 15.0
 
@@ -34,6 +37,21 @@ def started(directory: Path, count: int = 1) -> Iterator[ZooKeeper]:
         yield zookeeper
     finally:
         zookeeper.stop_all()
+
+
+@contextmanager
+def paused(zookeeper: ZooKeeper, server_id: int) -> Iterator[None]:
+    """The server holds its connections and says nothing."""
+    server = zookeeper.server(server_id)
+    process = zookeeper.process(server)
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    while zookeeper.ask(server, "ruok"):  # threads stop one by one
+        time.sleep(0.02)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
 
 
 class KazooClients:

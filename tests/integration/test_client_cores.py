@@ -8,7 +8,8 @@ import pytest
 from jepsen_like.clients.admin_client import AdminClient, create_topic
 from jepsen_like.clients.log_client import LogClient
 from jepsen_like.histories.history import Kind, Value
-from jepsen_like.real.clients.client_choice import Sockets
+from jepsen_like.real.clients.client_choice import play, wall_clock
+from jepsen_like.real.clients.target import Nodes
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
@@ -28,22 +29,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def sockets(cluster: LocalCluster) -> Iterator[Sockets]:
-    made = Sockets({node.id: (node.host, node.port) for node in cluster.layout.nodes})
+def nodes(cluster: LocalCluster) -> Iterator[Nodes]:
+    made = Nodes({node.id: (node.host, node.port) for node in cluster.layout.nodes}, 1.0)
     new = NewTopic(name="orders", partitions=2, replication_factor=2)
-    assert made.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
+    assert play(create_topic(new, 1, 10_000), made) is ErrorCode.NONE
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-def test_what_is_sent_is_polled(sockets: Sockets, *, idempotent: bool) -> None:
+def test_what_is_sent_is_polled(nodes: Nodes, *, idempotent: bool) -> None:
     client = LogClient(
-        (1, 2), clock=sockets.clock, random=Random(1), timeout_ms=9_000, is_idempotent=idempotent
+        (1, 2), clock=wall_clock, random=Random(1), timeout_ms=9_000, is_idempotent=idempotent
     )
 
     def perform(f: str, value: Value, **extra: Value) -> Done:
-        return sockets.play(client.perform(Wish(f=f, value=value, extra=extra)))
+        return play(client.perform(Wish(f=f, value=value, extra=extra)), nodes)
 
     assert perform("assign", KEYS).kind is Kind.OK
     perform("poll", [["poll"]])  # finds where the logs end
@@ -64,12 +65,12 @@ def test_what_is_sent_is_polled(sockets: Sockets, *, idempotent: bool) -> None:
     assert found == sent
 
 
-def test_configs_are_written_and_read(sockets: Sockets) -> None:
+def test_configs_are_written_and_read(nodes: Nodes) -> None:
     """Through the broker: the controller's listener is asked in the simulator."""
     client = AdminClient((1, 2), (101,), random=Random(1), timeout_ms=9_000)
 
     def perform(f: str, value: Value, **extra: Value) -> Done:
-        return sockets.play(client.perform(Wish(f=f, value=value, extra=extra)))
+        return play(client.perform(Wish(f=f, value=value, extra=extra)), nodes)
 
     assert perform("add", "element-1").kind is Kind.OK
     assert perform("write", ["orders", 77]).kind is Kind.OK
@@ -82,15 +83,15 @@ def test_configs_are_written_and_read(sockets: Sockets) -> None:
     assert perform("remove", "element-1").kind is Kind.OK
 
 
-def test_members_commit_and_go_on_from_there(sockets: Sockets) -> None:
+def test_members_commit_and_go_on_from_there(nodes: Nodes) -> None:
     new = NewTopic(name="__consumer_offsets", partitions=2, replication_factor=2)
-    assert sockets.play(create_topic(new, 1, 10_000)) is ErrorCode.NONE
+    assert play(create_topic(new, 1, 10_000), nodes) is ErrorCode.NONE
     client = LogClient(
-        (1, 2), clock=sockets.clock, random=Random(1), timeout_ms=9_000, is_idempotent=True
+        (1, 2), clock=wall_clock, random=Random(1), timeout_ms=9_000, is_idempotent=True
     )
 
     def perform(f: str, value: Value, **extra: Value) -> Done:
-        return sockets.play(client.perform(Wish(f=f, value=value, extra=extra)))
+        return play(client.perform(Wish(f=f, value=value, extra=extra)), nodes)
 
     joined = perform("join", "readers", group="readers")
     assert (joined.kind, joined.extra) == (Kind.OK, {"generation": 1}), joined

@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jepsen_like.faults.fault import Fault, InForce, Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector, Proof
 from jepsen_like.real.injection.clocks import why_no_clock
 from jepsen_like.real.injection.filesystems import why_no_disks
 from jepsen_like.real.injection.local_injectors import injectors, prepared
@@ -97,6 +98,21 @@ def heal(fault: InForce) -> str:
     return proof.evidence
 
 
+def until_it_bites(strike: Callable[[], InForce]) -> str:
+    """Injected again, as the nemesis does, until it bites; the evidence."""
+    proofs: list[Proof] = []
+
+    def bites() -> bool:
+        fault = strike()
+        time.sleep(0.5)
+        fault.heal()
+        proofs.append(fault.proof())
+        return proofs[-1].bit
+
+    wait(bites, "proof")
+    return proofs[-1].evidence
+
+
 def test_killed_controller_is_replaced_and_comes_back(
     cluster: LocalCluster, inject: Inject
 ) -> None:
@@ -134,22 +150,26 @@ def test_isolated_controller_is_replaced(cluster: LocalCluster, inject: Inject, 
 @pytest.mark.parametrize("kind", ["partition-ring", "bridge", "delay", "reset", "slow-close"])
 def test_fault_of_the_network_bites(cluster: LocalCluster, inject: Inject, kind: str) -> None:
     follower = next(node.id for node in cluster.layout.nodes if node.id != active(cluster))
-    fault = inject(kind, [follower], delay_ms=200)
-    wait(lambda: fault.proof().bit, "proof")
-    heal(fault)
+    until_it_bites(lambda: inject(kind, [follower], delay_ms=200))
 
 
 @pytest.mark.parametrize("kind", ["hold-rpc", "drop-rpc", "duplicate-rpc", "reorder-rpc"])
 def test_named_request_is_struck(cluster: LocalCluster, inject: Inject, kind: str) -> None:
-    fault = inject(kind, [1, 2, 3], apis=["broker_heartbeat"], trigger="times(1)")
-    wait(lambda: fault.proof().bit, "proof")
-    assert "broker_heartbeat" in heal(fault)
+    evidence = until_it_bites(
+        lambda: inject(kind, [1, 2, 3], apis=["broker_heartbeat"], trigger="times(1)")
+    )
+    assert "broker_heartbeat" in evidence
 
 
 def test_nodes_are_restarted_one_after_the_other(cluster: LocalCluster, inject: Inject) -> None:
+    before = cluster.running()
     restart = inject("rolling-restart", [1, 2])
-    wait(lambda: restart.proof().evidence.count("anew") == 2, "two restarts")
-    heal(restart)
+
+    def is_new(node_id: int) -> bool:
+        return cluster.running().get(node_id, before[node_id]) != before[node_id]
+
+    wait(lambda: is_new(1) and is_new(2), "two restarts")
+    assert heal(restart).count("anew") == 2
 
 
 def test_torn_write_is_cut_off(cluster: LocalCluster, inject: Inject) -> None:

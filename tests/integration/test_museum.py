@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.museum.collection import ITEMS
-from jepsen_like.museum.item import Exhibit, Item
+from jepsen_like.museum.item import ITEMS, Exhibit, Item
 from jepsen_like.real.museum.playing_on_processes import compare_on_processes, process_page
 from jepsen_like.real.zookeeper import missing_reason
 

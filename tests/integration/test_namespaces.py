@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -107,7 +108,11 @@ def test_client_that_is_cut_off_too_gets_no_answer_to_its_attempts(
 
 def test_lost_packets_are_sent_again(cluster: LocalCluster, inject: Inject) -> None:
     struck = next(node.id for node in cluster.layout.nodes if node.id != active(cluster))
-    loss = inject("netns-loss", [struck], percent=20)
-    wait(lambda: loss.proof().bit, "a lost packet")
-    loss.heal()
-    assert loss.proof().bit
+
+    def is_lost() -> bool:
+        loss = inject("netns-loss", [struck], percent=20)
+        time.sleep(0.5)
+        loss.heal()
+        return loss.proof().bit
+
+    wait(is_lost, "a lost packet")

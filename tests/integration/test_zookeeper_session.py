@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 
 from jepsen_like.real.processes import is_alive
 from jepsen_like.real.zookeeper import NoZooKeeper, ZooKeeper, missing_reason
-from tests.integration.real_zookeeper import KazooClients, started
+from tests.integration.real_zookeeper import KazooClients, paused, started
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
     Create,
@@ -96,13 +96,10 @@ def test_nothing_that_was_asked_while_disconnected_is_ever_done(
     clients.ask("a", Create(path="/n"), Create(path="/quiet"))
     clients.ask("a", GetData(path="/n", watch=True), GetData(path="/quiet", watch=True))
     before = clients.session["a"].id
-    zookeeper.pause(1)
-    try:
+    with paused(zookeeper, 1):
         clients.wait_for("a", *ONCE, CONNECTING)
         assert clients.ask("a", Create(path="/zombie"), SetData(path="/n", data=b"1")) == [LOST] * 2
         assert clients.session["a"].may_have_expired_at_ms is not None
-    finally:
-        zookeeper.resume(1)
     clients.wait_for("a", *ONCE, *ONCE)
     assert clients.session["a"].id == before
     assert clients.session["a"].timeout_ms == TIMEOUT_MS
@@ -119,12 +116,9 @@ def test_watch_tells_after_a_disconnection_what_it_missed(
     """The write reaches a server that stands still, and is done before anybody is connected."""
     clients.ask("a", Create(path="/n"))
     clients.ask("b", Exists(path="/n", watch=True), Exists(path="/new", watch=True))
-    zookeeper.pause(1)
-    try:
+    with paused(zookeeper, 1):
         lost = clients.ask("a", SetData(path="/n", data=b"1"), Create(path="/new"))
         clients.wait_for("b", *ONCE, CONNECTING)
-    finally:
-        zookeeper.resume(1)
     assert lost == [LOST, LOST]
     clients.wait_for("a", *ONCE, *ONCE)
     clients.wait_for("b", *ONCE, *ONCE)

@@ -1,6 +1,7 @@
 """A schedule of faults is played: in the history, and to the end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,7 +11,6 @@ from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, Role, Sche
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Op
-from jepsen_like.workloads.workload import Entry
 
 BROKERS = (1, 2, 3)
 VOTERS = (101, 102, 103)
@@ -30,8 +30,8 @@ class Played:
     def now_ms(self) -> int:
         return self.time_ms
 
-    def enter(self, entry: Entry) -> Op:
-        self.ops.append(entry.at(index=len(self.ops), time_ns=self.time_ms * 1_000_000))
+    def enter(self, op: Op) -> Op:
+        self.ops.append(replace(op, index=len(self.ops), time_ns=self.time_ms * 1_000_000))
         return self.ops[-1]
 
 

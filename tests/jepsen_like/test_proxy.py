@@ -13,7 +13,7 @@ from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.impairments import Bandwidth, Cut, Delay, Refuse, SlowClose
-from jepsen_like.real.links import Link
+from jepsen_like.real.layout import Link
 from jepsen_like.real.proxy import ProxyMesh
 
 HOST = "127.0.0.1"

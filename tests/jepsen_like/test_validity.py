@@ -4,22 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from jepsen_like.faults.fault import Role
-from jepsen_like.faults.validity import Figures, Strike, operations_during, why_void
+from jepsen_like.faults.fault import Fault, Proof, Role, Scheduled
+from jepsen_like.faults.validity import FaultOutcome, Figures, operations_during, why_void
 from jepsen_like.histories.history import NEMESIS, Kind, Op
 
-KILL = Strike(
-    kind="kill",
-    role=Role.ACTIVE_CONTROLLER,
-    injected_ms=1_000,
-    healed_ms=4_000,
-    bit=True,
-    operations=7,
-)
+
+def struck(kind: str = "kill", role: Role = Role.ACTIVE_CONTROLLER) -> FaultOutcome:
+    return FaultOutcome(
+        number=0,
+        scheduled=Scheduled(at_ms=0, lasts_ms=0, fault=Fault(kind=kind, role=role)),
+        nodes=(1,),
+        injected_ms=1_000,
+        healed_ms=4_000,
+        proof=Proof(bit=True, evidence="seen"),
+    )
+
+
+KILL = struck()
 GOOD = Figures(
     seconds=20,
     kinds=("kill",),
     strikes=(KILL, KILL),
+    operations=(7, 7),
     ok_a_second=30.0,
     ok_a_second_without_faults=100.0,
     controller_elections=2,
@@ -31,7 +37,9 @@ def test_run_with_something_to_show_counts() -> None:
 
 
 def test_run_without_faults_needs_none() -> None:
-    assert why_void(replace(GOOD, kinds=(), strikes=(), controller_elections=0)) == ()
+    assert (
+        why_void(replace(GOOD, kinds=(), strikes=(), operations=(), controller_elections=0)) == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +47,7 @@ def test_run_without_faults_needs_none() -> None:
     [
         (replace(GOOD, kinds=("kill", "pause")), "pause never bit"),
         (replace(GOOD, seconds=60), "2 faults are proven, and 6 are due"),
-        (replace(GOOD, strikes=(KILL, replace(KILL, operations=0))), "under way during 1"),
+        (replace(GOOD, operations=(7, 0)), "under way during 1"),
         (replace(GOOD, controller_elections=1), "2 elections of a controller were due"),
         (replace(GOOD, ok_a_second=24.9), "below the floor of 25.0"),
         (
@@ -54,7 +62,7 @@ def test_void_run_says_why(figures: Figures, reason: str) -> None:
 
 
 def test_fault_that_did_not_bite_counts_for_nothing() -> None:
-    blunt = replace(KILL, bit=False)
+    blunt = replace(KILL, proof=Proof(bit=False, evidence=""))
     assert why_void(replace(GOOD, strikes=(blunt, blunt))) == (
         "kill never bit (it was tried 2 times)",
         "0 faults are proven, and 2 are due in 20 s",
@@ -65,11 +73,11 @@ def test_fault_that_did_not_bite_counts_for_nothing() -> None:
     "strike",
     [
         replace(KILL, healed_ms=2_000),
-        replace(KILL, role=Role.LEADER),
-        replace(KILL, kind="delay"),
+        struck(role=Role.LEADER),
+        struck(kind="delay"),
     ],
 )
-def test_no_election_is_due_where_the_controller_was_not_away(strike: Strike) -> None:
+def test_no_election_is_due_where_the_controller_was_not_away(strike: FaultOutcome) -> None:
     assert not strike.wants_election
 
 
@@ -87,4 +95,6 @@ def test_operations_are_counted_where_they_were_under_way() -> None:
         op(Kind.FAIL, 2, 40),
         op(Kind.INFO, "node-1", 60),
     ]
-    assert operations_during(ops, [(0, 5), (15, 25), (41, 50), (61, 70)]) == [1, 2, 1, 0]
+    spans = [(0, 5), (15, 25), (41, 50), (61, 70)]
+    strikes = [replace(KILL, injected_ms=begin, healed_ms=end) for begin, end in spans]
+    assert operations_during(ops, strikes) == [1, 2, 1, 0]

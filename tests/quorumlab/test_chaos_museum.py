@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from jepsen_like.museum.collection import ITEMS
-from jepsen_like.museum.item import Item
+from jepsen_like.museum.item import ITEMS, Item
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.histories.history import Kind, encode_header, encode_op
-from jepsen_like.report.page import data_in
 from quorumlab.cli import main
 from tests.jepsen_like.play import Play
+from tests.jepsen_like.report.recorded import data_in
 
 KEY = "chaos-0"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.histories.history import read_history
-from jepsen_like.report.page import data_in
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
 from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
@@ -19,6 +18,7 @@ from quorumlab.arguments import Failed, Parser, UsageError
 from quorumlab.cli import VERBS, main
 from quorumlab.simulated_runs import kept_plan, replay_line, timeline_of, write_run
 from quorumlab.verbs import chaos_sim
+from tests.jepsen_like.report.recorded import data_in
 
 PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
 

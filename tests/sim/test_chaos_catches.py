@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import ITEMS
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
 from jepsen_like.scenarios.schedules import HARM

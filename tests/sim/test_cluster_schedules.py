@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import ITEMS
 from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import SCHEDULES

@@ -14,8 +14,8 @@ import pytest
 
 from broker.replicas import Replicas
 from jepsen_like.museum import playing
-from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.comparison import count_seeds
+from jepsen_like.museum.item import ITEMS
 from jepsen_like.museum.playing import End, play
 from jepsen_like.sim.assemblies.cluster.client import Client
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants

@@ -1,54 +1,21 @@
-"""The HTTP side of our own nodes: linearizable reads, plain registers, lists of topics.
+"""Clients of the HTTP side of our own nodes: linearizable reads, plain registers, lists of topics.
 
 What asks for the active controller looks for it at every controller; if none says that it leads,
 nothing was sent.
 """
 
-import http.client
-import json
-from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
+from jepsen_like.real.pages import Answered, ask
 from jepsen_like.workloads.metadata_workloads import CONFIG
 from jepsen_like.workloads.workload import Done, Wish
 
-__all__ = ["Agent", "Answered", "ask"]
+__all__ = ["Agent"]
 
 _LOOKING_SECONDS = 0.5  # for one controller to say whether it leads
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    status: int  # 0: no answer
-    page: Any = None
-    is_sent: bool = True
-    reason: str = ""
-
-
-def ask(
-    address: tuple[str, int], path: str, *, timeout_seconds: float, body: Value = None
-) -> Answered:
-    """GET, or POST if there is a body. JSON both ways."""
-    connection = http.client.HTTPConnection(*address, timeout=timeout_seconds)
-    is_sent = False
-    try:
-        connection.connect()
-        is_sent = True
-        if body is None:
-            connection.request("GET", path)
-        else:
-            connection.request("POST", path, json.dumps(body).encode())
-        answer = connection.getresponse()
-        content = answer.read()
-        return Answered(answer.status, json.loads(content) if content else None)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return Answered(0, is_sent=is_sent, reason=f"{type(error).__name__}: {error}")
-    finally:
-        connection.close()
 
 
 class Agent:
@@ -81,17 +48,17 @@ class Agent:
 
     def _invoke(self, wish: Wish) -> Done:
         match wish:
-            case Wish(f="read", value=[topic, _], extra={"of": "config"}):
-                return self._read_committed(topic)
             case Wish(f="read" | "write" | "cas" as f, value=[key, value]):
                 return self._register(f, key, value)
-            case Wish(f="topics", extra={"node": node, "prefix": prefix}):
-                return self._topics(node, prefix)
             case _:
                 return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
 
-    def _read_committed(self, topic: str) -> Done:
-        node = self.active_controller()
+    def read_committed(self, topic: str) -> Done:
+        """The register's value, which the active controller confirms."""
+        try:
+            node = self.active_controller()
+        except NotConnected as error:
+            return Done(kind=Kind.FAIL, error=str(error))
         path = f"/v1/agent/read-committed?topic={quote(topic)}&config={CONFIG}"
         answered = ask(self._http[node], path, timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
@@ -119,7 +86,8 @@ class Agent:
         seen = {"seen": page["seen"]} if "seen" in page else {}
         return Done(kind=Kind.FAIL if f == "read" else kind, error=page.get("error"), extra=seen)
 
-    def _topics(self, node: int, prefix: str) -> Done:
+    def topics(self, node: int, prefix: str) -> Done:
+        """Those that the node knows and whose names begin so."""
         answered = ask(self._http[node], "/v1/topics", timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
             return Done(kind=Kind.FAIL, error=_why(answered))

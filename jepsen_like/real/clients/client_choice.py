@@ -15,71 +15,60 @@ from jepsen_like.clients.steps import Ask, Pause, Steps
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.kafka_admin import AdminClient, OperatorClient
 from jepsen_like.real.clients.leader import LeaderClient
-from jepsen_like.real.clients.target import Address, Nodes, Target
+from jepsen_like.real.clients.target import Nodes, Target
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.log_workloads import OPERATIONS
 from jepsen_like.workloads.workload import Client, Done, Wish
 
-__all__ = ["IMPLEMENTATIONS", "OpenClient", "Sockets", "client_opener", "require_client"]
+__all__ = ["IMPLEMENTATIONS", "OpenClient", "client_opener", "play", "require_client", "wall_clock"]
 
 _CONNECT_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-class Sockets:
-    def __init__(self, addresses: Mapping[int, Address]) -> None:
-        self._nodes = Nodes(addresses, _CONNECT_SECONDS)
+def wall_clock() -> int:
+    """Records are stamped with it."""
+    return time.time_ns() // 1_000_000
 
-    @staticmethod
-    def clock() -> int:
-        """Records are stamped with it."""
-        return time.time_ns() // 1_000_000
 
-    def play(self, steps: Steps[Result]) -> Result:
-        told: object = None
-        while True:
-            try:
-                step = steps.send(told)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
-            match step:
-                case Pause(ms=ms):
-                    time.sleep(ms / 1000)
-                    told = None
-                case Ask():
-                    told = self._ask(step)
-
-    def close(self) -> None:
-        self._nodes.close()
-
-    def _ask(self, step: Ask) -> object:
+def play(steps: Steps[Result], nodes: Nodes) -> Result:
+    """Carry out one step after the other."""
+    told: object = None
+    while True:
         try:
-            return self._nodes.ask(
-                step.body, object, node=step.node, timeout_seconds=step.timeout_ms / 1000
-            )
-        except ClusterError:
-            return None
+            step = steps.send(told)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        match step:
+            case Pause(ms=ms):
+                time.sleep(ms / 1000)
+                told = None
+            case Ask(node=node, body=body, timeout_ms=timeout_ms):
+                try:
+                    told = nodes.ask(body, object, node=node, timeout_seconds=timeout_ms / 1000)
+                except ClusterError:
+                    told = None
 
 
 class _SteppedClient:
     """The client of the kafka workload: the one of the simulator, on sockets."""
 
     def __init__(self, target: Target, *, idempotent: bool, timeout_seconds: float) -> None:
-        self._sockets = Sockets(target.brokers)
+        self._nodes = Nodes(target.brokers, _CONNECT_SECONDS)
         self._client = LogClient(
             sorted(target.brokers),
-            clock=self._sockets.clock,
+            clock=wall_clock,
             random=Random(),  # whom to ask first, and how long to pause: nobody makes that again
             timeout_ms=int(timeout_seconds * 1000),
             is_idempotent=idempotent,
         )
 
     def invoke(self, wish: Wish) -> Done:
-        return self._sockets.play(self._client.perform(wish))
+        return play(self._client.perform(wish), self._nodes)
 
     def close(self) -> None:
-        self._sockets.close()
+        self._nodes.close()
 
 
 if TYPE_CHECKING:  # each needs a package that may be missing

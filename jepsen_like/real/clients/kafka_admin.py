@@ -9,7 +9,6 @@ judges whether that succeeds; what it may not do is harm the others.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jepsen_like.clients.admin_client import (
     ALL_TOPICS,
@@ -65,7 +64,6 @@ class AdminClient:
     def close(self) -> None:
         self._brokers.close()
         self._controllers.close()
-        self._agent.close()
 
     def _invoke(self, wish: Wish) -> Done:
         match wish:
@@ -80,8 +78,8 @@ class AdminClient:
                 return self._describe(topic, node)
             case Wish(f="read" | "read-stale", value=None, extra={"node": node}):
                 return self._list(node)
-            case Wish(f="read", value=[_, _]):
-                return self._agent.invoke(replace(wish, extra={"of": "config"}))
+            case Wish(f="read", value=[topic, _]):
+                return self._agent.read_committed(topic)
             case _:
                 return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
 
@@ -109,7 +107,7 @@ class AdminClient:
 
     def _list(self, node: int) -> Done:
         if node not in self._of_brokers:
-            return self._agent.invoke(Wish(f="topics", extra={"node": node, "prefix": PREFIX}))
+            return self._agent.topics(node, PREFIX)
         return elements_in(self._brokers.ask(ALL_TOPICS, MetadataResponse, node=node), node)
 
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from msgspec import convert
+
 from jepsen_like.histories.history import Kind, place_of
-from jepsen_like.real.clients.agent import Agent, ask
+from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.target import Nodes, Target, carried_out
+from jepsen_like.real.pages import ask
 from jepsen_like.workloads.workload import Done, Wish
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -90,20 +93,13 @@ class LeaderClient:
             return None
         page, described = told
         row = next(each for each in page["partitions"] if each["partition"] == index)
-        return PartitionState(
-            topic_id=parse_uuid(page["topic_id"]),
-            partition=index,
-            leader=row["leader"],
-            leader_epoch=row["leader_epoch"],
-            partition_epoch=row["partition_epoch"],
-            replicas=tuple(row["replicas"]),
-            isr=tuple(row["isr"]),
-            broker_epochs={
-                each["id"]: each["epoch"]
-                for each in described["metadata"]["brokers"]
-                if not each["fenced"] and not each["in_controlled_shutdown"]
-            },
-        )
+        epochs = {
+            each["id"]: each["epoch"]
+            for each in described["metadata"]["brokers"]
+            if not each["fenced"] and not each["in_controlled_shutdown"]
+        }
+        topic_id = parse_uuid(page["topic_id"])
+        return convert(row | {"topic_id": topic_id, "broker_epochs": epochs}, PartitionState)
 
     def _page(self, node: int, path: str) -> Any:
         answered = ask(self._http[node], path, timeout_seconds=_LOOKING_SECONDS)

@@ -13,7 +13,6 @@ from uuid import UUID
 from jepsen_like.histories.history import Kind
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import ClusterError, ClusterLayout
-from jepsen_like.real.links import advertised_port
 from jepsen_like.workloads.workload import Done
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -56,9 +55,7 @@ class Target:
 
 def target_of_layout(layout: ClusterLayout) -> Target:
     return Target(
-        brokers={
-            node.id: (node.host, advertised_port(layout.links, node)) for node in layout.brokers
-        },
+        brokers={node.id: (node.host, layout.advertised_port(node)) for node in layout.brokers},
         http={node.id: (node.host, node.http_port) for node in layout.nodes},
         controllers={
             node.id: (node.host, node.controller_port)

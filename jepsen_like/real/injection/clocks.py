@@ -11,13 +11,13 @@ The proof is the date in what the node answers.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce
+from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.real.injection.process_faults import running
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.pages import ask
 from jepsen_like.real.processes import await_value
 
 __all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
@@ -70,21 +70,20 @@ def why_no_jump(cluster: LocalCluster) -> str:
     return "" if is_prepared else why_no_clock() or late
 
 
-def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = [cluster.layout.node(each) for each in running(cluster, targets)]
     offset_ms = fault.parameters.get("offset_ms", _OFFSET_MS)
     for node in nodes:
         _clock(node).write_text(f"{offset_ms / 1000:+.3f}\n")
-    seen: list[str] = []
-
-    def heal() -> None:
-        for node in nodes:
-            jumped_ms = _jump_of(node, offset_ms)
-            if jumped_ms is not None:
-                seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
-            _clock(node).write_text("+0\n")
-
-    return InForce([node.id for node in nodes], heal=heal, prove=lambda: seen)
+    yield [node.id for node in nodes]
+    seen = []
+    for node in nodes:
+        jumped_ms = _jump_of(node, offset_ms)
+        if jumped_ms is not None:
+            seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
+        _clock(node).write_text("+0\n")
+    return seen
 
 
 def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
@@ -100,14 +99,7 @@ def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
 
 def _ahead_ms(node: NodeLayout) -> float | None:
     """How far the node's wall clock is ahead of ours; None if it does not answer."""
-    connection = HTTPConnection(node.host, node.http_port, timeout=1.0)
-    try:
-        connection.request("GET", "/livez")
-        date = connection.getresponse().getheader("Date")
-    except (OSError, HTTPException):
-        return None
-    finally:
-        connection.close()
+    date = ask((node.host, node.http_port), "/livez").date
     if date is None:
         return None
     return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds() * 1000

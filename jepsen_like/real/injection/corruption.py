@@ -17,8 +17,16 @@ segments: the bit is in what it reads.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
-from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again, stop
+from jepsen_like.faults.fault import Course, Fault, Proof, in_force
+from jepsen_like.real.injection.process_faults import (
+    NodeLog,
+    complaints,
+    logs_of,
+    restart,
+    running,
+    start_again,
+    stop,
+)
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value
@@ -33,29 +41,17 @@ CORRUPT = ("checksum", "corrupt", "synced up to")
 _START_SECONDS = 15.0
 
 
-def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = list(running(cluster, targets))
     logs = logs_of(cluster, nodes)
+    layout = cluster.layout
+    restart(cluster, nodes, lambda node_id: tear(segments_of(layout.node(node_id), fault)[-1]))
+    yield nodes
     for node_id in nodes:
-        cluster.kill(node_id)
-        try:
-            tear(segments_of(cluster.layout.node(node_id), fault)[-1])
-        finally:
-            start_again(cluster, node_id)
-
-    def heal() -> None:
-        for node_id in nodes:
-            _until_said(cluster, node_id, logs[node_id], CUT_OFF)
-            start_again(cluster, node_id)
-
-    def prove() -> Sequence[str]:
-        return [
-            f"node {node_id}: {line}"
-            for node_id, log in logs.items()
-            for line in log.lines_with(CUT_OFF)[:1]
-        ]
-
-    return InForce(nodes, heal=heal, prove=prove)
+        _until_said(cluster, node_id, logs[node_id], CUT_OFF)
+        start_again(cluster, node_id)
+    return complaints(logs, CUT_OFF)
 
 
 def segments_of(node: NodeLayout, fault: Fault) -> list[Path]:
@@ -103,7 +99,8 @@ def _until_said(cluster: LocalCluster, node_id: int, log: NodeLog, words: Sequen
     )
 
 
-def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = list(running(cluster, targets))
     logs = logs_of(cluster, nodes)
     restore: dict[int, Callable[[], None]] = {}
@@ -116,22 +113,12 @@ def flip_bit(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InF
     for node_id, log in logs.items():
         _until_said(cluster, node_id, log, CORRUPT)
         _expect_end(cluster, node_id)
-
-    def heal() -> None:
-        for node_id in nodes:
-            if node_id in cluster.running():
-                cluster.kill(node_id)
-            restore[node_id]()
-            start_again(cluster, node_id)
-
-    def prove() -> Proof:
-        said = {node_id: log.lines_with(CORRUPT) for node_id, log in logs.items()}
-        silent = [node_id for node_id, lines in said.items() if not lines]
-        if silent:
-            return Proof(bit=False, evidence=f"nodes {silent} started without a word")
-        return proof_of([f"node {node_id}: {lines[0]}" for node_id, lines in said.items()])
-
-    return InForce(nodes, heal=heal, prove=prove)
+    yield nodes
+    restart(cluster, nodes, lambda node_id: restore[node_id]())
+    silent = [node_id for node_id, log in logs.items() if not log.lines_with(CORRUPT)]
+    if silent:
+        return Proof(bit=False, evidence=f"nodes {silent} started without a word")
+    return complaints(logs, CORRUPT)
 
 
 def _expect_end(cluster: LocalCluster, node_id: int) -> None:

@@ -24,6 +24,7 @@ from jepsen_like.real.injection.membership import NOT_DYNAMIC, change_voters
 from jepsen_like.real.injection.namespaces import Switch
 from jepsen_like.real.injection.network_faults import (
     NO_LINKS,
+    groups_of,
     on_flows,
     on_packets,
     strike_messages,
@@ -84,6 +85,7 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
     no_proc = "" if Path("/proc/self/fd").exists() else "needs /proc"
     no_links = "" if cluster.layout.links else NO_LINKS
     messages = Injector(partial(strike_messages, cluster.layout, mesh), no_links)
+    apart = f"the {cluster.layout.design} design has no nodes that are controllers alone"
     return {
         **{kind: cannot(known.not_on_processes) for kind, known in KINDS.items()},
         "kill": Injector(partial(down, cluster, kill)),
@@ -98,7 +100,8 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
             partial(change_voters, cluster), "" if cluster.layout.dynamic else NOT_DYNAMIC
         ),
         **zookeeper_injectors(cluster, mesh),
-        **on_flows(cluster.layout, mesh),
+        **on_flows(groups_of(cluster.layout), mesh, no_links),
+        **({} if cluster.layout.controllers else {"cut-controllers": cannot(apart)}),
         **dict.fromkeys(MESSAGE_KINDS, messages),
         **on_packets(cluster.layout, gear.switch),
         **storage_injectors(cluster, gear.disks),

@@ -8,30 +8,25 @@ a leader, the same or another, has not. That somebody answered "it is no voter" 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from uuid import UUID
+from contextlib import closing
+from dataclasses import dataclass, replace
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
-from jepsen_like.real.kafka_client import Client, refusal
+from jepsen_like.faults.fault import Course, Fault, Proof, in_force
+from jepsen_like.histories.history import Kind
+from jepsen_like.real.clients.kafka_admin import OperatorClient
+from jepsen_like.real.clients.target import target_of_layout
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value
-from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
+from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode
-from wire.messages.endpoints import Listener
-from wire.messages.voters import (
-    AddRaftVoterRequest,
-    AddRaftVoterResponse,
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
 
 __all__ = ["NOT_DYNAMIC", "change_voters"]
 
 NOT_DYNAMIC = "the voters are in the configuration: lay the cluster out with first voters"
 
 _TRY_SECONDS = 20.0
-_TIMEOUT_MS = 3_000
+_TIMEOUT_SECONDS = 3.0
 _PAUSE_SECONDS = 0.2
 _SEEN_SECONDS = 10.0  # for one to lead, if the one that did was removed
 
@@ -49,30 +44,30 @@ class _Quorum:
         return f"voters {voters}, led by {self.leader} in epoch {self.epoch}"
 
 
-def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def change_voters(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     voters = [node for node in cluster.layout.controllers if node.id in targets]
     before = _quorum_when(cluster, lambda _: True)
     if before is None:
         raise ClusterError("nobody leads the quorum")
     removed = [
-        node for node in voters if node.id in before.voters and _until(cluster, _remove, node)
+        node
+        for node in voters
+        if node.id in before.voters
+        and _until(cluster, "remove-voter", node, ErrorCode.VOTER_NOT_FOUND)
     ]
     ids = {node.id for node in removed}
     without = _quorum_when(cluster, lambda quorum: quorum.voters.isdisjoint(ids))
-    healed: list[_Quorum | None] = []
-
-    def heal() -> None:
-        added = {node.id for node in removed if _until(cluster, _add, node)}
-        healed.append(_quorum_when(cluster, lambda quorum: quorum.voters >= added))
-
-    def prove() -> Proof:
-        if not removed:
-            return Proof(bit=False, evidence=f"no voter could be removed: {before}")
-        if without is None:
-            return Proof(bit=False, evidence=f"nobody leads without {sorted(ids)}: {before}")
-        return proof_of([f"{before}; then {without}; healed: {healed[0] if healed else None}"])
-
-    return InForce([node.id for node in voters], heal=heal, prove=prove)
+    yield [node.id for node in voters]
+    added = {
+        node.id for node in removed if _until(cluster, "add-voter", node, ErrorCode.DUPLICATE_VOTER)
+    }
+    healed = _quorum_when(cluster, lambda quorum: quorum.voters >= added)
+    if not removed:
+        return Proof(bit=False, evidence=f"no voter could be removed: {before}")
+    if without is None:
+        return Proof(bit=False, evidence=f"nobody leads without {sorted(ids)}: {before}")
+    return [f"{before}; then {without}; healed: {healed}"]
 
 
 def _quorum_when(cluster: LocalCluster, holds: Callable[[_Quorum], bool]) -> _Quorum | None:
@@ -96,55 +91,15 @@ def _told_quorum(cluster: LocalCluster) -> _Quorum | None:
     return max(led, key=lambda quorum: quorum.epoch, default=None)
 
 
-def _until(
-    cluster: LocalCluster, change: Callable[[LocalCluster, NodeLayout], str], node: NodeLayout
-) -> bool:
-    """Ask until it is done; False if that takes too long."""
+def _until(cluster: LocalCluster, change: str, node: NodeLayout, already: ErrorCode) -> bool:
+    """Ask until it is done, or was before, as `already` says; False if that takes too long."""
+    layout = cluster.layout
+    past_proxies = {each.id: (each.host, each.port) for each in layout.brokers}
+    target = replace(target_of_layout(layout), brokers=past_proxies)
 
     def is_done() -> bool:
-        try:
-            return not change(cluster, node)
-        except ClusterError:  # nobody answered: it may have been done, and is then refused
-            return False
+        with closing(OperatorClient(target, timeout_seconds=_TIMEOUT_SECONDS)) as client:
+            done = client.invoke(Wish(f=change, value=node.id))
+        return done.kind is Kind.OK or done.error == already.name
 
     return await_value(is_done, _TRY_SECONDS, pause_seconds=_PAUSE_SECONDS)
-
-
-def _remove(cluster: LocalCluster, node: NodeLayout) -> str:
-    """Why it was refused; empty if it is done, or was before."""
-    request = RemoveRaftVoterRequest(voter_id=node.id, voter_directory_id=_directory_id(node))
-    with _client(cluster) as client:
-        answer = client.ask(request, RemoveRaftVoterResponse)
-    done = (ErrorCode.NONE, ErrorCode.VOTER_NOT_FOUND)
-    return "" if answer.error_code in done else refusal(answer.error_code, answer.error_message)
-
-
-def _add(cluster: LocalCluster, node: NodeLayout) -> str:
-    assert node.controller_port is not None, node
-    request = AddRaftVoterRequest(
-        timeout_ms=_TIMEOUT_MS,
-        voter_id=node.id,
-        voter_directory_id=_directory_id(node),
-        listeners=(Listener(name="CONTROLLER", host=node.host, port=node.controller_port),),
-    )
-    with _client(cluster) as client:
-        answer = client.ask(request, AddRaftVoterResponse)
-    done = (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER)
-    return "" if answer.error_code in done else refusal(answer.error_code, answer.error_message)
-
-
-def _client(cluster: LocalCluster) -> Client:
-    """At the brokers themselves, past all proxies."""
-    servers = [(node.host, node.port) for node in cluster.layout.brokers]
-    return Client(servers, timeout_seconds=_TIMEOUT_MS / 1000 + 1.0)
-
-
-def _directory_id(node: NodeLayout) -> UUID:
-    path = node.data / META_PROPERTIES
-    try:
-        directory_id = parse_meta_properties(path.read_bytes(), str(path)).directory_id
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"cannot read {path}: {error}") from error
-    if directory_id is None:
-        raise ClusterError(f"{path} has no directory.id")
-    return directory_id

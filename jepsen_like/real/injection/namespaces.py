@@ -137,8 +137,8 @@ class Switch:
         """The prefix of a command that runs inside. Only the network differs there."""
         return ("nsenter", f"--net={_NAMESPACES / self._inside(node_id)}", "--")
 
-    def drop(self, ways: Sequence[Way], *, percent: int = _ALL_PERCENT) -> "Dropping":
-        """So many of the packets on these ways get lost from now on.
+    def drop(self, ways: Sequence[Way], *, percent: int = _ALL_PERCENT) -> str:
+        """So many of the packets on these ways get lost until the table of rules is lifted.
 
         Of what goes between nodes and clients only the clients' own: runs are watched by HTTP.
         """
@@ -150,16 +150,15 @@ class Switch:
             for port, rules in groupby(sorted(self._rules(ways)), key=lambda rule: rule[0])
         }
         self._nft("-f", "-", told=_table(table, chains))
-        return Dropping(self, table)
+        return table
 
-    def dropped(self, table: str) -> int:
+    def lift(self, table: str) -> int:
         """How many packets the rules of the table have dropped."""
         listed = json.loads(self._nft("-j", "list", "table", "netdev", table))["nftables"]
         parts = (part for each in listed if "rule" in each for part in each["rule"]["expr"])
-        return sum(part["counter"]["packets"] for part in parts if "counter" in part)
-
-    def lift(self, table: str) -> None:
+        dropped: int = sum(part["counter"]["packets"] for part in parts if "counter" in part)
         self._nft("delete", "table", "netdev", table)
+        return dropped
 
     def _rules(self, ways: Sequence[Way]) -> Iterator[tuple[str, str]]:
         """The port where a packet enters, and what it looks like."""
@@ -192,24 +191,6 @@ class Switch:
 
     def _nft(self, *arguments: str, told: str = "") -> str:
         return run(["ip", "netns", "exec", self._name, "nft", *arguments], told=told)
-
-
-class Dropping:
-    """Packets that get lost, until it is lifted."""
-
-    def __init__(self, switch: Switch, table: str) -> None:
-        self._switch = switch
-        self._table = table
-        self._lost: int | None = None  # None: it goes on
-
-    @property
-    def packets(self) -> int:
-        """Lost so far."""
-        return self._switch.dropped(self._table) if self._lost is None else self._lost
-
-    def lift(self) -> None:
-        self._lost = self.packets
-        self._switch.lift(self._table)
 
 
 def _table(name: str, chains: Mapping[str, Sequence[str]]) -> str:

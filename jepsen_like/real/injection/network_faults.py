@@ -1,25 +1,11 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
-    partition            nothing gets through between the targets and everybody else
-    isolate-controller   the same; drawn for the active controller
-    partition-one-way    in one direction alone: requests are lost, or the answers to them
-    cut-controllers, partition-ring, bridge    see `jepsen_like.faults.cut_links`
-    delay                `delay_ms` and up to `jitter_ms` more, both ways; with `bytes_per_second`
-                         the bandwidth is limited, too
-    reset                every connection of the targets is reset, and so is each new one
-    slow-close           the asker's end is closed at once, the asked node is told `delay_ms` later
-    hold-rpc, drop-rpc, duplicate-rpc, reorder-rpc    single requests and answers between nodes; the
-                         parameters are those of `jepsen_like.faults.message_rules`; an answer never
-                         comes twice
-    netns-partition      every packet between the targets and everybody else is lost
-    netns-one-way        every packet in one direction alone: of the data, or of its receipt
-    netns-loss           `percent` of the packets between the targets and everybody else, clients
-                         too
-
-The last three need root, and namespaces in which nodes meet without proxies
-(`jepsen_like.faults.kinds.clash`). They make what proxies cannot: a connection attempt that nobody
-answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
-dead.
+Which ways a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one strikes
+by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at once,
+and tells the asked node `delay_ms` later; a delay limits the bandwidth, too, where it has
+`bytes_per_second`. Packets are dropped between namespaces, in which nodes meet without proxies:
+that makes what proxies cannot, a connection attempt that nobody answers, a sender that repeats ever
+more seldom, a connection of which only one end knows that it is dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
 that a rule struck), or how many packets the switch dropped.
@@ -30,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
-from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, cannot
+from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.message_rules import rules_of
 from jepsen_like.real.impairments import (
     Bandwidth,
@@ -44,7 +30,7 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "on_flows", "on_packets", "strike_messages"]
+__all__ = ["NO_LINKS", "groups_of", "on_flows", "on_packets", "strike_messages"]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
 _DELAY_MS = 100
@@ -86,59 +72,46 @@ NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
 }
 
 
-def strike_flows(
-    layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> InForce:
+@in_force
+def strike_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
     """Lays impairments on the flows between the targets and others."""
     ways_of, impairments = NETWORK_KINDS[fault.kind]
-    ways = ways_of(groups_of(layout), fault, targets)
+    ways = ways_of(groups, fault, targets)
     imposed = [mesh.impose(impairment, ways) for impairment in impairments(fault)]
     if any(isinstance(each.impairment, SlowClose) for each in imposed):
         mesh.leave_askers(ways)
-
-    def heal() -> None:
-        for each in imposed:
-            mesh.lift(each)
-
-    def prove() -> Proof:
-        return Proof(
-            bit=all(each.is_proven for each in imposed),
-            evidence="; ".join(each.describe() for each in imposed),
-        )
-
-    return InForce(targets, heal=heal, prove=prove)
+    yield targets
+    for each in imposed:
+        mesh.lift(each)
+    return Proof(
+        bit=all(each.is_proven for each in imposed),
+        evidence="; ".join(each.describe() for each in imposed),
+    )
 
 
 def groups_of(layout: ClusterLayout) -> Groups:
     return [[node.id for node in group] for group in (layout.controllers, layout.brokers)]
 
 
-def on_flows(layout: ClusterLayout, mesh: ProxyMesh) -> dict[str, Injector]:
-    why = "" if layout.links else NO_LINKS
-    known = Injector(partial(strike_flows, layout, mesh), why)
-    apart = f"the {layout.design} design has no nodes that are controllers alone"
-    return {
-        **dict.fromkeys(NETWORK_KINDS, known),
-        **({} if layout.controllers else {"cut-controllers": cannot(apart)}),
-    }
+def on_flows(groups: Groups, mesh: ProxyMesh, why: str = "") -> dict[str, Injector]:
+    """`why` there are no flows, if there are none."""
+    return dict.fromkeys(NETWORK_KINDS, Injector(partial(strike_flows, groups, mesh), why))
 
 
+@in_force
 def drop_packets(
     layout: ClusterLayout, switch: Switch | None, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     assert switch is not None, fault
     is_loss = fault.kind == "netns-loss"
     percent = fault.parameters.get("percent", _PERCENT) if is_loss else 100
     if is_loss:
         fault = replace(fault, parameters={**fault.parameters, "clients": True})
     ways = PACKET_KINDS[fault.kind](groups_of(layout), fault, targets)
-    dropping = switch.drop(ways, percent=percent)
-
-    def prove() -> Proof:
-        lost = dropping.packets
-        return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
-
-    return InForce(targets, heal=dropping.lift, prove=prove)
+    table = switch.drop(ways, percent=percent)
+    yield targets
+    lost = switch.lift(table)
+    return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
 
 
 def on_packets(layout: ClusterLayout, switch: Switch | None) -> dict[str, Injector]:
@@ -169,9 +142,10 @@ _TRIGGERS = {
 }
 
 
+@in_force
 def strike_messages(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     wanted = fault.parameters
     if fault.kind == "duplicate-rpc" and wanted.get("direction", "request") != "request":
         raise ClusterError("answers do not come twice: a client takes one to each request")
@@ -179,13 +153,8 @@ def strike_messages(
     apis = wanted.get("apis", BETWEEN_NODES)
     rules = rules_of(fault, targets, nodes, apis=apis, triggers=_TRIGGERS)
     armed = [(rule, mesh.arm(rule)) for rule in rules]
-
-    def heal() -> None:
-        for _, each in armed:
-            mesh.release(each)
-
-    def prove() -> Proof:
-        struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
-        return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")
-
-    return InForce(targets, heal=heal, prove=prove)
+    yield targets
+    for _, each in armed:
+        mesh.release(each)
+    struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
+    return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")

@@ -11,23 +11,25 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce
+from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, await_value, state_of
 
 __all__ = [
     "NodeLog",
+    "complaints",
     "down",
     "exhaust",
     "kill",
     "logs_of",
     "pause",
+    "restart",
     "restart_all",
     "running",
     "start_again",
@@ -56,8 +58,6 @@ class NodeLog:
 
 _STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
 _READY_SECONDS = 20.0
-
-
 _EXHAUSTED = ("Too many open files", "out of system resource")
 _ANSWER_SECONDS = 0.5
 _LOOKS = 4
@@ -77,11 +77,32 @@ def logs_of(cluster: LocalCluster, node_ids: Iterable[int]) -> dict[int, NodeLog
     return {node_id: NodeLog(cluster.layout.node(node_id).log) for node_id in node_ids}
 
 
+def complaints(logs: Mapping[int, NodeLog], words: Collection[str]) -> list[str]:
+    """The first line of each node that holds any of the words."""
+    said = {node_id: log.lines_with(words) for node_id, log in logs.items()}
+    return [f"node {node_id}: {lines[0]}" for node_id, lines in said.items() if lines]
+
+
 def start_again(cluster: LocalCluster, node_id: int) -> None:
     """Unless it runs: another fault that has healed may have started it."""
     if cluster.process(cluster.layout.node(node_id)) is None:
         cluster.layout.node(node_id).pid_file.unlink(missing_ok=True)
         cluster.start(node_id)
+
+
+def restart(
+    cluster: LocalCluster,
+    node_ids: Iterable[int],
+    meanwhile: Callable[[int], object] = lambda node_id: None,
+) -> None:
+    """Kill each that runs, and start it again; `meanwhile` is called while it is down."""
+    for node_id in node_ids:
+        if node_id in cluster.running():
+            cluster.kill(node_id)
+        try:
+            meanwhile(node_id)
+        finally:
+            start_again(cluster, node_id)
 
 
 def stop(cluster: LocalCluster, node_id: int) -> str:
@@ -101,53 +122,41 @@ def kill(cluster: LocalCluster, node_id: int) -> str:
     return "died by SIGKILL"
 
 
+@in_force
 def down(
     cluster: LocalCluster,
     end: Callable[[LocalCluster, int], str],
     fault: Fault,
     targets: Sequence[int],
-) -> InForce:
+) -> Course:
     """A process ends, by `kill` or by `stop`, and is started again when the fault heals."""
     before = running(cluster, targets)
     how = {node_id: end(cluster, node_id) for node_id in before}
     gone = [node_id for node_id in before if node_id not in cluster.running()]
-
-    def heal() -> None:
-        for node_id in before:
-            start_again(cluster, node_id)
-
-    return InForce(
-        list(before),
-        heal=heal,
-        prove=lambda: [f"node {each} (process {before[each].pid}) {how[each]}" for each in gone],
-    )
+    yield list(before)
+    for node_id in before:
+        start_again(cluster, node_id)
+    return [f"node {each} (process {before[each].pid}) {how[each]}" for each in gone]
 
 
-def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     """SIGSTOP, as a long collection of garbage: connections stay, nothing is said, time goes on."""
     paused = running(cluster, targets)
     for node_id in paused:
         cluster.pause(node_id)
     began = time.monotonic()
-    seconds = 0.0
     stopped = [
         node_id
         for node_id, process in paused.items()
         if await_value(partial(is_stopped, process.pid), _STATE_SECONDS, pause_seconds=0.005)
     ]
-
-    def heal() -> None:
-        nonlocal seconds
-        seconds = time.monotonic() - began
-        for node_id, process in paused.items():
-            if cluster.running().get(node_id) == process:
-                cluster.resume(node_id)
-
-    return InForce(
-        list(paused),
-        heal=heal,
-        prove=lambda: [f"node {each} stood still for {seconds:.1f} s" for each in stopped],
-    )
+    yield list(paused)
+    seconds = time.monotonic() - began
+    for node_id, process in paused.items():
+        if cluster.running().get(node_id) == process:
+            cluster.resume(node_id)
+    return [f"node {each} stood still for {seconds:.1f} s" for each in stopped]
 
 
 def is_stopped(pid: int) -> bool:
@@ -155,7 +164,8 @@ def is_stopped(pid: int) -> bool:
     return state_of(Path(f"/proc/{pid}/stat")) == "T"
 
 
-def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     """One node after the other is stopped in good order and started, as for an upgrade.
 
     Waits for a node to be ready before the next one goes. Healing ends it early.
@@ -166,22 +176,17 @@ def restart_all(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> 
         target=_restart_each, args=(cluster, list(before), enough), name="rolling-restart"
     )
     thread.start()
-
-    def heal() -> None:
-        enough.set()
-        thread.join()
-        for node_id in before:
-            start_again(cluster, node_id)
-
-    def prove() -> Sequence[str]:
-        now = cluster.running()
-        return [
-            f"node {each} runs anew as process {now[each].pid}"
-            for each, process in before.items()
-            if each in now and now[each] != process
-        ]
-
-    return InForce(list(before), heal=heal, prove=prove)
+    yield list(before)
+    enough.set()
+    thread.join()
+    for node_id in before:
+        start_again(cluster, node_id)
+    now = cluster.running()
+    return [
+        f"node {each} runs anew as process {now[each].pid}"
+        for each, process in before.items()
+        if each in now and now[each] != process
+    ]
 
 
 def _restart_each(cluster: LocalCluster, node_ids: Sequence[int], enough: threading.Event) -> None:
@@ -199,30 +204,28 @@ def _restart_each(cluster: LocalCluster, node_ids: Sequence[int], enough: thread
             continue  # another fault has it: it is not ready, or gone; the next one's turn
 
 
-def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     processes = running(cluster, targets)
     starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
     if starting:
         raise ClusterError(f"no node may be starting, and {starting} may be: it does not answer")
     logs = logs_of(cluster, processes)
     limits = {node_id: _close_the_door(each.pid) for node_id, each in processes.items()}
+    yield list(processes)
     seen: list[str] = []
-
-    def heal() -> None:
-        for node_id, process in processes.items():
-            lines = logs[node_id].lines_with(_EXHAUSTED)
-            is_there = cluster.running().get(node_id) == process
-            if lines:
-                seen.append(f"node {node_id}: {lines[0]}")
-            elif is_there and not is_stopped(process.pid) and not _answers(cluster, node_id):
-                seen.append(f"node {node_id} took no new connection")
-            if is_there:
-                resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
-        for gone in cluster.exited():
-            if processes.get(gone.node_id) == gone.process:
-                start_again(cluster, gone.node_id)
-
-    return InForce(list(processes), heal=heal, prove=lambda: seen)
+    for node_id, process in processes.items():
+        said = complaints({node_id: logs[node_id]}, _EXHAUSTED)
+        is_there = cluster.running().get(node_id) == process
+        seen += said
+        if not said and is_there and not is_stopped(process.pid) and not _answers(cluster, node_id):
+            seen.append(f"node {node_id} took no new connection")
+        if is_there:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
+    for gone in cluster.exited():
+        if processes.get(gone.node_id) == gone.process:
+            start_again(cluster, gone.node_id)
+    return seen
 
 
 def _answers(cluster: LocalCluster, node_id: int) -> bool:

@@ -17,11 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jepsen_like.faults.fault import Fault, InForce, Injector
+from jepsen_like.faults.fault import Course, Fault, Injector, in_force
 from jepsen_like.real.injection.filesystems import DiskImage, DiskWatch, Waits
-from jepsen_like.real.injection.process_faults import NodeLog, logs_of, running, start_again
+from jepsen_like.real.injection.process_faults import (
+    NodeLog,
+    complaints,
+    logs_of,
+    restart,
+    running,
+    start_again,
+)
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.processes import await_value
+from jepsen_like.real.processes import ProcessId, await_value
 
 __all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]
 
@@ -53,39 +60,22 @@ def storage_injectors(cluster: LocalCluster, disks: Disks) -> dict[str, Injector
     }
 
 
-def _restart(cluster: LocalCluster, node_ids: Sequence[int]) -> None:
-    for node_id in node_ids:
-        if node_id in cluster.running():
-            cluster.kill(node_id)
-        start_again(cluster, node_id)
-
-
 def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]:
     """The complaints of the nodes, as soon as one complains."""
-
-    def said() -> list[str]:
-        return [
-            f"node {node_id}: {lines[0]}"
-            for node_id, log in logs.items()
-            if (lines := log.lines_with(words))
-        ]
-
-    return await_value(said, _SEEN_SECONDS)
+    return await_value(partial(complaints, logs, words), _SEEN_SECONDS)
 
 
-def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def fill(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = list(running(cluster, targets))
     logs = logs_of(cluster, nodes)
     undo = [_fill(cluster, disks, node_id) for node_id in nodes]
-    said: list[str] = []
-
-    def heal() -> None:
-        said.extend(_await_words(logs, _FULL))
-        for each in undo:
-            each()
-        _restart(cluster, nodes)
-
-    return InForce(nodes, heal=heal, prove=lambda: said)
+    yield nodes
+    said = _await_words(logs, _FULL)
+    for each in undo:
+        each()
+    restart(cluster, nodes)
+    return said
 
 
 def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], None]:
@@ -101,35 +91,26 @@ def _fill(cluster: LocalCluster, disks: Disks, node_id: int) -> Callable[[], Non
     return lambda: None  # the limit ends with the process
 
 
-def fail_syncs(
-    cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]
-) -> InForce:
+@in_force
+def fail_syncs(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = list(running(cluster, targets))
     logs = logs_of(cluster, nodes)
     for node_id in nodes:
         disks[node_id].die()
-    said: list[str] = []
-
-    def heal() -> None:
-        said.extend(_await_words(logs, _FAILED))
-        for node_id in nodes:
-            if node_id in cluster.running():
-                cluster.kill(node_id)
-            disks[node_id].remount()
-            start_again(cluster, node_id)
-
-    return InForce(nodes, heal=heal, prove=lambda: said)
+    yield nodes
+    said = _await_words(logs, _FAILED)
+    restart(cluster, nodes, meanwhile=lambda node_id: disks[node_id].remount())
+    return said
 
 
-def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def cut_power(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> Course:
     nodes = list(running(cluster, targets))
     lost = [text for node_id in nodes if (text := _lose_power(cluster, disks, node_id))]
-
-    def heal() -> None:
-        for node_id in nodes:
-            start_again(cluster, node_id)
-
-    return InForce(nodes, heal=heal, prove=lambda: lost)
+    yield nodes
+    for node_id in nodes:
+        start_again(cluster, node_id)
+    return lost
 
 
 def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
@@ -148,35 +129,31 @@ def _lose_power(cluster: LocalCluster, disks: Disks, node_id: int) -> str:
     return f"node {node_id}: {len(changed)} files lost what was not synced, {fewer} bytes fewer"
 
 
-def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> InForce:
-    nodes = list(running(cluster, targets))
+@in_force
+def slow_down(cluster: LocalCluster, disks: Disks, fault: Fault, targets: Sequence[int]) -> Course:
     rate = fault.parameters.get("writes_per_second", _WRITES_PER_SECOND)
-    processes = running(cluster, nodes)
-    groups = {node_id: _throttle(cluster, disks, node_id, rate) for node_id in nodes}
-    watches = {node_id: DiskWatch(process) for node_id, process in processes.items()}
-    hindered: list[str] = []
-
-    def heal() -> None:
-        # A short fault may end before the node has written anything; it soon does.
-        await_value(
-            lambda: any(is_hindered(watch.waits, rate) for watch in watches.values()),
-            _SEEN_SECONDS,
-        )
-        for node_id, group in groups.items():
-            waits = watches[node_id].stop()
-            writes = _writes(group, disks[node_id].device)
-            if writes and is_hindered(waits, rate):
-                hindered.append(f"node {node_id}: {_told(waits, writes)}")
-            _leave(group)
-
-    return InForce(nodes, heal=heal, prove=lambda: hindered)
+    processes = running(cluster, targets)
+    groups = {each: _throttle(process, disks[each], rate) for each, process in processes.items()}
+    watches = {each: DiskWatch(process) for each, process in processes.items()}
+    yield list(processes)
+    # A short fault may end before the node has written anything; it soon does.
+    await_value(
+        lambda: any(is_hindered(watch.waits, rate) for watch in watches.values()), _SEEN_SECONDS
+    )
+    hindered = []
+    for node_id, group in groups.items():
+        waits = watches[node_id].stop()
+        writes = _writes(group, disks[node_id].device)
+        if writes and is_hindered(waits, rate):
+            hindered.append(f"node {node_id}: {_told(waits, writes)}")
+        _leave(group)
+    return hindered
 
 
-def _throttle(cluster: LocalCluster, disks: Disks, node_id: int, rate: int) -> Path:
-    process = running(cluster, [node_id])[node_id]
-    group = _BLKIO / f"quorumlab-{os.getpid()}-{node_id}"
+def _throttle(process: ProcessId, disk: DiskImage, rate: int) -> Path:
+    group = _BLKIO / f"quorumlab-{os.getpid()}-{process.pid}"
     group.mkdir(exist_ok=True)
-    limit = f"{disks[node_id].device} {rate}"
+    limit = f"{disk.device} {rate}"
     (group / "blkio.throttle.write_iops_device").write_text(limit)
     (group / "cgroup.procs").write_text(str(process.pid))
     return group

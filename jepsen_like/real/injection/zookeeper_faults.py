@@ -5,13 +5,12 @@ from functools import partial
 from http import HTTPStatus
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.fault import Fault, InForce, Injector, Proof
+from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.real.impairments import Cut
-from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
-from jepsen_like.real.zookeeper import NoZooKeeper
 from wire.zk.session import SessionState
 
 __all__ = ["zookeeper_injectors", "zookeeper_nodes"]
@@ -31,7 +30,8 @@ def zookeeper_injectors(cluster: LocalCluster, mesh: ProxyMesh) -> dict[str, Inj
     }
 
 
-def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> InForce:
+@in_force
+def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     """SIGKILL. What it has answered is in its log, which it reads again."""
     zookeeper = cluster.zookeeper
     assert zookeeper is not None, fault
@@ -42,27 +42,17 @@ def kill_zookeeper(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) 
         if process is not None:
             zookeeper.kill(server.id)
             before[server.id] = process
-
-    def heal() -> None:
-        try:
-            for server_id in before:
-                if zookeeper.process(zookeeper.server(server_id)) is None:
-                    zookeeper.start(server_id)
-        except NoZooKeeper as error:
-            raise ClusterError(str(error)) from error
-
-    return InForce(
-        [FIRST_ZOOKEEPER + each - 1 for each in before],
-        heal=heal,
-        prove=lambda: [
-            f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before
-        ],
-    )
+    yield [FIRST_ZOOKEEPER + each - 1 for each in before]
+    for server_id in before:
+        if zookeeper.process(zookeeper.server(server_id)) is None:
+            zookeeper.start(server_id)
+    return [f"ZooKeeper {each} (process {before[each].pid}) was killed" for each in before]
 
 
+@in_force
 def cut_zookeeper(
     cluster: LocalCluster, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
-) -> InForce:
+) -> Course:
     """Brokers find no way to any server; they go on hearing each other and their clients.
 
     What they ask waits, as with a network that is cut, and arrives late. It has bitten if a broker
@@ -71,17 +61,11 @@ def cut_zookeeper(
     sessions = {node: _session(cluster, node)[1] for node in targets}
     ways = both_ways(targets, zookeeper_nodes(cluster.layout))
     cut = mesh.impose(Cut(), ways)
-    noticed: list[str] = []
-
-    def heal() -> None:
-        noticed.extend(_noticed(cluster, sessions))
-        mesh.lift(cut)
-
-    def prove() -> Proof:
-        evidence = "; ".join([cut.describe(), *noticed])
-        return Proof(bit=cut.is_proven and bool(noticed), evidence=evidence)
-
-    return InForce(targets, heal=heal, prove=prove)
+    yield targets
+    noticed = list(_noticed(cluster, sessions))
+    mesh.lift(cut)
+    evidence = "; ".join([cut.describe(), *noticed])
+    return Proof(bit=cut.is_proven and bool(noticed), evidence=evidence)
 
 
 def _session(cluster: LocalCluster, node: int) -> tuple[str, int]:

@@ -37,13 +37,15 @@ class _Processes:
     def beginnings(self) -> Mapping[str, Beginning]:
         return {"cluster": self.cluster, "quorum": self.quorum, "zookeeper": self.zookeeper}
 
+    def _rig(self, settings: Mapping[str, str], **shape: Any) -> Rig:
+        rig = Rig(self._directory, plants=self._plants, settings=settings, **shape)
+        return self._open.enter_context(rig)
+
     def cluster(self, production: Production, **settings: Any) -> ProcessCluster:
         wanted = ClusterSettings(**settings)
-        rig = Rig(
-            self._directory,
+        rig = self._rig(
             controllers=wanted.controllers,
             brokers=wanted.brokers,
-            plants=self._plants,
             settings={
                 "broker.session.timeout.ms": str(wanted.session_timeout_ms),
                 "broker.heartbeat.interval.ms": str(wanted.session_timeout_ms // 10),
@@ -52,7 +54,6 @@ class _Processes:
                 "unclean.leader.election.interval.ms": str(wanted.session_timeout_ms),
             },
         )
-        self._open.enter_context(rig)
         return ProcessCluster(
             production,
             rig,
@@ -66,23 +67,19 @@ class _Processes:
         self.workload = "set"
         voters = settings["voters"]
         observers = settings.get("observers", 0)
-        rig = Rig(
-            self._directory,
+        rig = self._rig(
+            QUORUM_SETTINGS,
             controllers=voters,
             brokers=max(1, observers),
             first_voters=voters if settings.get("kraft_version", 0) else 0,
-            plants=self._plants,
-            settings=QUORUM_SETTINGS,
         )
-        self._open.enter_context(rig)
         return ProcessQuorum(production, rig, observers=observers)
 
     def zookeeper(self, production: Production, **settings: Any) -> "ProcessZooKeeper":
         from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper, paced  # needs kazoo
 
         wanted = ZkSettings(**settings)
-        rig = Rig(
-            self._directory,
+        rig = self._rig(
             brokers=wanted.brokers,
             design=wanted.design,
             settings={
@@ -92,7 +89,6 @@ class _Processes:
                 "unclean.leader.election.enable": "false",
             },
         )
-        self._open.enter_context(rig)
         directed = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
         return self._open.enter_context(directed)
 

@@ -39,6 +39,7 @@ TIMEOUT_MS = 10_000
 
 class DirectedProcesses(ABC):
     streams = None
+    bound = ""  # that is broken by what does not come to hold, if no other is named
 
     def __init__(
         self, production: Production, rig: Rig, nodes: Sequence[int], *, pace: int = 1
@@ -62,6 +63,25 @@ class DirectedProcesses(ABC):
     def note(self, what: str) -> None:
         with self.lock:
             self._production.note(what)
+
+    def until(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *,
+        bound: str = "",
+        within_ms: int = WAIT_MS,
+    ) -> None:
+        if self.machines.reach(condition, within_ms):
+            self.note(what)
+            return
+        broken = bound or self.bound
+        assert broken, f"the schedule never came to this: {what}"
+        raise Stuck(broken, f"not within {within_ms} ms: {what}{self._told_instead()}")
+
+    def _told_instead(self) -> str:
+        """What is so, for the message about what did not come to hold."""
+        return ""
 
     def stop(self, node: int) -> None:
         raise Misused("an orderly stop ends the process that the schedule goes on with")
@@ -102,20 +122,6 @@ class ProcessPartition(DirectedProcesses):
     def _address(self, node: int) -> Address:
         layout = self._rig.cluster.layout.node(node)
         return layout.host, layout.port
-
-    def until(
-        self,
-        condition: Callable[[], bool],
-        what: str,
-        *,
-        bound: str = "",
-        within_ms: int = WAIT_MS,
-    ) -> None:
-        if self.machines.reach(condition, within_ms):
-            self.note(what)
-            return
-        assert bound, f"the schedule never came to this: {what}"
-        raise Stuck(bound, f"not within {within_ms} ms: {what}")
 
     def produce(self, value: str, to: int) -> Produced:
         named = f"{value} ({number_of(value)} in the history)"

@@ -6,14 +6,14 @@ is the time that a schedule lets go by. Observers are brokers; one is there even
 since clients ask brokers.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
 from jepsen_like.clients.admin_client import creation
 from jepsen_like.histories.history import Kind
 from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.museum.process_partition import DirectedProcesses
+from jepsen_like.real.museum.process_partition import WAIT_MS, DirectedProcesses
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.violation import Stuck, Violation
@@ -24,7 +24,6 @@ from wire.messages.topics import CreateTopicsResponse
 __all__ = ["QUORUM_SETTINGS", "ProcessQuorum"]
 
 _PACE = 5  # the simulator's election takes 100 ms
-_WAIT_MS = 15_000
 _TIMEOUT_MS = 3_000
 _TRIES_MAX = 10
 
@@ -37,6 +36,8 @@ QUORUM_SETTINGS = {
 
 
 class ProcessQuorum(DirectedProcesses):
+    bound = "L-HW"
+
     def __init__(self, production: Production, rig: Rig, *, observers: int) -> None:
         self._topics = 0
         self._led: tuple[int | None, int] = (None, -1)
@@ -61,18 +62,9 @@ class ProcessQuorum(DirectedProcesses):
             self._led = newest
             self.note(f"{self.names.of(newest[0])} leads epoch {newest[1]}")
 
-    def until(
-        self,
-        condition: Callable[[], bool],
-        what: str,
-        *,
-        bound: str = "L-HW",
-        within_ms: int = _WAIT_MS,
-    ) -> None:
-        if not self.machines.reach(condition, within_ms):
-            told = ", ".join(f"{node} says {self.leads(node)}" for node in self.nodes)
-            raise Stuck(bound, f"not within {within_ms} ms: {what}; leader and epoch: {told}")
-        self.note(what)
+    def _told_instead(self) -> str:
+        told = ", ".join(f"{node} says {self.leads(node)}" for node in self.nodes)
+        return f"; leader and epoch: {told}"
 
     def epoch(self, node: int) -> int:
         return self.leads(node)[1]
@@ -139,8 +131,8 @@ class ProcessQuorum(DirectedProcesses):
         """Everything is healed, everybody started; then each node lists the topics that it has."""
         self._restore("everything is healed, and everybody started")
         with suppress(*() if self._production.is_judged else (ClusterError,)):
-            self._rig.cluster.wait_ready(_WAIT_MS / 1000)
-        reaches(lambda: len({self._offset(node) for node in self.nodes}) == 1, _WAIT_MS)
+            self._rig.cluster.wait_ready(WAIT_MS / 1000)
+        reaches(lambda: len({self._offset(node) for node in self.nodes}) == 1, WAIT_MS)
         for node in self.nodes:
             self._lists(node)
         self._production.end()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome, compose
-from jepsen_like.faults.validity import Figures, strikes, why_void
+from jepsen_like.faults.validity import Figures, operations_during, why_void
 from jepsen_like.histories.history import Header, History, read_history
 from jepsen_like.real.clients.client_choice import client_opener, require_client
 from jepsen_like.real.clients.kafka_admin import create_topic
@@ -91,7 +91,8 @@ def _judged(
         Figures(
             seconds=options.seconds,
             kinds=options.kinds,
-            strikes=strikes(ran.fault_outcomes, history.ops),
+            strikes=ran.fault_outcomes,
+            operations=operations_during(history.ops, ran.fault_outcomes),
             ok_a_second=ran.safety.ok_a_second,
             ok_a_second_without_faults=ran.warm_up.ok_a_second,
             controller_elections=ran.controller_elections,

@@ -5,8 +5,7 @@ so that every fault of a network can be had without root; or, for faults below T
 each node and nothing between them.
 
 Of a cluster that somebody else runs nothing is known but where its brokers are. For faults between
-clients and brokers there is, before each broker, a proxy that makes them and an address rewriter
-that keeps clients from going past it.
+clients and brokers there is a proxy before each broker, and clients are told of no other way.
 """
 
 import shutil
@@ -18,23 +17,19 @@ from pathlib import Path
 from jepsen_like.faults.fault import Injector
 from jepsen_like.faults.kinds import KINDS, Medium
 from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.real.address_rewriting import AddressRewriters
-from jepsen_like.real.clients.target import Address, Target, target_of_layout, target_of_servers
+from jepsen_like.real.clients.target import Target, target_of_layout, target_of_servers
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
 from jepsen_like.real.injection.network_faults import on_flows
 from jepsen_like.real.injection.zookeeper_faults import zookeeper_nodes
-from jepsen_like.real.layout import ClusterError, ClusterLayout, NodeLayout
-from jepsen_like.real.links import Link
+from jepsen_like.real.layout import HOST, ClusterError, Link
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.run_options import RunOptions
 
 __all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
-
-_HOST = "127.0.0.1"  # of all that stands between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +42,7 @@ class Environment:
     def heal(self) -> None:
         """Whatever an injector left behind: every node of ours runs, and none stands still."""
         if self.cluster is not None:
-            for node_id in self.cluster.running():
-                self.cluster.resume(node_id)
+            self.cluster.resume_all()
             self.cluster.start_all()
 
     def remove_data(self) -> None:
@@ -65,54 +59,15 @@ def their_cluster(options: RunOptions) -> Iterator[Environment]:
     if not options.faults:
         yield Environment(target=target, injectors={})
         return
-    layout, rewriters = _before_brokers(target.brokers, free_ports(), options.directory)
-    proxies = {link.target: (_HOST, link.port) for link in layout.links}
-    with (
-        AddressRewriters(target.brokers, rewriters, proxies),
-        ProxyMesh(layout.links, seed=options.seed) as mesh,
-    ):
-        yield Environment(target=replace(target, brokers=proxies), injectors=on_flows(layout, mesh))
-
-
-def _before_brokers(
-    brokers: Mapping[int, Address], ports: Iterator[int], directory: Path
-) -> tuple[ClusterLayout, Mapping[int, int]]:
-    """Somebody else's brokers as a layout of links from clients, and the ports of the address
-    rewriters.
-    """
-    rewriters = {node_id: next(ports) for node_id in brokers}
-    nodes = tuple(
-        NodeLayout(
-            id=node_id,
-            roles=("broker",),
-            host=host,
-            port=port,
-            controller_port=None,
-            http_port=0,
-            dir="",
-        )
-        for node_id, (host, port) in brokers.items()
-    )
-    links = tuple(
-        Link(
-            source=CLIENTS,
-            target=node_id,
-            port=next(ports),
-            target_port=rewriters[node_id],
-            controller=False,
-        )
-        for node_id in brokers
-    )
-    layout = ClusterLayout(
-        directory=directory,
-        cluster_id="",
-        design="",
-        engine="",
-        combined=False,
-        nodes=nodes,
-        links=links,
-    )
-    return layout, rewriters
+    ports = free_ports()
+    links = [
+        Link(source=CLIENTS, target=broker, port=next(ports), target_port=port)
+        for broker, (_, port) in target.brokers.items()
+    ]
+    proxies = {link.target: (HOST, link.port) for link in links}
+    with ProxyMesh(links, seed=options.seed, elsewhere=target.brokers) as mesh:
+        known = on_flows([list(target.brokers)], mesh)
+        yield Environment(target=replace(target, brokers=proxies), injectors=known)
 
 
 @contextmanager
@@ -194,6 +149,5 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
 
 def _stop(cluster: LocalCluster) -> None:
     """Also what is paused."""
-    for node_id in cluster.running():
-        cluster.resume(node_id)
+    cluster.resume_all()
     cluster.stop_all()

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jepsen_like.histories.history import Kind, Op, Value, key_of
-from jepsen_like.real.clients.agent import Answered, ask
 from jepsen_like.real.clients.target import Target
+from jepsen_like.real.pages import Answered, ask
 from jepsen_like.real.runs.worker_threads import Recording
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design

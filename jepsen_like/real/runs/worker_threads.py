@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +24,6 @@ from jepsen_like.histories.history import Header, Kind, Op, encode_header, encod
 from jepsen_like.real.clients.client_choice import OpenClient
 from jepsen_like.workloads.workload import (
     Client,
-    Entry,
     Wish,
     Workload,
     completion,
@@ -32,9 +32,6 @@ from jepsen_like.workloads.workload import (
 )
 
 __all__ = ["NemesisThread", "Recording", "Workers"]
-
-_NS = 1_000_000_000
-
 
 _NOTHING_TO_DO_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
@@ -64,14 +61,10 @@ class Recording:
         """The time of the run's clock, which begins with the history."""
         return (time.monotonic_ns() - self._began_ns) // 1_000_000
 
-    @property
-    def seconds(self) -> float:
-        return (time.monotonic_ns() - self._began_ns) / _NS
-
-    def enter(self, entry: Entry) -> Op:
+    def enter(self, op: Op) -> Op:
         with self._lock:
             now_ns = time.monotonic_ns() - self._began_ns
-            written = entry.at(index=self._next_index, time_ns=now_ns)
+            written = replace(op, index=self._next_index, time_ns=now_ns)
             self._next_index += 1
             self._file.write(encode_op(written))
             self._file.flush()

@@ -1,8 +1,9 @@
 """The history of a simulated run while it goes on."""
 
+from dataclasses import replace
+
 from jepsen_like.histories.history import Op
 from jepsen_like.sim.time.virtual_time import VirtualTime
-from jepsen_like.workloads.workload import Entry
 
 __all__ = ["Recording"]
 
@@ -21,8 +22,7 @@ class Recording:
     def now_ms(self) -> int:
         return (self._world.now_us - self._began_us) // 1000
 
-    def enter(self, entry: Entry) -> Op:
+    def enter(self, op: Op) -> Op:
         time_ns = (self._world.now_us - self._began_us) * 1000
-        op = entry.at(index=len(self.ops), time_ns=time_ns)
-        self.ops.append(op)
-        return op
+        self.ops.append(replace(op, index=len(self.ops), time_ns=time_ns))
+        return self.ops[-1]

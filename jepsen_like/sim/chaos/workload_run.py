@@ -17,7 +17,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.faults.kinds import kind_and_role
 from jepsen_like.faults.nemesis import Nemesis, Roles
-from jepsen_like.faults.validity import Figures, strikes, why_void
+from jepsen_like.faults.validity import Figures, operations_during, why_void
 from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.chaos.nemesis_timer import start_nemesis
@@ -259,7 +259,8 @@ class _Run:
         figures = Figures(
             seconds=self._plan.seconds,
             kinds=[kind_and_role(wanted)[0] for wanted in self._plan.faults],
-            strikes=strikes(self._nemesis.fault_outcomes, self._recording.ops),
+            strikes=self._nemesis.fault_outcomes,
+            operations=operations_during(self._recording.ops, self._nemesis.fault_outcomes),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
             controller_elections=self._elections,

@@ -2,9 +2,8 @@
 
 import pytest
 
-from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.comparison import compare, count_seeds
-from jepsen_like.museum.item import Exhibit
+from jepsen_like.museum.item import ITEMS, Exhibit
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 

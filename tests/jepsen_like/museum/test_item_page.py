@@ -2,8 +2,8 @@
 
 import re
 
-from jepsen_like.museum.collection import ITEMS
 from jepsen_like.museum.comparison import compare_item
+from jepsen_like.museum.item import ITEMS
 from jepsen_like.museum.item_page import item_page, summary
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from jepsen_like.museum.collection import ITEMS
+from jepsen_like.museum.item import ITEMS
 from jepsen_like.museum.table import document, figures_in, key_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "museum.md"

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.real.address_rewriting import AddressRewriters, redirected
+from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.real.address_rewriting import redirected
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
+from jepsen_like.real.layout import Link
+from jepsen_like.real.proxy import ProxyMesh
 from wire.api_table import API_VERSIONS_KEY
 from wire.apis import decode_request, decode_response, encode_response
 from wire.framing import with_length
@@ -122,15 +125,19 @@ def answered(request: Any) -> list[bytes]:
 
 
 def test_a_client_is_led_to_the_proxies(broker: tuple[str, int]) -> None:
-    port = next(free_ports())
-    with AddressRewriters({1: broker}, {1: port}, PROXIES), Client([("127.0.0.1", port)]) as client:
+    ports = free_ports()
+    links = [Link(source=CLIENTS, target=each, port=next(ports), target_port=1) for each in (1, 2)]
+    mesh = ProxyMesh(links, elsewhere={1: broker, 2: ("far.away", 9092)})
+    own = [("127.0.0.1", link.port) for link in links]
+    with mesh, Client(own[:1]) as client:
         for _ in range(2):
             answer = client.ask(MetadataRequest(topics=()), MetadataResponse)
-            assert [each.host for each in answer.brokers] == ["proxy", "proxy", "far.away"]
+            told = [(each.host, each.port) for each in answer.brokers]
+            assert told == [*own, ("far.away", 9092)]
 
 
 def test_a_port_that_is_taken_is_told_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(OSError, match="in use"), AddressRewriters({1: ("b", 1)}, {1: port}, {}):
+        link = Link(source=CLIENTS, target=1, port=taken.getsockname()[1], target_port=1)
+        with pytest.raises(OSError, match="in use"), ProxyMesh([link], elsewhere={1: ("b", 1)}):
             pass

@@ -30,7 +30,7 @@ async def before_an_echo(
     line = DelayLine.create(directory, to=[f"{HOST}:{port}"], delay_ms=DELAY_MS, ports=free_ports())
     with servers(line):
         async with server:
-            reader, writer = await asyncio.open_connection(HOST, line.plan.ports[0])
+            reader, writer = await asyncio.open_connection(HOST, line.ports[0])
             yield reader, writer
             writer.close()
             await writer.wait_closed()

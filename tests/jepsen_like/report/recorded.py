@@ -1,10 +1,23 @@
 """Histories with times, for pages: operations from when to when, and faults."""
 
+import json
+import re
 from dataclasses import dataclass, field
 
 from jepsen_like.histories.history import Header, History, Kind, Op, Value
+from jepsen_like.report.document import Document
 
-__all__ = ["Recorded"]
+__all__ = ["Recorded", "data_in"]
+
+_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def data_in(html: str) -> Document:
+    """The document, read back from a page."""
+    found = _DATA.search(html)
+    assert found is not None, "no page of ours"
+    data: Document = json.loads(found[1])
+    return data
 
 
 @dataclass

@@ -10,8 +10,8 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import Header, History, Kind, Value
 from jepsen_like.report.document import Document, Told
-from jepsen_like.report.page import data_in, page
-from tests.jepsen_like.report.recorded import Recorded
+from jepsen_like.report.page import page
+from tests.jepsen_like.report.recorded import Recorded, data_in
 
 MS = 1000  # microseconds
 HOSTILE = '</script><script>alert("x")</script><!-- & \u2028 \ud800 {{script}} </style>'
