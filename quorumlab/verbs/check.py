@@ -21,55 +21,50 @@ from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
-from quorumlab.arguments import Failed, UsageError, did_you_mean, positive
+from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
 from quorumlab.histories import TABLE, Found, find_history, histories_in
 from quorumlab.output import say
-from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
+from quorumlab.verbs.check_spark import run_on_spark
 from quorumlab.verbs.check_verdict import (
-    add_report_option,
+    PAGE,
     asked_in,
     conclude,
     refuse_other_report,
     write_page,
 )
-from quorumlab.verbs.common import add_format_option
-from spark.session import SparkUnavailable
+from quorumlab.verbs.common import FORMAT
+from spark.session import Settings, SparkUnavailable
 
 __all__ = ["add_options", "own_model", "running"]
 
 _SECONDS = 60.0
+_SPARK = Settings()  # the defaults
 _LOCAL_MB = 50  # about a million operations: some ten seconds
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
-    add = parser.add_argument
-    about = (
-        "a run's directory, one with many runs in it (on Spark), "
-        "or a .msgpack, .edn, .jsonl, .txt, .log or .parquet file"
-    )
-    add("target", metavar="TARGET", help=about)
-    about = (
-        "the same rules judge; default: spark for many runs, or more than "
-        f"{_LOCAL_MB} MB, if it is installed"
-    )
-    add("--on", choices=("local", "spark"), help=about)
-    add_spark_arguments(parser)
-    about = (
-        f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}; "
-        "or FILE:NAME, a Model of your own (see examples/)"
-    )
-    add("--model", type=_model, metavar="NAME", help=about)
-    about = f"for searches, all together; then undecided (default: {_SECONDS:.0f})"
-    add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
-    about = (
-        "what registers hold before anybody writes, as JSON or a text (default: nil; of a "
-        "history of others it is not known)"
-    )
-    add("--initial", type=_initial, default=(), metavar="VALUE", help=about)
-    add_report_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    about = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
+    table = f"""
+        target TARGET  a run's directory, one with many runs in it (on Spark), or a .msgpack, \
+          .edn, .jsonl, .txt, .log or .parquet file
+        --on local|spark  the same rules judge; default: spark for many runs, or more than \
+          {_LOCAL_MB} MB, if it is installed
+        --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
+        --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
+          (default: {_SPARK.seconds:.0f})
+        --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
+          (default: {_SPARK.worker_mb})
+        --model NAME [model]  what it is judged as, if not what it says: \
+          {", ".join(sorted(JUDGED))}; or FILE:NAME, a Model of your own (see examples/)
+        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided (default: \
+          {_SECONDS:.0f})
+        --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
+          (default: nil; of a history of others it is not known)
+        --report FILE  write what happened as one HTML page (default, if a run's directory is \
+          judged here and is violated: {PAGE} in it)
+        {FORMAT}"""
+    declare(parser, run, table, about, model=_model, initial=_initial)
+    parser.set_defaults(initial=())
 
 
 def _model(text: str) -> str:

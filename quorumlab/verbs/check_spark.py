@@ -7,25 +7,13 @@ from pathlib import Path
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import MalformedHistory, Op
 from jepsen_like.installation import install_command
-from quorumlab.arguments import Failed, UsageError, positive
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.histories import Asked, Table, find_history, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, say
 from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
 from spark.session import Settings, SparkUnavailable, is_installed, session
 
-__all__ = ["add_spark_arguments", "run_on_spark"]
-
-_DEFAULTS = Settings()
-
-
-def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
-    add, seconds, worker_mb = parser.add_argument, _DEFAULTS.seconds, _DEFAULTS.worker_mb
-    about = f"Spark's, such as spark://host:7077 (default: {_DEFAULTS.master})"
-    add("--master", metavar="URL", help=about)
-    about = f"seconds until Spark's job is given up (default: {seconds:.0f})"
-    add("--timeout", type=positive, default=seconds, metavar="N", help=about)
-    about = f"of each Python worker of Spark, at most (default: {worker_mb})"
-    add("--worker-memory", type=int, default=worker_mb, metavar="MB", help=about)
+__all__ = ["run_on_spark"]
 
 
 def run_on_spark(args: argparse.Namespace) -> int:
@@ -34,7 +22,7 @@ def run_on_spark(args: argparse.Namespace) -> int:
         raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     progress = Progress()
     settings = Settings(
-        master=args.master or _DEFAULTS.master,
+        master=args.master or Settings().master,
         worker_mb=args.worker_memory,
         seconds=args.timeout,
         search_seconds=args.seconds,

@@ -4,19 +4,19 @@ import argparse
 from itertools import count
 from pathlib import Path
 
+from quorumlab.arguments import declare
+
 __all__ = ["add_options", "run"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Start six processes, produce, kill -9 a partition leader and the active "
         "controller, restart both, and hold every acknowledged record against what is read back. "
         "Exit code 1 if one is missing. Its data stays."
     )
-    parser.add_argument(
-        "--dir", type=Path, metavar="D", help="its directory (default: a new one in ./demo-data)"
-    )
-    parser.set_defaults(run=run)
+    table = "--dir D  its directory (default: a new one in ./demo-data)"
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:

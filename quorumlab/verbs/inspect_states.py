@@ -1,7 +1,6 @@
 """`inspect at` and `inspect diff`: the cluster as it was, as tables or a tree, and what changed."""
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -21,8 +20,6 @@ from quorumlab.output import aligned, complain, one_line, print_json, say, topic
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
 __all__ = [
-    "add_diff",
-    "add_place",
     "moment_of",
     "named_moment",
     "run_at",
@@ -32,28 +29,7 @@ __all__ = [
 ]
 
 _END = "end"
-_PLACE = "OFFSET|TIME"
 _SEPARATOR = "  "
-
-
-def add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "place",
-        metavar=_PLACE,
-        type=_place,
-        help="after this record, or at this time (ISO 8601, or ms); `end`",
-    )
-
-
-def _place(text: str) -> str:
-    """Refuses a target in its place: else the target is what seems to be missing."""
-    try:
-        moment_of(text)
-    except ValueError as error:
-        if os.path.exists(text):
-            told = f"{text!r} is neither: write `inspect at {_PLACE} TARGET`"
-            raise argparse.ArgumentTypeError(told) from error
-    return text
 
 
 def moment_of(text: str | None) -> Moment:
@@ -112,21 +88,6 @@ def run_at(args: argparse.Namespace, target: Target) -> int:
 
 
 # --- diff -----------------------------------------------------------------------------------
-
-
-def add_diff(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
-        "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
-    )
-    add = parser.add_argument
-    add(
-        "between",
-        nargs="+",
-        metavar="A B TARGET",
-        help="two offsets or times and a target, or two targets",
-    )
-    add("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
 
 
 def run_diff(args: argparse.Namespace) -> int:

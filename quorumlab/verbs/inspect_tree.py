@@ -14,21 +14,7 @@ from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.inspect import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import moment_of, named_moment, state_at
 
-__all__ = ["add_path", "run_tree"]
-
-
-def add_path(parser: argparse.ArgumentParser) -> None:
-    """The path stands behind the target, which comes first here."""
-    add = parser.add_argument
-    add(
-        "path",
-        nargs="?",
-        metavar="PATH",
-        help="what to list, such as /topics or '/topics/*/id'; without it, and on a terminal, there"
-        " is a prompt",
-    )
-    add("--at", metavar="OFFSET|TIME", help="(default: the end of the log)")
-    add("-r", "--recursive", action="store_true", help="everything below, indented")
+__all__ = ["run_tree"]
 
 
 def run_tree(args: argparse.Namespace, target: Target) -> int:

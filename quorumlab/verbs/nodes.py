@@ -18,9 +18,10 @@ from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from jepsen_like.real.processes import await_value, is_alive
+from quorumlab.arguments import declare
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, answer, say, say_if_heard
-from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
+from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
 
 __all__ = [
     "add_down_options",
@@ -52,8 +53,11 @@ def add_kill_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_node_options(parser: argparse.ArgumentParser, action: _Action, about: str) -> None:
-    parser.add_argument("id", type=int, metavar="ID", help="the node's id, as `status` shows it")
-    _add_options(parser, partial(_run, action), about)
+    table = f"""
+        id ID [int]  the node's id, as `status` shows it
+        {DIRECTORY}
+        {FORMAT}"""
+    declare(parser, partial(_run, action), table, about)
 
 
 def add_down_options(parser: argparse.ArgumentParser) -> None:
@@ -61,14 +65,7 @@ def add_down_options(parser: argparse.ArgumentParser) -> None:
         "Stop every process of the cluster in --dir in good order, also those whose "
         "`up` is gone. The data stays."
     )
-    _add_options(parser, _down, about)
-
-
-def _add_options(parser: argparse.ArgumentParser, run: Callable[..., int], about: str) -> None:
-    parser.description = about
-    add_directory_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    declare(parser, _down, f"{DIRECTORY}\n{FORMAT}", about)
 
 
 # --- one node ---------------------------------------------------------------------------------

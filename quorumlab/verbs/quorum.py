@@ -10,19 +10,19 @@ import argparse
 import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.output import aligned, answer, print_json, say
 from quorumlab.verbs.common import (
-    add_cluster_options,
-    add_format_option,
+    BROKERS,
+    DIRECTORY,
+    FORMAT,
     addresses,
     bootstrap_servers,
 )
@@ -46,6 +46,8 @@ from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 __all__ = ["add_options"]
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
+
+
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -57,51 +59,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "`quorumlab quorum VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    describe = actions.add_parser(
-        "describe",
-        help="leader, epoch, high watermark, replicas",
-        description="Who leads the quorum, who votes, and how far each replica is: give --status "
-        "or --replication.",
-    )
-    _add_cluster_options(describe)
-    option = describe.add_argument
-    option("--status", action="store_true", help="a summary of the quorum")
-    option("--replication", action="store_true", help="every replica and its lag")
-    about = "times as seconds ago (with --replication)"
-    option("--human-readable", action="store_true", help=about)
-    describe.set_defaults(run=_describe)
-    add = actions.add_parser(
-        "add-controller",
-        aliases=["add-voter"],
-        help="make a controller that follows the quorum one of its voters",
-        description="Make a controller that runs and follows the quorum one of its voters. Its "
-        "id, directory id and endpoints come from its server.properties and log directory: run "
-        "this on its machine.",
-    )
-    about = "its server.properties"
-    add.add_argument("--config", type=Path, required=True, metavar="FILE", help=about)
-    add.set_defaults(run=_add)
-    remove = actions.add_parser(
-        "remove-controller",
-        aliases=["remove-voter"],
-        help="let a controller vote no longer",
-        description="Let a controller vote no longer. It goes on following the quorum until it is "
-        "stopped.",
-    )
-    remove.add_argument("--controller-id", type=int, required=True, metavar="ID")
-    about = "default: that of the voter"
-    remove.add_argument("--controller-directory-id", metavar="DIRECTORY-ID", help=about)
-    remove.set_defaults(run=_remove)
-    for each in (add, remove):
-        each.add_argument("--dry-run", action="store_true", help="say what would be done")
-        _add_cluster_options(each)
-
-
-def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    add_cluster_options(parser)
-    about = "controllers to ask, not brokers"
-    parser.add_argument("--bootstrap-controller", metavar="HOST:PORT,…", help=about)
-    add_format_option(parser)
+    for (name, *aliases), told, run, table, about in _VERBS:
+        declare(actions.add_parser(name, aliases=aliases, help=told), run, table, about)
 
 
 def _open_client(args: argparse.Namespace) -> Client:
@@ -335,3 +294,43 @@ def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID)
         "dry_run": args.dry_run,
     }
     answer(args.format, told, text)
+
+
+_OF_CLUSTER = f"""{BROKERS}
+    {DIRECTORY}
+    --bootstrap-controller HOST:PORT,…  controllers to ask, not brokers
+    {FORMAT}"""
+_VERBS = (
+    (
+        ("describe",),
+        "leader, epoch, high watermark, replicas",
+        _describe,
+        f"""{_OF_CLUSTER}
+            --status  a summary of the quorum
+            --replication  every replica and its lag
+            --human-readable  times as seconds ago (with --replication)""",
+        "Who leads the quorum, who votes, and how far each replica is: give --status or "
+        "--replication.",
+    ),
+    (
+        ("add-controller", "add-voter"),
+        "make a controller that follows the quorum one of its voters",
+        _add,
+        f"""--config FILE [!]  its server.properties
+            --dry-run  say what would be done
+            {_OF_CLUSTER}""",
+        "Make a controller that runs and follows the quorum one of its voters. Its id, directory "
+        "id and endpoints come from its server.properties and log directory: run this on its "
+        "machine.",
+    ),
+    (
+        ("remove-controller", "remove-voter"),
+        "let a controller vote no longer",
+        _remove,
+        f"""--controller-id ID [! int]
+            --controller-directory-id DIRECTORY-ID  default: that of the voter
+            --dry-run  say what would be done
+            {_OF_CLUSTER}""",
+        "Let a controller vote no longer. It goes on following the quorum until it is stopped.",
+    ),
+)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from jepsen_like.installation import command
+from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.output import number_of, print_json, print_rows, say
-from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
+from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
 
 __all__ = ["add_options", "run"]
 
@@ -15,13 +16,11 @@ _UNHEALTHY = 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
         "down, no controller is active, or a partition lacks replicas or a leader."
     )
-    add_directory_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    declare(parser, run, f"{DIRECTORY}\n{FORMAT}", about)
 
 
 def run(args: argparse.Namespace) -> int:

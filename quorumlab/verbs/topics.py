@@ -7,10 +7,10 @@ from typing import Any
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.output import complain, print_json, say, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import add_cluster_options, add_format_option, bootstrap_servers
+from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -66,15 +66,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    for name, (about, run, options) in _VERBS.items():
-        action: Any = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
-        add_cluster_options(action)
-        add_format_option(action)
-        for option, how in options:
-            action.add_argument(option, **how)
-            if option == "--topic":
-                action.option_for_words = option
-        action.set_defaults(run=run)
+    for name, (about, run, table) in _VERBS.items():
+        action: Any = actions.add_parser(name, help=about)
+        declare(action, run, f"{BROKERS}\n{DIRECTORY}\n{FORMAT}\n{table}", f"{about.capitalize()}.")
+        if "--topic" in table:
+            action.option_for_words = "--topic"
 
 
 def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -304,71 +300,41 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
 
 
-_Option = tuple[str, Mapping[str, Any]]
-
-
-def _flag(option: str, text: str) -> _Option:
-    return option, {"action": "store_true", "help": text}
-
-
-def _number(option: str, text: str) -> _Option:
-    return option, {"type": int, "metavar": "N", "help": text}
-
-
-def _repeated(option: str, what: str, text: str) -> _Option:
-    how = {"action": "append", "default": [], "metavar": what, "help": f"{text} (may be repeated)"}
-    return option, how
-
-
-_TOPIC: _Option = ("--topic", {"required": True, "metavar": "NAME", "help": "its name"})
-_CONFIG = _repeated("--config", "KEY=VALUE", "set this for the topic")
-_INTERNAL = _flag(
-    "--include-internal", "also those that brokers keep for themselves, as __consumer_offsets"
-)
-_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], Sequence[_Option]]] = {
+_TOPIC = "--topic NAME [!]  its name"
+_CONFIG = "--config KEY=VALUE [*]  set this for the topic (may be repeated)"
+_INTERNAL = "--include-internal  also those that brokers keep for themselves, as __consumer_offsets"
+_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], str]] = {
     "create": (
         "create a topic",
         _create,
-        (
-            _TOPIC,
-            _number("--partitions", "how many (default: num.partitions)"),
-            _CONFIG,
-            _number(
-                "--replication-factor",
-                "replicas of each partition (default: default.replication.factor)",
-            ),
-            _flag("--if-not-exists", "do nothing if there is such a topic"),
-        ),
+        f"""{_TOPIC}
+            --partitions N  how many (default: num.partitions)
+            {_CONFIG}
+            --replication-factor N  replicas of each partition (default: default.replication.factor)
+            --if-not-exists  do nothing if there is such a topic""",
     ),
-    "list": ("the names of the topics", _list, (_INTERNAL,)),
+    "list": ("the names of the topics", _list, _INTERNAL),
     "describe": (
         "partitions with leader, replicas and in-sync replicas",
         _describe,
-        (
-            (
-                "--topic",
-                {"metavar": "NAME", "help": "which one (default: all but internal ones)"},
-            ),
-            _INTERNAL,
-            _flag("--states", "instead, the states of partitions and replicas: see docs/states.md"),
-            _flag("--under-replicated-partitions", "only those with replicas out of sync"),
-            _flag("--unavailable-partitions", "only those without a leader"),
-        ),
+        f"""--topic NAME  which one (default: all but internal ones)
+            {_INTERNAL}
+            --states  instead, the states of partitions and replicas: see docs/states.md
+            --under-replicated-partitions  only those with replicas out of sync
+            --unavailable-partitions  only those without a leader""",
     ),
     "delete": (
         "delete a topic",
         _delete,
-        (_TOPIC, _flag("--if-exists", "do nothing if there is no such topic")),
+        f"{_TOPIC}\n--if-exists  do nothing if there is no such topic",
     ),
     "alter": (
         "add partitions, or change configs",
         _alter,
-        (
-            _TOPIC,
-            _number("--partitions", "how many then"),
-            _CONFIG,
-            _repeated("--delete-config", "KEY", "back to the default of this key"),
-        ),
+        f"""{_TOPIC}
+            --partitions N  how many then
+            {_CONFIG}
+            --delete-config KEY [*]  back to the default of this key (may be repeated)""",
     ),
 }
 

@@ -11,11 +11,12 @@ from jepsen_like.installation import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.processes import DirectoryLock, ProcessId
+from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, number_of, print_json, say, say_if_heard, say_settings
-from quorumlab.verbs.common import DEFAULT_DIRECTORY, add_directory_option, add_format_option
+from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY, FORMAT
 from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
@@ -26,48 +27,28 @@ _WATCH_SECONDS = 0.25
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
         "stops it in good order; its data stays, and the next `up` goes on with it."
     )
-    add = parser.add_argument
-    add("--controllers", type=int, default=None, metavar="N", help="default: 3")
-    add("--brokers", type=int, default=None, metavar="N", help="default: 3")
-    add("--combined", action="store_true", help="both roles in each process")
-    add(
-        "--dynamic",
-        action="store_true",
-        help="voters that live in the log: `quorum add-controller`, `quorum remove-controller`",
-    )
-    add(
-        "--design",
-        default=None,
-        help=f"who keeps the metadata: {', '.join(DESIGNS_OF_UP)} (default: quorum, or what --dir "
-        "holds)",
-    )
-    add(
-        "--engine",
-        default=None,
-        help="who replicates the metadata of the quorum design: native (default), or raftos",
-    )
-    add("--zookeepers", type=int, metavar="N", help="servers of the ZooKeeper designs (default: 1)")
-    add(
-        "--zookeeper-connect",
-        metavar="HOST:PORT",
-        help="a ZooKeeper that runs already, in the place of one of the cluster's own",
-    )
-    add("--port", type=int, metavar="P", help="the first port of a new cluster (default: any free)")
-    add("--detach", action="store_true", help="leave it running in the background")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a setting of every node of a new cluster (may be repeated)",
-    )
-    add_directory_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    table = f"""
+        --controllers N  default: 3
+        --brokers N  default: 3
+        --combined  both roles in each process
+        --dynamic  voters that live in the log: `quorum add-controller`, `quorum remove-controller`
+        --design DESIGN  who keeps the metadata: {", ".join(DESIGNS_OF_UP)} (default: quorum, or \
+          what --dir holds)
+        --engine ENGINE  who replicates the metadata of the quorum design: native (default), or \
+          raftos
+        --zookeepers N  servers of the ZooKeeper designs (default: 1)
+        --zookeeper-connect HOST:PORT  a ZooKeeper that runs already, in the place of one of the \
+          cluster's own
+        --port P  the first port of a new cluster (default: any free)
+        --detach  leave it running in the background
+        --set KEY=VALUE [*]  a setting of every node of a new cluster (may be repeated)
+        {DIRECTORY}
+        {FORMAT}"""
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:
