@@ -26,7 +26,6 @@ __all__ = [
     "did_you_mean",
     "later",
     "loading_modules",
-    "positive",
 ]
 
 # Verb -> what the list of verbs says of it, and its actions, or else the module of

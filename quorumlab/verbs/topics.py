@@ -50,7 +50,7 @@ from wire.messages.topics import (
 )
 from wire.primitives import ZERO_UUID, uuid_text
 
-__all__ = ["EligibleReplicas", "add_options", "eligible_replicas"]
+__all__ = ["add_options"]
 
 TOPIC_RESOURCE = 2
 EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
