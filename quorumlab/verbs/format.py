@@ -29,7 +29,7 @@ from quorumlab.first_records import (
     standalone,
     with_levels,
 )
-from quorumlab.output import print_json, say
+from quorumlab.output import answer
 from quorumlab.verbs.common import FORMAT
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
@@ -77,15 +77,13 @@ def run(args: argparse.Namespace) -> int:
         voters=voters,
         first=_first_records(args.feature),
     )
-    if args.format != "table":
-        print_json({"cluster_id": cluster_id, "directories": formatted}, form=args.format)
-        return 0
-    for path in formatted:
-        say(f"Formatted {path} for node {config.node_id} of cluster {cluster_id}")
+    whose = f"for node {config.node_id} of cluster {cluster_id}"
+    lines = [f"Formatted {path} {whose}" for path in formatted]
     if formatted and voters:
-        say(f"The first voters are {', '.join(map(str, voters.ids))}")
+        lines.append(f"The first voters are {', '.join(map(str, voters.ids))}")
     if not formatted:
-        say("All of the log directories are already formatted.")
+        lines.append("All of the log directories are already formatted.")
+    answer(args.format, {"cluster_id": cluster_id, "directories": formatted}, lines)
     return 0
 
 

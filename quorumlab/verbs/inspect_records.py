@@ -21,7 +21,7 @@ from quorumlab.inspection.selection import (
 )
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
-from quorumlab.output import complain, print_json, refuse_other_directory, say
+from quorumlab.output import answer, complain, refuse_other_directory, say
 from quorumlab.verbs.inspect import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
@@ -197,9 +197,6 @@ def run_export(args: argparse.Namespace, target: Target) -> int:
         rows, problems = export(watched, args.parquet)
     for problem in problems:
         complain(problem)
-    if args.format == "text":
-        for name, count in rows.items():
-            say(f"{count:>10,}  {args.parquet / name}.parquet")
-    else:
-        print_json({"directory": str(args.parquet), "rows": rows}, form=args.format)
+    lines = (f"{count:>10,}  {args.parquet / name}.parquet" for name, count in rows.items())
+    answer(args.format, {"directory": str(args.parquet), "rows": rows}, lines)
     return DAMAGED if problems else 0

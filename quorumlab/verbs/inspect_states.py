@@ -28,13 +28,12 @@ from quorumlab.inspection.states import Moment, Replay, replay
 from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Change, Node, image_differences, leaves, plain, tree_of
-from quorumlab.output import aligned, complain, one_line, print_json, say, topic_lines
+from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
 __all__ = ["moment_of", "run_at", "run_diff", "run_tree"]
 
 _END = "end"
-_SEPARATOR = "  "
 
 
 def moment_of(text: str | None) -> Moment:
@@ -88,7 +87,7 @@ def run_at(args: argparse.Namespace, target: Target) -> int:
         case _:
             say(_place_of(state))
             say("")
-            say_lines(table_lines(tree))
+            say_lines(_state_lines(tree))
     return DAMAGED if state.problems else 0
 
 
@@ -140,7 +139,7 @@ def _change_text(change: Change) -> str:
     return f"  {change.path:<54} {before} -> {after}"
 
 
-def table_lines(tree: Node) -> Iterator[str]:
+def _state_lines(tree: Node) -> Iterator[str]:
     """Prints a `tree_of` without its empty parts."""
     parts = (_features(tree), _brokers(tree), _controllers(tree), _topics(tree), _configs(tree))
     for number, part in enumerate(filter(None, map(list, parts))):
@@ -217,11 +216,7 @@ def _configs(tree: Node) -> Iterator[str]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    if rows:
-        cells = [[name.upper() for name in rows[0]]]
-        cells += [[str(value) for value in row.values()] for row in rows]
-        for line in aligned(cells, _SEPARATOR):
-            yield line.rstrip()
+    return table_lines(rows, list(rows[0])) if rows else iter(())
 
 
 # --- tree -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from jepsen_like.real.processes import await_value, is_alive
 from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, answer, number_of, print_json, print_rows, say, say_if_heard
+from quorumlab.output import Progress, answer, number_of, say, say_if_heard, table_lines
 from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
 
 __all__ = [
@@ -79,7 +79,7 @@ def _run(action: _Action, args: argparse.Namespace) -> int:
     process = cluster.process(cluster.layout.node(args.id))
     pid = None if process is None else process.pid
     told = f"node {args.id}: {state}" + ("" if pid is None else f", process {pid}")
-    answer(args.format, {"node_id": args.id, "state": state, "pid": pid}, told)
+    answer(args.format, {"node_id": args.id, "state": state, "pid": pid}, [told])
     return 0
 
 
@@ -169,9 +169,8 @@ def _down(args: argparse.Namespace) -> int:
         return 1
     stopped = [node_id for node_id in ran if node_id not in killed]
     told = {"directory": str(directory), "stopped": stopped, "killed": killed}
-    answer(
-        args.format, told, f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
-    )
+    line = f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
+    answer(args.format, told, [line])
     return 1 if killed else 0
 
 
@@ -234,31 +233,30 @@ def add_status_options(parser: argparse.ArgumentParser) -> None:
 
 def _status(args: argparse.Namespace) -> int:
     described = describe(open_cluster(args))
-    if args.format == "table":
-        _print_status(described)
-    else:
-        print_json(described, form=args.format)
+    answer(args.format, described, _status_lines(described))
     return 0 if is_healthy(described) else _UNHEALTHY
 
 
-def _print_status(described: dict[str, Any]) -> None:
+def _status_lines(described: dict[str, Any]) -> Iterator[str]:
     rows = [
         {"role": role, "address": f"{node['host']}:{node['port']}", **node}
         for role, key in (("controller", "controllers"), ("broker", "brokers"))
         for node in described[key]
     ]
-    say(f"cluster {described['cluster_id']} in {described['directory']}")
+    yield f"cluster {described['cluster_id']} in {described['directory']}"
     has_quorum = bool(described["controllers"])
-    say(f"design {described['design']}" + (f", engine {described['engine']}" if has_quorum else ""))
-    say(f"bootstrap servers {described['bootstrap_servers']}")
+    yield f"design {described['design']}" + (
+        f", engine {described['engine']}" if has_quorum else ""
+    )
+    yield f"bootstrap servers {described['bootstrap_servers']}"
     if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
         start = command("up", "--dir", described["directory"])
-        say(f"no node answers: `{start}` starts what is down")
+        yield f"no node answers: `{start}` starts what is down"
     else:
-        _print_health(described)
-    say("")
+        yield from _health_lines(described)
+    yield ""
     rows = [*map(_zookeeper, described["zookeepers"]), *rows]
-    print_rows(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+    yield from table_lines(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
 
 
 def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,16 +268,14 @@ def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _print_health(described: dict[str, Any]) -> None:
+def _health_lines(described: dict[str, Any]) -> Iterator[str]:
     leader = described["active_controller"]
-    say(
-        f"active controller {'none' if leader is None else leader}, "
-        f"controller epoch {described['controller_epoch']}"
-    )
+    active = f"active controller {'none' if leader is None else leader}"
+    yield f"{active}, controller epoch {described['controller_epoch']}"
     if not described["metadata_is_known"]:
-        say("partitions are not known: no node that answers has read the metadata")
+        yield "partitions are not known: no node that answers has read the metadata"
         return
-    say(
+    yield (
         f"{number_of(described['partitions'], 'partition')}, "
         f"{described['under_replicated_partitions']} under-replicated, "
         f"{described['offline_partitions']} without a leader"

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.arguments import UsageError, declare
 from quorumlab.config import ConfigError, NodeConfig, load
-from quorumlab.output import aligned, answer, print_json, say
+from quorumlab.output import aligned, answer
 from quorumlab.verbs.common import (
     BROKERS,
     DIRECTORY,
@@ -100,9 +101,11 @@ def _describe(args: argparse.Namespace) -> int:
         described = _ask(client)
         cluster = client.ask(DescribeClusterRequest(endpoint_type=kind), DescribeClusterResponse)
     if args.status:
-        _print_status(_status(described, cluster.cluster_id), args.format)
+        status = _status(described, cluster.cluster_id)
+        answer(args.format, status, _status_lines(status))
     else:
-        _print_replication(_replication(described.topics[0].partitions[0]), args)
+        rows = _replication(described.topics[0].partitions[0])
+        answer(args.format, rows, _replication_lines(rows, args))
     return 0
 
 
@@ -160,12 +163,10 @@ def _identity(replica: QuorumReplica) -> dict[str, Any]:
     return {"id": replica.replica_id, **known}
 
 
-def _print_status(status: dict[str, Any], form: str) -> None:
-    lines = []
+def _status_lines(status: dict[str, Any]) -> Iterator[str]:
     for label, value in status.items():
         text = json.dumps(value, separators=(", ", ": ")) if isinstance(value, list) else value
-        lines.append(f"{label + ':':<{_LABEL_WIDTH}}{text}")
-    answer(form, status, *lines)
+        yield f"{label + ':':<{_LABEL_WIDTH}}{text}"
 
 
 def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
@@ -187,18 +188,14 @@ def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["Status"]))
 
 
-def _print_replication(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
-    if args.format != "table":
-        print_json(rows, form=args.format)
-        return
+def _replication_lines(rows: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[str]:
     now_ms = int(time.time() * 1000)
     if args.human_readable:
         for row in rows:
             for key in ("LastFetchTimestamp", "LastCaughtUpTimestamp"):
                 row[key] = f"{max(now_ms - row[key], 0)} ms ago" if row[key] >= 0 else "unknown"
     lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
-    for line in aligned(lines, "\t"):
-        say(line)
+    return aligned(lines, "\t")
 
 
 # --- voters -----------------------------------------------------------------------------------
@@ -293,7 +290,7 @@ def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID)
         "directory_id": uuid_text(directory_id),
         "dry_run": args.dry_run,
     }
-    answer(args.format, told, text)
+    answer(args.format, told, [text])
 
 
 _OF_CLUSTER = f"""{BROKERS}

@@ -2,13 +2,14 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, declare
-from quorumlab.output import complain, print_json, say, topic_lines
+from quorumlab.output import answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
 from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers
 from wire.errors import ErrorCode
@@ -105,10 +106,7 @@ def _create(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, sentence: str, **more: str) -> None:
-    if args.format == "table":
-        say(sentence)
-    else:
-        print_json({"name": args.topic, **more}, form=args.format)
+    answer(args.format, {"name": args.topic, **more}, [sentence])
 
 
 def _warn(keys: Iterable[str]) -> None:
@@ -142,23 +140,19 @@ def _shown(answer: MetadataResponse, args: argparse.Namespace) -> list[MetadataR
 def _list(args: argparse.Namespace) -> int:
     with Client(bootstrap_servers(args)) as client:
         names = [topic.name or "" for topic in _shown(_metadata(client, None), args)]
-    if args.format == "table":
-        for name in names:
-            say(name)
-    else:
-        print_json(names, form=args.format)
+    answer(args.format, names, names)
     return 0
 
 
 def _describe(args: argparse.Namespace) -> int:
     names = [args.topic] if args.topic else None
     with Client(bootstrap_servers(args)) as client:
-        answer = _metadata(client, names)
-        for topic in answer.topics:
+        told = _metadata(client, names)
+        for topic in told.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
             _raise_refusal(topic.error_code, topic.name)
-        topics = list(answer.topics) if args.topic else _shown(answer, args)
+        topics = list(told.topics) if args.topic else _shown(told, args)
         configs = _configs(client, [topic.name or "" for topic in topics])
         eligible = eligible_replicas(client, configs)
         adding = _adding_replicas(client) if args.states else {}
@@ -169,12 +163,8 @@ def _describe(args: argparse.Namespace) -> int:
         described = [topic for topic in described if topic["partitions"]]
     if args.states:
         described = [with_states(topic, adding) for topic in described]
-    if args.format == "table":
-        for described_topic in described:
-            for line in (state_lines if args.states else topic_lines)(described_topic):
-                say(line)
-    else:
-        print_json(described, form=args.format)
+    lines_of = state_lines if args.states else topic_lines
+    answer(args.format, described, chain.from_iterable(map(lines_of, described)))
     return 0
 
 

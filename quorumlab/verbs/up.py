@@ -25,8 +25,8 @@ from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import (
     Progress,
+    answer,
     number_of,
-    print_json,
     refuse_other_directory,
     say,
     say_if_heard,
@@ -99,11 +99,8 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
 
 def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
     described = describe(cluster)
-    if form != "table":
-        print_json(described, form=form)
-        return
-    say(f"ready in {seconds:.1f} s: {_controller(described)}")
-    say(f"bootstrap servers: {described['bootstrap_servers']}")
+    ready = f"ready in {seconds:.1f} s: {_controller(described)}"
+    answer(form, described, [ready, f"bootstrap servers: {described['bootstrap_servers']}"])
 
 
 def _leave_running(cluster: LocalCluster, args: argparse.Namespace, seconds: float) -> None:
