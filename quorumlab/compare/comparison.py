@@ -57,13 +57,13 @@ from quorumlab.output import Progress, say
 
 __all__ = [
     "CELL_SECONDS",
-    "Comparison",
     "Interrupted",
     "Plan",
     "commit",
     "describe_plan",
     "described",
     "estimate_seconds",
+    "make",
     "planned",
     "within",
 ]
@@ -159,51 +159,47 @@ class Interrupted(Exception):
     """The user wants the comparison to end; it keeps what is measured."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Comparison:
-    """`until`: when the budget is used up, by time.monotonic(); cells are not begun then."""
+def make(
+    plan: Plan,
+    results: Results,
+    *,
+    scratch: Path,
+    cell_seconds: float,
+    until: float | None,
+    is_interrupted: Callable[[], bool],
+) -> list[CellKey]:
+    """Returns what was not begun. Raises Interrupted within a cell.
 
-    results: Results
-    scratch: Path
-    cell_seconds: float
-    until: float | None
-    is_interrupted: Callable[[], bool]
+    `until`: when the budget is used up, by time.monotonic(); cells are not begun then.
+    """
+    progress = Progress()
 
-    def make(self, plan: Plan) -> list[CellKey]:
-        """Returns what was not begun. Raises Interrupted within a cell."""
-        for number, key in enumerate(plan.cells):
-            late = time.monotonic() + estimate_seconds(key) / 2
-            if self.until is not None and late > self.until:
-                return list(plan.cells[number:])
-            cell = self._measure(key, f"{number + 1} of {len(plan.cells)}")
-            self.results.add(cell)
-        return []
+    def show(text: str) -> None:
+        if is_interrupted():
+            raise Interrupted
+        progress(f"  {text}")
 
-    def _measure(self, key: CellKey, which: str) -> Cell:
-        say(f"{which}: {key}", sys.stderr)
-        progress = Progress()
-
-        def show(text: str) -> None:
-            if self.is_interrupted():
-                raise Interrupted
-            progress(f"  {text}")
-
+    for number, key in enumerate(plan.cells):
+        late = time.monotonic() + estimate_seconds(key) / 2
+        if until is not None and late > until:
+            return list(plan.cells[number:])
+        say(f"{number + 1} of {len(plan.cells)}: {key}", sys.stderr)
         try:
             cell = measure(
                 key,
-                directory=self.scratch / key.file_name,
-                seconds=self.cell_seconds,
-                seed=self.results.seed,
-                zookeeper_delay_ms=self.results.zookeeper_delay_ms,
+                directory=scratch / key.file_name,
+                seconds=cell_seconds,
+                seed=results.seed,
+                zookeeper_delay_ms=results.zookeeper_delay_ms,
                 say=show,
             )
         finally:
             progress.done()
-        if cell.outcome == MEASURED:
-            say(f"  measured in {cell.seconds:.1f} s", sys.stderr)
-        else:
-            say(f"  {cell.outcome}: {cell.why}", sys.stderr)
-        return cell
+        is_measured = cell.outcome == MEASURED
+        told = f"measured in {cell.seconds:.1f} s" if is_measured else f"{cell.outcome}: {cell.why}"
+        say(f"  {told}", sys.stderr)
+        results.add(cell)
+    return []
 
 
 def describe_plan(plan: Plan, measured: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, did_you_mean
+from wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from jepsen_like.real.local_cluster import LocalCluster
@@ -19,6 +20,7 @@ __all__ = [
     "FORMAT",
     "addresses",
     "bootstrap_servers",
+    "check",
     "in_bounds",
     "one_of",
     "open_cluster",
@@ -55,6 +57,14 @@ def one_of(known: Collection[str], option: str, value: str) -> None:
     if value not in known:
         nearest = did_you_mean(value, known)
         raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
+
+
+def check(code: ErrorCode, message: str | None) -> None:
+    """Raises ClusterError for what a node refused."""
+    if code != ErrorCode.NONE:
+        from jepsen_like.real.kafka_client import refusal  # has a client, which is slow to load
+
+        raise ClusterError(refusal(code, message))
 
 
 def open_cluster(args: argparse.Namespace) -> "LocalCluster":

@@ -18,12 +18,12 @@ from quorum.node.engines import ENGINES
 from quorumlab.arguments import Failed, UsageError, declare
 from quorumlab.compare.comparison import (
     CELL_SECONDS,
-    Comparison,
     Interrupted,
     Plan,
     commit,
     describe_plan,
     described,
+    make,
     planned,
     within,
 )
@@ -99,15 +99,15 @@ def _make(
     args: argparse.Namespace, plan: Plan, results: Results, budget_seconds: float | None
 ) -> int:
     with interrupts() as interrupt:
-        comparison = Comparison(
-            results=results,
-            scratch=args.out / "clusters",
-            cell_seconds=_limit_seconds(args),
-            until=None if budget_seconds is None else time.monotonic() + budget_seconds,
-            is_interrupted=lambda: interrupt.happened,
-        )
         try:
-            left = comparison.make(plan)
+            left = make(
+                plan,
+                results,
+                scratch=args.out / "clusters",
+                cell_seconds=_limit_seconds(args),
+                until=None if budget_seconds is None else time.monotonic() + budget_seconds,
+                is_interrupted=lambda: interrupt.happened,
+            )
         except Interrupted:
             say("interrupted: the same command goes on with what is left", sys.stderr)
             return _INTERRUPTED

@@ -1,12 +1,10 @@
 """`quorumlab demo`: see a cluster survive two kills."""
 
 import argparse
-from itertools import count
-from pathlib import Path
 
-from quorumlab.arguments import declare
+from quorumlab.arguments import declare, later
 
-__all__ = ["add_options", "run"]
+__all__ = ["add_options"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -16,14 +14,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Exit code 1 if one is missing. Its data stays."
     )
     table = "--dir D  its directory (default: a new one in ./demo-data)"
-    declare(parser, run, table, about)
-
-
-def run(args: argparse.Namespace) -> int:
-    from quorumlab.verbs import two_kills  # it needs a Kafka client, which other verbs do not
-
-    directory = args.dir
-    if directory is None:
-        numbered = (Path("demo-data") / str(number) for number in count(1))
-        directory = next(path for path in numbered if not path.exists())
-    return two_kills.run(directory.resolve())
+    # It needs a Kafka client, which other verbs do not.
+    declare(parser, later("two_kills:run"), table, about)

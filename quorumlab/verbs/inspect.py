@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,7 +189,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _place(text: str) -> str:
     """Refuses a target in its place: else the target is what seems to be missing."""
-    from quorumlab.verbs.inspect_states import moment_of  # knows all records
+    from quorumlab.inspection.states import moment_of  # knows all records
 
     try:
         moment_of(text)
@@ -214,34 +214,25 @@ def say_lines(lines: Iterable[str]) -> None:
 @contextmanager
 def scanning(target: Target, *, prints: bool = False) -> Iterator[Target]:
     """The target, with progress on stderr; not where what is `printed` goes to a terminal, too."""
-    shown = Progress()
     if prints and sys.stdout.isatty():
         yield target
         return
-    reading = _Reading(target, shown)
+    sizes = [path.stat().st_size for path in target.files]
+    before = dict(zip(target.files, accumulate(sizes, initial=0), strict=False))
+    total = sum(sizes)
+    shown = Progress()
+    following = time.monotonic() + _INTERVAL_SECONDS
+
+    def reading(path: Path, position: int) -> None:
+        """Says how much of all files was read, a few times a second."""
+        nonlocal following
+        now = time.monotonic()
+        if now >= following:
+            following = now + _INTERVAL_SECONDS
+            percent = 100 * (before.get(path, 0) + position) // max(total, 1)
+            shown(f"{percent} % of {total // _MEBIBYTE} MiB read")
+
     try:
         yield replace(target, progress=reading)
     finally:
         shown.done()
-
-
-class _Reading:
-    """Says how much of all files was read, a few times a second."""
-
-    def __init__(self, target: Target, shown: Progress) -> None:
-        self._shown = shown
-        self._before: dict[Path, int] = {}  # bytes of the files before it
-        self._total = 0
-        for path in target.files:
-            self._before[path] = self._total
-            self._total += path.stat().st_size
-        self._next = time.monotonic() + _INTERVAL_SECONDS
-
-    def __call__(self, path: Path, position: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _INTERVAL_SECONDS
-        read = self._before.get(path, 0) + position
-        percent = 100 * read // max(self._total, 1)
-        self._shown(f"{percent} % of {self._total // _MEBIBYTE} MiB read")

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import pydoc
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,25 +22,14 @@ from quorumlab.inspection.browser import (
     value_text,
 )
 from quorumlab.inspection.entries import time_text
-from quorumlab.inspection.selection import parse_place
-from quorumlab.inspection.states import Moment, Replay, replay
+from quorumlab.inspection.states import Moment, Replay, moment_of, replay
 from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Change, Node, image_differences, leaves, plain, tree_of
 from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
-__all__ = ["moment_of", "run_at", "run_diff", "run_tree"]
-
-_END = "end"
-
-
-def moment_of(text: str | None) -> Moment:
-    """Raises ValueError for what is no place."""
-    if text in (None, _END):
-        return Moment()
-    offset, time_ms = parse_place(str(text))
-    return Moment(offset=offset, time_ms=time_ms)
+__all__ = ["run_at", "run_diff", "run_tree"]
 
 
 def state_at(target: Target, moment: Moment) -> Replay:
@@ -289,6 +277,8 @@ def _page(lines: list[str]) -> None:
     if len(lines) < shutil.get_terminal_size().lines:
         say_lines(lines)
     else:
+        import pydoc  # is slow to load
+
         pydoc.pager("\n".join(lines) + "\n")
 
 

@@ -26,6 +26,7 @@ from quorumlab.verbs.common import (
     FORMAT,
     addresses,
     bootstrap_servers,
+    check,
 )
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
@@ -78,16 +79,11 @@ def _open_client(args: argparse.Namespace) -> Client:
         raise ClusterError(
             f"{args.bootstrap_controller} is a broker's: give it as --bootstrap-server"
         )
-    _check(known.error_code, known.error_message)
+    check(known.error_code, known.error_message)
     for node in known.brokers:
         if node.broker_id == known.controller_id:
             return Client([(node.host, node.port)])
     raise ClusterError("no controller leads the quorum at the moment")
-
-
-def _check(code: ErrorCode, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise ClusterError(refusal(code, message))
 
 
 # --- describing -------------------------------------------------------------------------------
@@ -113,10 +109,10 @@ def _ask(client: Client) -> DescribeQuorumResponse:
     asked = (QuorumPartition(partition_index=0),)
     topics = (QuorumTopic(topic_name=METADATA_TOPIC, partitions=asked),)
     described = client.ask(DescribeQuorumRequest(topics=topics), DescribeQuorumResponse)
-    _check(described.error_code, described.error_message)
+    check(described.error_code, described.error_message)
     for topic in described.topics:
         for partition in topic.partitions:
-            _check(partition.error_code, partition.error_message)
+            check(partition.error_code, partition.error_message)
     return described
 
 
@@ -281,7 +277,7 @@ def _check_change(told: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
     if told.error_code in _TRY_AGAIN:
         hint = ". Look at `quorumlab quorum describe --replication`, and try again"
         raise ClusterError(refusal(told.error_code, told.error_message) + hint)
-    _check(told.error_code, told.error_message)
+    check(told.error_code, told.error_message)
 
 
 def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID) -> None:

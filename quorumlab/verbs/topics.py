@@ -6,12 +6,12 @@ from itertools import chain
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
-from jepsen_like.real.kafka_client import Client, refusal
+from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, declare
 from quorumlab.output import answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers
+from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers, check
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -99,7 +99,7 @@ def _create(args: argparse.Namespace) -> int:
         (result,) = client.ask(request, CreateTopicsResponse).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
     _warn(key for key, _ in _pairs(args.config))
     _tell(args, f"Created topic {args.topic}.", topic_id=uuid_text(result.topic_id))
     return 0
@@ -114,11 +114,6 @@ def _warn(keys: Iterable[str]) -> None:
     ignored = sorted(WITHOUT_EFFECT.intersection(keys))
     if ignored:
         complain(f"warning: these settings are kept, without an effect: {', '.join(ignored)}")
-
-
-def _raise_refusal(code: ErrorCode, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise ClusterError(refusal(code, message))
 
 
 def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
@@ -151,7 +146,7 @@ def _describe(args: argparse.Namespace) -> int:
         for topic in told.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
-            _raise_refusal(topic.error_code, topic.name)
+            check(topic.error_code, topic.name)
         topics = list(told.topics) if args.topic else _shown(told, args)
         configs = _configs(client, [topic.name or "" for topic in topics])
         eligible = eligible_replicas(client, configs)
@@ -172,7 +167,7 @@ def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
     """Asks which reassignments are going on, by topic and partition."""
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = client.ask(request, ListPartitionReassignmentsResponse)
-    _raise_refusal(answer.error_code, answer.error_message)
+    check(answer.error_code, answer.error_message)
     return {
         (topic.name, partition.partition_index): partition.adding_replicas
         for topic in answer.topics
@@ -248,7 +243,7 @@ def _delete(args: argparse.Namespace) -> int:
         return 0
     if unknown:
         raise ClusterError(f"Topic '{args.topic}' does not exist as expected")
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
     _tell(args, f"Deleted topic {args.topic}.")
     return 0
 
@@ -274,7 +269,7 @@ def _add_partitions(client: Client, name: str, count: int) -> None:
     topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
     request = CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
     (result,) = client.ask(request, CreatePartitionsResponse).results
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
 
 
 def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str | None]]) -> None:
@@ -287,7 +282,7 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     answer = client.ask(request, IncrementalAlterConfigsResponse)
-    _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
+    check(answer.responses[0].error_code, answer.responses[0].error_message)
 
 
 _TOPIC = "--topic NAME [!]  its name"
