@@ -3,7 +3,7 @@
 Other reads are answered by any controller from what it has applied, which may be old. These are
 answered by the active one, once a majority has confirmed that it was that when it was asked.
 
-Inside a process only: Kafka has no such request. The node's HTTP side asks (`quorumlab.agent`).
+Inside a process only: Kafka has no such request. The node's HTTP side asks (`quorumlab.pages`).
 
 Source: Raft thesis 6.4.
 """

@@ -11,12 +11,22 @@ import argparse
 import difflib
 import gc
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["Failed", "Parser", "UsageError", "Verbs", "did_you_mean", "loading_modules", "positive"]
+__all__ = [
+    "Failed",
+    "Parser",
+    "UsageError",
+    "Verbs",
+    "declare",
+    "did_you_mean",
+    "later",
+    "loading_modules",
+]
 
 # Verb -> what the list of verbs says of it, and its actions, or else the module of
 # `quorumlab.verbs` that adds its options: by `add_options`, or by a function named behind a colon.
@@ -52,6 +62,89 @@ def positive(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
     return value
+
+
+# --- options as a table ----------------------------------------------------------------------
+
+_TYPES: Mapping[str, Callable[[str], object]] = {"int": int, "positive": positive}
+_OF_METAVARS: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(("N", "P", "MS", "MB"), int),
+    **dict.fromkeys(("D", "DIR", "FILE"), Path),
+}
+
+
+def declare(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    table: str,
+    about: str | None = None,
+    **types: Callable[[str], object],
+) -> None:
+    """Gives a verb what it runs, its description, and the options and words of a table.
+
+        --name METAVAR [marks]  help
+        -r/--recursive  help                    without a METAVAR it is a flag
+        --on local|spark  help                  small words with bars are choices
+        target TARGET [?]  help                 a word of the command line
+        | --edn FILE  help                      one of several options, which exclude each other
+        |! --edn FILE  help                     one of them must be given
+
+    Marks: `!` is required, `*` may be given again, `?`, `*` and `+` say how many words, the name of
+    a type (`int`, `positive`, or one of `types`) converts, and anything else is the default. Some
+    metavars have a type of their own: N is a whole number, DIR and FILE are paths.
+    """
+    parser.description = about or parser.description
+    parser.set_defaults(run=run)
+    group: argparse._ActionsContainer = parser
+    for line in table.strip().splitlines():
+        spec, _, told = line.strip().partition("  ")
+        bar, spec = spec.split(" ", 1) if spec.startswith("|") else ("", spec)
+        if not bar:
+            group = parser
+        elif group is parser:
+            group = parser.add_mutually_exclusive_group(required=bar == "|!")
+        spec, _, marks = spec.removesuffix("]").partition(" [")
+        names, _, metavar = spec.partition(" ")
+        how = _how(names, metavar, marks.split(), types)
+        group.add_argument(*names.split("/"), help=" ".join(told.split()) or None, **how)
+
+
+def _how(
+    names: str, metavar: str, marks: list[str], types: Mapping[str, Callable[[str], object]]
+) -> dict[str, Any]:
+    if not metavar:
+        return {"action": "store_true"}
+    is_choice = "|" in metavar and metavar.islower()
+    how: dict[str, Any] = {"choices": metavar.split("|")} if is_choice else {"metavar": metavar}
+    kind = _OF_METAVARS.get(metavar)
+    for mark in marks:
+        if mark == "!":
+            how["required"] = True
+        elif mark == "*" and names.startswith("-"):
+            how |= {"action": "append", "default": []}
+        elif mark in ("?", "*", "+"):
+            how["nargs"] = mark
+        elif mark in types or mark in _TYPES:
+            kind = types.get(mark) or _TYPES[mark]
+        else:
+            how["default"] = mark if kind is None else kind(mark)
+    return how if kind is None else {**how, "type": kind}
+
+
+def later(function: str) -> Callable[[argparse.Namespace], int]:
+    """`module:function` of `quorumlab.verbs`, imported once a command line is understood.
+
+    A user who asks for help, or has misspelt an option, does not wait for what is slow to load.
+    """
+
+    def run(args: argparse.Namespace) -> int:
+        module, _, name = function.partition(":")
+        with loading_modules():
+            found = import_module(f"quorumlab.verbs.{module}")
+        code: int = getattr(found, name)(args)
+        return code
+
+    return run
 
 
 class Parser(argparse.ArgumentParser):

@@ -3,7 +3,8 @@
 Scripts rely on the keys of `describe`: they may be added to, never changed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from jepsen_like.real.layout import NodeLayout
@@ -34,12 +35,11 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
         "active_controller": leader,
         "controller_epoch": epoch,
         "controllers": [
-            _node(node, running, _controller_state(node, running, answers))
-            | {"port": node.controller_port}
+            _node(node, running, answers, _controller_state) | {"port": node.controller_port}
             for node in layout.controllers
         ],
         "brokers": [
-            _node(node, running, _broker_state(node, running, answers, metadata))
+            _node(node, running, answers, partial(_broker_state, metadata=metadata))
             for node in layout.brokers
         ],
         "zookeepers": list(_zookeepers(cluster)),
@@ -159,8 +159,16 @@ def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> li
 
 
 def _node(
-    node: NodeLayout, running: Mapping[int, ProcessId], state: str
+    node: NodeLayout,
+    running: Mapping[int, ProcessId],
+    answers: Answers,
+    state_of: Callable[[Mapping[str, Any]], str],
 ) -> dict[str, int | str | None]:
+    """`state_of` tells the state of a node that answers."""
+    if node.id not in running:
+        state = "dead" if node.pid_file.exists() else "stopped"  # as was wanted
+    else:
+        state = state_of(answers[node.id]) if node.id in answers else "unresponsive"
     return {
         "id": node.id,
         "pid": running[node.id].pid if node.id in running else None,
@@ -173,33 +181,14 @@ def _node(
     }
 
 
-def _absent_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: Answers) -> str:
-    """`stopped` if that was wanted, `dead` if not; "" when the node answers."""
-    if node.id not in running:
-        return "dead" if node.pid_file.exists() else "stopped"
-    return "" if node.id in answers else "unresponsive"
-
-
-def _controller_state(node: NodeLayout, running: Mapping[int, ProcessId], answers: Answers) -> str:
+def _controller_state(answer: Mapping[str, Any]) -> str:
     """An observer is a follower that does not vote: it was removed, or not made a voter yet."""
-    absent = _absent_state(node, running, answers)
-    if absent:
-        return absent
-    quorum = answers[node.id]["quorum"]
-    role = str(quorum["role"])
-    return "observer" if role == "follower" and not quorum["is_voter"] else role
+    role = str(answer["quorum"]["role"])
+    return "observer" if role == "follower" and not answer["quorum"]["is_voter"] else role
 
 
-def _broker_state(
-    node: NodeLayout,
-    running: Mapping[int, ProcessId],
-    answers: Answers,
-    metadata: Mapping[str, Any],
-) -> str:
-    absent = _absent_state(node, running, answers)
-    if absent:
-        return absent
-    own = str(answers[node.id]["broker"]["state"])
+def _broker_state(answer: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+    own = str(answer["broker"]["state"])
     active = {broker["id"] for broker in metadata.get("brokers", ()) if not broker["fenced"]}
-    is_away = metadata.get("is_current") and node.id not in active
+    is_away = metadata.get("is_current") and answer["node_id"] not in active
     return "fenced" if own == "running" and is_away else own

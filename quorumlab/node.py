@@ -22,11 +22,10 @@ from quorum.node.listening import cannot_listen
 from quorum.node.member import Member
 from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode
-from quorumlab.agent import posts
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
 from quorumlab.node_parts import NodeParts
-from quorumlab.pages import routes
+from quorumlab.pages import posts, routes
 from quorumlab.settings import (
     controller_config,
     driver_listeners,

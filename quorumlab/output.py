@@ -31,6 +31,7 @@ __all__ = [
     "say",
     "say_if_heard",
     "say_settings",
+    "table_lines",
     "topic_lines",
 ]
 
@@ -80,7 +81,7 @@ def say_settings(settings: Mapping[str, str]) -> None:
     say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
 
 
-def answer(form: str, value: object, *lines: str) -> None:
+def answer(form: str, value: object, lines: Iterable[str]) -> None:
     """Says the lines, which are for people, or the value in the form that `--format` names."""
     if form in ("table", "text"):
         for line in lines:
@@ -106,13 +107,17 @@ def aligned(lines: Sequence[Sequence[str]], separator: str) -> Iterator[str]:
 
 
 def print_rows(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
+    for line in table_lines(rows, columns):
+        say(line)
+
+
+def table_lines(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Iterator[str]:
     """A table: column names in capitals, None as a dash."""
     cells = [[name.upper().replace("_", " ") for name in columns]]
     cells += [
         ["-" if row.get(name) is None else str(row[name]) for name in columns] for row in rows
     ]
-    for line in aligned(cells, "  "):
-        say(line.rstrip())
+    return map(str.rstrip, aligned(cells, "  "))
 
 
 class Progress:

@@ -14,7 +14,17 @@
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them; 503, both of
                             them, while it reads what is committed. In zk-v1 to zk-v3 it is read
                             first, as for a client
-    /v1/agent/...           what only tests ask for: see `quorumlab.agent`
+    /v1/agent/read-committed?topic=T&config=K
+                            {"value", "offset", "epoch"}: what the topic's configuration says,
+                            linearizable; 409 with the `leader_id` unless this is the active
+                            controller, 503 if no majority has confirmed in time that it is. Only
+                            controllers with quorumlab.confirmed.reads.enable=true answer
+    POST /v1/agent/register {"f": "read" | "write" | "cas", "key", "value"}
+                            {"outcome": "ok" | "fail" | "info", "value" | "seen" | "error"}. The
+                            value of a cas is [old, new]. Only nodes with
+                            quorumlab.application=register have it
+
+Those of the agent serve tests that drive a node, beside what Kafka's protocol has.
 
 The numbers of the ledger do not depend on the machine. Requests over HTTP are not in it.
 
@@ -31,20 +41,23 @@ The numbers of the ledger do not depend on the machine. Requests over HTTP are n
 Source: the health contract that operators of Kafka on Kubernetes ask for.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
 
+from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from quorum.node.driver_counts import DriverCounts
-from quorumlab import agent
+from quorum.node.register import RegisterRequest, RegisterResponse
 from quorumlab.node_parts import NodeParts
 from wire.api_table import api_by_key, camel_case
-from wire.http import Answer, Route
+from wire.errors import ErrorCode
+from wire.http import Answer, PostRoute, Route
 from wire.primitives import uuid_text
 
-__all__ = ["metadata_of", "routes", "rpc_counts"]
+__all__ = ["metadata_of", "parse_register", "posts", "routes", "rpc_counts"]
 
 _READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
 _LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a second
@@ -53,7 +66,7 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 def routes(node: NodeParts) -> Mapping[str, Route]:
     return {
-        **agent.routes(node),
+        "/v1/agent/read-committed": lambda query: _read_committed(node, query),
         "/livez": lambda _: Answer(body=b"ok"),
         "/readyz": lambda _: _readiness(node),
         "/v1/ready": lambda _: _readiness(node),
@@ -261,3 +274,89 @@ def _title(api_key: int) -> str:
     api = api_by_key(api_key)
     assert api is not None, api_key  # a frame of another is refused before it is counted
     return camel_case(api.name)
+
+
+# --- what only tests ask for ----------------------------------------------------------------
+
+
+_KEY_CHARACTERS_MAX = 200
+
+
+def posts(node: NodeParts) -> Mapping[str, PostRoute]:
+    return {"/v1/agent/register": lambda body: _register(node, body)}
+
+
+async def _read_committed(node: NodeParts, query: Mapping[str, str]) -> Answer:
+    if node.controller is None:
+        return Answer.json({"error": "this node is not a controller"}, 404)
+    if not node.config.flag("quorumlab.confirmed.reads.enable"):
+        error = "this node serves no such reads: set quorumlab.confirmed.reads.enable=true"
+        return Answer.json({"error": error}, 404)
+    if not query.get("topic") or not query.get("config"):
+        return Answer.json({"error": "say which: ?topic=T&config=K"}, 400)
+    asked = ReadCommittedRequest(topic=query["topic"], config=query["config"])
+    told = await node.driver.ask(asked)
+    if told is None:
+        return Answer.json({"error": "this node's disk has failed"}, 503)
+    assert isinstance(told, ReadCommittedResponse), told
+    match told.error:
+        case ErrorCode.NONE:
+            return Answer.json({"value": told.value, "offset": told.offset, "epoch": told.epoch})
+        case ErrorCode.NOT_CONTROLLER:
+            error = "this node is not the active controller"
+            return Answer.json({"error": error, "leader_id": told.leader_id}, 409)
+        case _:
+            return Answer.json(
+                {"error": "no majority has confirmed in time that this node leads"}, 503
+            )
+
+
+async def _register(node: NodeParts, body: bytes) -> Answer:
+    if node.register is None:
+        return Answer.json(
+            {"error": "this node has no register: set quorumlab.application=register"}, 404
+        )
+    try:
+        asked = parse_register(body)
+    except ValueError as error:
+        return Answer.json({"error": str(error)}, 400)
+    told = await node.driver.ask(asked)
+    if told is None:
+        return Answer.json({"outcome": "info", "error": "this node's disk has failed"})
+    assert isinstance(told, RegisterResponse), told
+    return Answer.json(_described(asked, told))
+
+
+def parse_register(body: bytes) -> RegisterRequest:
+    """Raises ValueError with what is wrong."""
+    try:
+        asked = json.loads(body)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(asked, dict):
+        raise ValueError('not an object like {"f": "write", "key": "x", "value": 1}')
+    f, key, value = asked.get("f"), asked.get("key"), asked.get("value")
+    if not isinstance(key, str) or not 0 < len(key) <= _KEY_CHARACTERS_MAX:
+        raise ValueError(f"key is {key!r:.100}, no text of 1 to {_KEY_CHARACTERS_MAX} characters")
+    if f == "cas":
+        if not isinstance(value, list) or len(value) != 2 or not all(map(_is_value, value)):
+            raise ValueError(f"the value of a cas is {value!r:.100}, not [old, new]")
+        return RegisterRequest(f="cas", key=key, old=value[0], value=value[1])
+    if not _is_value(value):
+        raise ValueError(f"value is {value!r:.100}, neither a whole number nor null")
+    return RegisterRequest(f=str(f), key=key, value=value)
+
+
+def _is_value(value: object) -> bool:
+    return value is None or (type(value) is int and abs(value) < 1 << 63)
+
+
+def _described(asked: RegisterRequest, told: RegisterResponse) -> dict[str, Any]:
+    described: dict[str, Any] = {"outcome": told.outcome}
+    if asked.f == "read" and told.outcome == "ok":
+        described["value"] = told.value
+    if told.has_seen:
+        described["seen"] = told.seen
+    if told.error is not None:
+        described |= {"error": told.error, "leader_id": told.leader_id}
+    return described

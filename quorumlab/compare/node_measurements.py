@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from msgspec import convert
+
 __all__ = [
     "Counts",
     "Milestone",
@@ -62,13 +64,7 @@ class Phase:
 
 def milestone_of(node: int, told: Mapping[str, Any]) -> Milestone:
     """Reads one entry of `/v1/milestones`."""
-    return Milestone(
-        node=node,
-        at_ns=int(told["at_ns"]),
-        step=str(told["step"]),
-        count=int(told["count"]),
-        about=dict(told.get("about") or {}),
-    )
+    return convert({**told, "node": node}, Milestone)
 
 
 def phases_of(

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -78,7 +78,7 @@ class BulkText:
         self._names = names
         self._selection = selection
         self._line = line
-        self._form: type[_JsonForm | _TextForm] = _JsonForm if is_json else _TextForm
+        self._form = _JSON if is_json else _TEXT
         self._known: defaultdict[Hashable, dict[Any, str]] = defaultdict(dict)
         self._ids: dict[bytes, str] = {}
 
@@ -130,10 +130,10 @@ class BulkText:
         """Splits offsets in two parts; the second ones are the same thousand everywhere."""
         form = self._form
         if offsets[0] < len(_RESTS):
-            return [form.offset(each) for each in offsets.tolist()], ""
+            return [form.offset.format(each) for each in offsets.tolist()], ""
         thousands, rests = np.divmod(offsets, len(_RESTS))
         rest = [*map(_RESTS.__getitem__, rests.tolist())]
-        return _put(thousands.tolist(), form.thousands, self._known["thousands"]), rest
+        return _put(thousands.tolist(), form.thousands.format, self._known["thousands"]), rest
 
     def _fields(self, block: PartitionBlock, version: int) -> Iterator[_Words]:
         """Yields the fields behind the partition and its topic, in the order of the record."""
@@ -150,7 +150,8 @@ class BulkText:
                     (block.isr, block.isr_counts),
                 )
                 yield self._lists(replicas=replicas, isr=isr)
-                yield form.field("removingReplicas", "[]") + form.field("addingReplicas", "[]")
+                yield form.field.format("removingReplicas", "[]")
+                yield form.field.format("addingReplicas", "[]")
                 yield self._numbers("leader", block.leaders)
                 yield self._numbers("leaderEpoch", block.leader_epochs)
                 yield self._numbers("partitionEpoch", block.partition_epochs)
@@ -160,7 +161,7 @@ class BulkText:
 
     def _numbers(self, name: str, column: _Column, *, absent: int | None = None) -> _Words:
         def word(value: int) -> str:
-            return "" if value == absent else self._form.field(name, str(value))
+            return "" if value == absent else self._form.field.format(name, value)
 
         if (column == column[0]).all():
             return word(int(column[0]))
@@ -177,14 +178,14 @@ class BulkText:
 
     def _list(self, name: str, row: Sequence[int]) -> str:
         *values, count = row
-        return (
-            "" if count < 0 else self._form.field(name, f"[{','.join(map(str, values[:count]))}]")
-        )
+        text = f"[{','.join(map(str, values[:count]))}]"
+        return "" if count < 0 else self._form.field.format(name, text)
 
     def _directories(self, key: bytes) -> str:
         size = TOPIC_ID.itemsize
         ids = (self._id(key[at : at + size]) for at in range(0, key[-1] * size, size))
-        return self._form.field("directories", f"[{','.join(map(self._form.quoted, ids))}]")
+        quoted = ",".join(map(self._form.quoted.format, ids))
+        return self._form.field.format("directories", f"[{quoted}]")
 
     def _judged(
         self, condition: Condition, block: PartitionBlock, first: Entry, rows: _Column
@@ -263,57 +264,42 @@ def _joined(count: int, *words: _Words) -> str:
 # --- how a row is put: lists come as `[1,2,3]`, which is JSON and text ------------------------
 
 
-class _TextForm:
-    @staticmethod
-    def offset(offset: int) -> str:
-        return f"{offset:>8}"
+class _Form(NamedTuple):
+    """Formats of the parts of a row."""
 
-    @staticmethod
-    def thousands(number: int) -> str:
-        """The offset without its last three digits."""
-        return f"{number:>5}"
-
-    @staticmethod
-    def head(first: Entry) -> str:
-        """What follows the offset."""
-        return line_head(0, first.epoch, first.timestamp_ms, first.type)[8:]
-
-    @staticmethod
-    def about(head: str, id_: str, name: str | None) -> tuple[str, str, str]:
-        """Returns the text before and behind the number of the partition, and at the end."""
-        if name is None:
-            return f"{head} partitionId=", f" topicId={id_}", "\n"
-        return f"{head} {name}-", "", "\n"
-
-    @staticmethod
-    def field(name: str, value: str) -> str:
-        return f" {name}={value}"
-
-    @staticmethod
-    def quoted(id_: str) -> str:
-        return id_
+    offset: str
+    thousands: str  # of an offset, without its last three digits
+    field: str
+    quoted: str
+    head: Callable[[Entry], str]  # what follows the offset
+    about: Callable[[str, str, str | None], tuple[str, str, str]]
 
 
-class _JsonForm:
-    @staticmethod
-    def offset(offset: int) -> str:
-        return f'{{"offset":{offset}'
+def _about_in_text(head: str, id_: str, name: str | None) -> tuple[str, str, str]:
+    """Returns the text before and behind the number of the partition, and at the end."""
+    if name is None:
+        return f"{head} partitionId=", f" topicId={id_}", "\n"
+    return f"{head} {name}-", "", "\n"
 
-    thousands = offset
 
-    @staticmethod
-    def head(first: Entry) -> str:
-        return json_head(first)
+def _about_in_json(head: str, id_: str, name: str | None) -> tuple[str, str, str]:
+    end = "}}\n" if name is None else f'}},"topic":{json_text(name)}}}\n'
+    return f'{head}{{"partitionId":', f',"topicId":"{id_}"', end
 
-    @staticmethod
-    def about(head: str, id_: str, name: str | None) -> tuple[str, str, str]:
-        end = "}}\n" if name is None else f'}},"topic":{json_text(name)}}}\n'
-        return f'{head}{{"partitionId":', f',"topicId":"{id_}"', end
 
-    @staticmethod
-    def field(name: str, value: str) -> str:
-        return f',"{name}":{value}'
-
-    @staticmethod
-    def quoted(id_: str) -> str:
-        return f'"{id_}"'
+_TEXT = _Form(
+    offset="{:>8}",
+    thousands="{:>5}",
+    field=" {}={}",
+    quoted="{}",
+    head=lambda first: line_head(0, first.epoch, first.timestamp_ms, first.type)[8:],
+    about=_about_in_text,
+)
+_JSON = _Form(
+    offset='{{"offset":{}',
+    thousands='{{"offset":{}',
+    field=',"{}":{}',
+    quoted='"{}"',
+    head=json_head,
+    about=_about_in_json,
+)

@@ -10,7 +10,7 @@
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,48 +40,28 @@ _TYPES = {
 }
 
 
-def _schema(**fields: str) -> pa.Schema:
-    return pa.schema([(name, _TYPES[kind]) for name, kind in fields.items()])
+def _schema(fields: str) -> pa.Schema:
+    words = fields.split()
+    return pa.schema(
+        [(name, _TYPES[kind]) for name, kind in zip(words[::2], words[1::2], strict=True)]
+    )
 
 
 _RECORDS = _schema(
-    offset="int64",
-    epoch="int32",
-    timestamp_ms="int64",
-    type="string",
-    version="int16",
-    topic="string",
-    partition="int32",
-    broker="int32",
-    data="string",
+    "offset int64 epoch int32 timestamp_ms int64 type string version int16 topic string"
+    " partition int32 broker int32 data string"
 )
 _BROKERS = _schema(
-    id="int32",
-    epoch="int64",
-    incarnation_id="string",
-    rack="string",
-    listeners="strings",
-    fenced="bool",
-    in_controlled_shutdown="bool",
-    log_dirs="strings",
+    "id int32 epoch int64 incarnation_id string rack string listeners strings fenced bool"
+    " in_controlled_shutdown bool log_dirs strings"
 )
-_TOPICS = _schema(name="string", id="string", partitions="int32")
+_TOPICS = _schema("name string id string partitions int32")
 _PARTITIONS = _schema(
-    topic="string",
-    partition="int32",
-    leader="int32",
-    leader_epoch="int32",
-    partition_epoch="int32",
-    replicas="ids",
-    isr="ids",
-    adding_replicas="ids",
-    removing_replicas="ids",
-    eligible_leader_replicas="ids",
-    last_known_elr="ids",
-    recovering="bool",
-    directories="strings",
+    "topic string partition int32 leader int32 leader_epoch int32 partition_epoch int32"
+    " replicas ids isr ids adding_replicas ids removing_replicas ids"
+    " eligible_leader_replicas ids last_known_elr ids recovering bool directories strings"
 )
-_CONFIGS = _schema(type="string", resource="string", name="string", value="string")
+_CONFIGS = _schema("type string resource string name string value string")
 
 Row = dict[str, Any]
 
@@ -92,25 +72,18 @@ def export(target: Target, directory: Path) -> tuple[dict[str, int], Complaints]
     problems = Complaints()
     rows = {"records": _write(directory, "records", _RECORDS, _records(target, problems))}
     tree = tree_of(replay(target, Moment()).image)
-    for name, schema, found in (
-        (
-            "brokers",
-            _BROKERS,
-            ({"id": int(node_id), **broker} for node_id, broker in tree["brokers"].items()),
-        ),
-        (
-            "topics",
-            _TOPICS,
-            (
-                {"name": name, "id": topic["id"], "partitions": len(topic["partitions"])}
-                for name, topic in tree["topics"].items()
-            ),
-        ),
+    brokers = ({"id": int(node_id), **broker} for node_id, broker in tree["brokers"].items())
+    topics = (
+        {"name": name, "id": topic["id"], "partitions": len(topic["partitions"])}
+        for name, topic in tree["topics"].items()
+    )
+    tables: Sequence[tuple[str, pa.Schema, Iterable[Row]]] = (
+        ("brokers", _BROKERS, brokers),
+        ("topics", _TOPICS, topics),
         ("partitions", _PARTITIONS, _partitions(tree)),
         ("configs", _CONFIGS, _configs(tree)),
-    ):
-        rows[name] = _write(directory, name, schema, found)
-    return rows, problems
+    )
+    return rows | {each[0]: _write(directory, *each) for each in tables}, problems
 
 
 def is_own(table: Path) -> bool:

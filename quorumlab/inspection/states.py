@@ -14,11 +14,15 @@ from controller.metadata.snapshot import SnapshotLoad
 from quorum.core.types import OffsetAndEpoch
 from quorumlab.inspection.batches import Batch, Complaints, Damage
 from quorumlab.inspection.entries import Entry, Unknown, entries
+from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import ControlRecord, SnapshotHeader
 
-__all__ = ["Moment", "Replay", "load_snapshot", "replay"]
+__all__ = ["Moment", "Replay", "load_snapshot", "moment_of", "replay"]
+
+
+_END = "end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,14 @@ class Moment:
         if self.offset is not None and offset > self.offset:
             return False
         return self.time_ms is None or timestamp_ms <= self.time_ms
+
+
+def moment_of(text: str | None) -> Moment:
+    """Raises ValueError for what is no place."""
+    if text in (None, _END):
+        return Moment()
+    offset, time_ms = parse_place(str(text))
+    return Moment(offset=offset, time_ms=time_ms)
 
 
 @dataclass(slots=True)

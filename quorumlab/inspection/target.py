@@ -49,7 +49,6 @@ PREVIEW = (
 )
 _ANOTHER = "is the log of another topic, not of the metadata"
 _PIECE_BYTES = 1 << 20
-_NAMED = re.compile(r"\d{20}\.log")
 _OFFSET_HIGH_BYTES = 2  # of an offset, which no log has reached
 _CONTROL = 0x20
 _FIELDS = {  # where each begins in the header, and its size in bytes
@@ -97,7 +96,7 @@ def is_torn(damage: Damage) -> bool:
 def _begins_batch(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES).rstrip(b"\0")
-    named = int(path.stem) if _NAMED.fullmatch(path.name) else None
+    named = int(path.stem) if _SEGMENT.fullmatch(path.name) else None
     offset = head[:8] if named is None else named.to_bytes(8)[: len(head)]
     there = {
         name: int.from_bytes(head[first : first + size], signed=True)
@@ -260,7 +259,7 @@ def _directory(path: Path) -> Target:
     if path.name == _PREVIEW_LOG or (path / _PREVIEW_LOG).is_dir():
         raise ClusterError(f"{path} {PREVIEW}")
     if any(_SEGMENT.fullmatch(child.name) for child in path.iterdir()):
-        raise ClusterError(f"{path} is the log of another topic, not of the metadata")
+        raise ClusterError(f"{path} {_ANOTHER}")
     raise ClusterError(f"{path} has no {METADATA_LOG} in it: is it the data directory of a node?")
 
 

@@ -5,20 +5,20 @@ from pathlib import Path
 
 from jepsen_like.installation import ROOT
 from jepsen_like.python_children import python_script
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.interrupts import child
 
 __all__ = ["add_options", "run"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Run benchmarks, from a clone of the repository: one JSON line a figure."
-    add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="which (default: all)")
-    add("--list", action="store_true", help="name them, and run none")
-    add("--partitions", type=int, help="of broker-failure (default: 1000000)")
-    add("--format", choices=("json", "figures"), help="of broker-failure")
-    parser.set_defaults(run=run)
+    about = "Run benchmarks, from a clone of the repository: one JSON line a figure."
+    table = """
+        names NAME [*]  which (default: all)
+        --list  name them, and run none
+        --partitions PARTITIONS [int]  of broker-failure (default: 1000000)
+        --format json|figures  of broker-failure"""
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from jepsen_like.histories.edn import EdnError
 from jepsen_like.histories.history import MalformedHistory
 from jepsen_like.histories.interchange import edn_lines, is_exported, jsonl_lines
-from quorumlab.arguments import Failed, UsageError
+from quorumlab.arguments import Failed, UsageError, declare
 from quorumlab.histories import VERDICT, find_history
 from quorumlab.output import complain, refuse_other_file, say
 from quorumlab.simulated_runs import timeline_of
@@ -19,21 +19,17 @@ from quorumlab.simulated_runs import timeline_of
 __all__ = ["add_export_options", "add_timeline_options"]
 
 _CONTEXT = 20
+_TARGET = "target TARGET  a run's directory, or a history file"
 
 
 def add_timeline_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("target", metavar="TARGET", help="a run's directory, or a history file")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--around",
-        metavar="N,…",
-        help="operations by their index (default: the evidence of the run's own verdict)",
-    )
-    shown.add_argument("--all", action="store_true", help="not only what surrounds the evidence")
-    about = f"operations before and after each piece of evidence (default: {_CONTEXT})"
-    add("--context", type=int, default=_CONTEXT, metavar="N", help=about)
-    parser.set_defaults(run=_timeline)
+    table = f"""
+        {_TARGET}
+        | --around N,…  operations by their index (default: the evidence of the run's own verdict)
+        | --all  not only what surrounds the evidence
+        --context N [{_CONTEXT}]  operations before and after each piece of evidence \
+          (default: {_CONTEXT})"""
+    declare(parser, _timeline, table)
 
 
 def _timeline(args: argparse.Namespace) -> int:
@@ -69,14 +65,12 @@ def _evidence_of_verdict(directory: Path) -> frozenset[int]:
 
 
 def add_export_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Write a history as Jepsen's EDN, or as JSON lines; `quorumlab check` reads both back."
-    )
-    parser.add_argument("target", metavar="TARGET", help="a run's directory, or a history file")
-    form = parser.add_mutually_exclusive_group(required=True)
-    form.add_argument("--edn", type=Path, metavar="FILE", help="as Jepsen's history.edn")
-    form.add_argument("--jsonl", type=Path, metavar="FILE", help="an object an operation")
-    parser.set_defaults(run=_export)
+    about = "Write a history as Jepsen's EDN, or as JSON lines; `quorumlab check` reads both back."
+    table = f"""
+        {_TARGET}
+        |! --edn FILE  as Jepsen's history.edn
+        |! --jsonl FILE  an object an operation"""
+    declare(parser, _export, table, about)
 
 
 def _export(args: argparse.Namespace) -> int:

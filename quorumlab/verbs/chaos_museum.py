@@ -14,6 +14,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from jepsen_like.museum.comparison import Comparison, Counted, compare_item, count_seeds
@@ -27,7 +28,7 @@ from jepsen_like.real.museum.playing_on_processes import (
 )
 from jepsen_like.sim.time.ending import ANY_ERROR, described
 from quorumlab.arguments import UsageError
-from quorumlab.output import Progress, complain, print_json, print_rows, say
+from quorumlab.output import Progress, answer, complain, say, table_lines
 
 __all__ = ["run"]
 
@@ -70,14 +71,11 @@ def _list(items: Sequence[Item], form: str) -> int:
         {"item": item.id, "title": item.title, "issue": item.issue, "design": item.design}
         for item in items
     ]
-    if form == "json":
-        print_json(rows)
-        return EXIT_OK
-    print_rows(rows, ("item", "title", "issue"))
-    say(
+    plays = (
         f"\n`quorumlab chaos museum {items[0].id}` plays that one, and `quorumlab chaos museum "
         f"{_ALL}` all of them, in a minute or two"
     )
+    answer(form, rows, [*table_lines(rows, ("item", "title", "issue")), plays])
     return EXIT_OK
 
 
@@ -96,22 +94,12 @@ def _show(items: Sequence[Item], form: str, *, is_told: bool) -> int:
             failed.append(f"{type(error).__name__}: {described(error)}")
             _complain_of(item, failed[-1:])
     progress.done()
-    if form == "json":
-        print_json([_as_json(item, each) for item, of_item in shown for each in of_item])
-    elif is_told:
-        for item, of_item in shown:
-            for line in item_page(item, of_item):
-                say(line)
-    else:
-        print_rows(
-            (
-                _row(item, each, said_by=summary(each))
-                for item, of_item in shown
-                for each in of_item
-            ),
-            _COLUMNS,
-        )
-    is_right = all(each.is_right for _, of_item in shown for each in of_item)
+    each_shown = [(item, each) for item, of_item in shown for each in of_item]
+    rows = (_row(item, each, said_by=summary(each)) for item, each in each_shown)
+    pages = chain.from_iterable(item_page(item, of_item) for item, of_item in shown)
+    lines = pages if is_told else table_lines(rows, _COLUMNS)
+    answer(form, [_as_json(item, each) for item, each in each_shown], lines)
+    is_right = all(each.is_right for _, each in each_shown)
     if not is_right:
         return EXIT_WRONG
     return EXIT_ERROR if failed else EXIT_OK
@@ -179,10 +167,7 @@ def _show_really(items: Sequence[Item], form: str, *, is_told: bool) -> int:
                 say(line)
         row = _row(item, shown, said_by=", ".join(shown.rules()))
         rows.append(row | {"is_right": shown.is_right})
-    if form == "json":
-        print_json(rows)
-    elif not is_told:
-        print_rows(rows, _COLUMNS)
+    answer(form, rows, () if is_told else table_lines(rows, _COLUMNS))
     if all(row["is_right"] for row in rows):
         shutil.rmtree(directory)
         return EXIT_OK
@@ -208,8 +193,7 @@ def _count(items: Sequence[Item], seeds: int, form: str) -> int:
     if form == "markdown":
         figures = {key: figure_of(count) for key, count in counted.items()}
         say(document(items, figures, seeds=seeds).rstrip("\n"))
-    elif form == "json":
-        print_json(rows)
     else:
-        print_rows(rows, ("item", "bug", "schedule", "seeds", "red", "green"))
+        columns = ("item", "bug", "schedule", "seeds", "red", "green")
+        answer(form, rows, table_lines(rows, columns))
     return EXIT_OK if all(count.is_right for count in counted.values()) else EXIT_WRONG

@@ -5,15 +5,12 @@ is understood. Who asks for help, or has misspelt an option, does not wait for i
 """
 
 import argparse
-from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 from jepsen_like.workloads.registry import WORKLOADS
 from quorum.node.engines import NATIVE
-from quorumlab.arguments import loading_modules, positive
+from quorumlab.arguments import declare, later
 from wire.zk.designs import DESIGNS
 
 __all__ = [
@@ -42,92 +39,61 @@ SIM_DEFAULTS: dict[str, Any] = {
 }
 
 
-def _later(verb: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(args: argparse.Namespace) -> int:
-        with loading_modules():
-            module = import_module(f"quorumlab.verbs.chaos_{verb}")
-        code: int = getattr(module, function)(args)
-        return code
-
-    return run
+_PLAN = f"""
+    --design DESIGN  quorum, or {", ".join(DESIGNS)} (default: quorum)
+    --zookeepers N  of a zk design (default: 1)
+    --engine ENGINE  native; raftos cannot be simulated
+    --workload NAME  {", ".join(SIMULATED)}
+    --faults KIND,…  none, or kinds as in `chaos run`; kill:majority names the role (default: \
+      {FAULTS}, and of a zk design {ZK_FAULTS})
+    --seconds N  of virtual time (default: 20)
+    --no-idempotence  of producers
+    --invariants  end a run at the first invariant that is broken"""
 
 
 def add_scenario_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "scenario",
-        nargs="*",
-        metavar="SCENARIO",
-        help="its number, its name, a schedule, a file; all: every scenario that is shipped",
-    )
-    add("--rewrite", action="store_true", help="write what comes of it into the files")
-    add("--plant", metavar="NAME", help="play on rules with this bug")
-    add("--commands", action="store_true", help="list what a scenario may say")
-    parser.set_defaults(run=_later("scenario", "run"))
+    table = """
+        scenario SCENARIO [*]  its number, its name, a schedule, a file; all: every scenario that \
+          is shipped
+        --rewrite  write what comes of it into the files
+        --plant NAME  play on rules with this bug
+        --commands  list what a scenario may say"""
+    declare(parser, later("chaos_scenario:run"), table)
 
 
 def add_museum_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("item", nargs="?", metavar="ITEM", help="B5, D1, R2, …: tell this one; all: play all")
-    add("--seeds", type=int, metavar="N", help="count runs with the times of N seeds")
-    add("--real", action="store_true", help="on real processes, which takes a minute an item")
-    add("--format", choices=("table", "json", "markdown"), default="table")
-    parser.set_defaults(run=_later("museum", "run"))
+    table = """
+        item ITEM [?]  B5, D1, R2, …: tell this one; all: play all
+        --seeds N  count runs with the times of N seeds
+        --real  on real processes, which takes a minute an item
+        --format table|json|markdown [table]"""
+    declare(parser, later("chaos_museum:run"), table)
 
 
 def add_sim_options(parser: argparse.ArgumentParser) -> None:
     """Options of a simulation without clients, then those of one with a workload."""
-    add = parser.add_argument
     add_sim_arguments(parser)
-    _add_plan_arguments(parser)
-    add("--seeds", metavar="A..B", help="a run for each (with --workload)")
-    add("--out", type=Path, metavar="DIR", help="keep runs, each in DIR/seed-N")
-    _add_master_argument(parser)
-    parser.set_defaults(run=_later("sim", "run_sim"), **SIM_DEFAULTS)
+    table = f"""{_PLAN}
+    --seeds A..B  a run for each (with --workload)
+    --out DIR  keep runs, each in DIR/seed-N
+    --master URL  run the seeds on Spark: local[*], spark://…
+    --timeout N [positive 86400]  seconds until Spark's job is given up (default: a day)"""
+    declare(parser, later("chaos_sim:run_sim"), table)
+    parser.set_defaults(**SIM_DEFAULTS)
 
 
 def add_replay_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("directory", type=Path, nargs="?", metavar="DIR", help="of a kept run")
-    add("--seed", type=int, metavar="N")
-    add("--plant", metavar="NAME", help="run on rules with this bug")
-    _add_plan_arguments(parser)
-    add("--out", type=Path, metavar="DIR", help="keep it there")
-    parser.set_defaults(
-        run=_later("sim", "run_replay"), **dict.fromkeys(SIM_DEFAULTS)
-    )  # so that the options given are known
+    table = f"""
+    directory DIR [?]  of a kept run
+    --seed N
+    --plant NAME  run on rules with this bug{_PLAN}
+    --out DIR  keep it there"""
+    declare(parser, later("chaos_sim:run_replay"), table)
+    parser.set_defaults(**dict.fromkeys(SIM_DEFAULTS))  # so that the options given are known
 
 
 def add_shrink_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("directory", type=Path, metavar="DIR", help="of a kept run")
-    add("--out", type=Path, metavar="DIR", help="default: DIR/shrunk")
-    parser.set_defaults(run=_later("sim", "run_shrink"))
-
-
-def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--design", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
-    add("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
-    add("--engine", help="native; raftos cannot be simulated")
-    add("--workload", metavar="NAME", help=", ".join(SIMULATED))
-    add(
-        "--faults",
-        metavar="KIND,…",
-        help=f"none, or kinds as in `chaos run`; kill:majority names the role (default: {FAULTS}, "
-        f"and of a zk design {ZK_FAULTS})",
-    )
-    add("--seconds", type=int, metavar="N", help="of virtual time (default: 20)")
-    add("--no-idempotence", action="store_true", help="of producers")
-    add("--invariants", action="store_true", help="end a run at the first invariant that is broken")
-
-
-def _add_master_argument(sim: argparse.ArgumentParser) -> None:
-    sim.add_argument("--master", metavar="URL", help="run the seeds on Spark: local[*], spark://…")
-    sim.add_argument(
-        "--timeout",
-        type=positive,
-        default=24 * 3600.0,
-        metavar="N",
-        help="seconds until Spark's job is given up (default: a day)",
-    )
+    table = """
+        directory DIR  of a kept run
+        --out DIR  default: DIR/shrunk"""
+    declare(parser, later("chaos_sim:run_shrink"), table)

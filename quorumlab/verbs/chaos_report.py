@@ -28,7 +28,7 @@ from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.environment import why_not
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.node.engines import NATIVE
-from quorumlab.arguments import Failed
+from quorumlab.arguments import Failed, declare
 from quorumlab.interrupts import child, sigterm_as_ctrl_c
 from quorumlab.output import refuse_other_directory, refuse_other_file, say
 from quorumlab.verbs.common import in_bounds, one_of
@@ -43,20 +43,18 @@ _DECIDED = (0, 4, 5)  # exit codes of a run that came to its end
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Make the runs that --out does not hold yet, then write the page. What is "
         "there is never made again: void runs count."
     )
-    add = parser.add_argument
-    add(
-        "--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)}: a section of the page"
-    )
-    add("--out", type=Path, required=True, metavar="DIR", help="of the runs")
-    add("--page", type=Path, metavar="FILE", help="default: DIR/report.md")
-    add("--runs", type=int, default=30, metavar="N", help="default: 30")
-    add("--seconds", type=int, default=60, metavar="N", help="of each, with faults (default: 60)")
-    add("--seed", type=int, default=1, metavar="N", help="default: 1")
-    parser.set_defaults(run=_run)
+    table = f"""
+        --design DESIGN [quorum]  quorum, or {", ".join(DESIGNS)}: a section of the page
+        --out DIR [!]  of the runs
+        --page FILE  default: DIR/report.md
+        --runs N [30]  default: 30
+        --seconds N [60]  of each, with faults (default: 60)
+        --seed N [1]  default: 1"""
+    declare(parser, _run, table, about)
 
 
 def _run(args: argparse.Namespace) -> int:

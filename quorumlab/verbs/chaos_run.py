@@ -27,10 +27,10 @@ from jepsen_like.real.runs.run_options import KINDS_WITHOUT_PROCESSES, RunOption
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import Progress, number_of, print_json, say
-from quorumlab.verbs.common import add_format_option, addresses, in_bounds, one_of, take_defaults
+from quorumlab.verbs.common import FORMAT, addresses, in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]
@@ -51,33 +51,28 @@ _NEEDS_NODES = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Start a cluster in --out, drive it with real clients while faults come and "
         "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided."
     )
-    add = parser.add_argument
-    names = ", ".join(sorted(WORKLOADS))
-    add("--design", default="quorum", help=f"quorum, or {', '.join(DESIGNS)} (default: quorum)")
-    add("--engine", default=NATIVE, help=f"{', '.join(ENGINES)} (default: {NATIVE})")
-    add("--workload", default="log", metavar="NAME", help=f"{names} (default: log)")
-    add(
-        "--faults",
-        metavar="KIND,…",
-        help=f"none, or some of {', '.join(_KINDS)}; kill:majority names the role that it strikes "
-        f"(default: {_FAULTS}, and with ZooKeeper kill-zookeeper)",
-    )
-    add("--seconds", type=int, default=60, metavar="N", help="with faults (default: 60)")
-    add("--seed", type=int, metavar="N", help="of wishes and faults (default: a random one)")
-    add("--out", type=Path, metavar="DIR", help="a new directory (default: chaos-WORKLOAD-SEED)")
-    add("--controllers", type=int, metavar="N", help="default: 3")
-    add("--zookeepers", type=int, metavar="N", help="of a zk design (default: 1)")
-    add("--brokers", type=int, metavar="N", help="default: 3")
-    add("--client", choices=IMPLEMENTATIONS, default="confluent", help="of the log's records")
-    add("--no-idempotence", action="store_true", help="producers that are not idempotent")
-    add("--keep", action="store_true", help="keep the nodes' data also when nothing was violated")
-    add("--bootstrap-server", metavar="HOST:PORT,…", help="a cluster that somebody else runs")
-    add_format_option(parser)
-    parser.set_defaults(run=_run)
+    table = f"""
+        --design DESIGN [quorum]  quorum, or {", ".join(DESIGNS)} (default: quorum)
+        --engine ENGINE [{NATIVE}]  {", ".join(ENGINES)} (default: {NATIVE})
+        --workload NAME [log]  {", ".join(sorted(WORKLOADS))} (default: log)
+        --faults KIND,…  none, or some of {", ".join(_KINDS)}; kill:majority names the role that \
+          it strikes (default: {_FAULTS}, and with ZooKeeper kill-zookeeper)
+        --seconds N [60]  with faults (default: 60)
+        --seed N  of wishes and faults (default: a random one)
+        --out DIR  a new directory (default: chaos-WORKLOAD-SEED)
+        --controllers N  default: 3
+        --zookeepers N  of a zk design (default: 1)
+        --brokers N  default: 3
+        --client {"|".join(IMPLEMENTATIONS)} [confluent]  of the log's records
+        --no-idempotence  producers that are not idempotent
+        --keep  keep the nodes' data also when nothing was violated
+        --bootstrap-server HOST:PORT,…  a cluster that somebody else runs
+        {FORMAT}"""
+    declare(parser, _run, table, about)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -19,57 +19,61 @@ from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.verdict import Finding
+from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
-from quorumlab.arguments import Failed, UsageError, did_you_mean, positive
-from quorumlab.histories import TABLE, Found, find_history, histories_in
-from quorumlab.output import say
-from quorumlab.verbs.check_spark import add_spark_arguments, run_on_spark
+from jepsen_like.installation import install_command
+from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
+from quorumlab.histories import (
+    TABLE,
+    Asked,
+    Found,
+    Table,
+    find_history,
+    histories_in,
+    operations_of,
+    tables_of,
+)
+from quorumlab.output import Progress, say
 from quorumlab.verbs.check_verdict import (
-    add_report_option,
+    PAGE,
     asked_in,
     conclude,
     refuse_other_report,
     write_page,
 )
-from quorumlab.verbs.common import add_format_option
-from spark.session import SparkUnavailable
+from quorumlab.verbs.common import FORMAT
+from spark.session import Settings, SparkUnavailable, is_installed, session
 
 __all__ = ["add_options", "own_model", "running"]
 
 _SECONDS = 60.0
+_SPARK = Settings()  # the defaults
 _LOCAL_MB = 50  # about a million operations: some ten seconds
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
-    add = parser.add_argument
-    about = (
-        "a run's directory, one with many runs in it (on Spark), "
-        "or a .msgpack, .edn, .jsonl, .txt, .log or .parquet file"
-    )
-    add("target", metavar="TARGET", help=about)
-    about = (
-        "the same rules judge; default: spark for many runs, or more than "
-        f"{_LOCAL_MB} MB, if it is installed"
-    )
-    add("--on", choices=("local", "spark"), help=about)
-    add_spark_arguments(parser)
-    about = (
-        f"what it is judged as, if not what it says: {', '.join(sorted(JUDGED))}; "
-        "or FILE:NAME, a Model of your own (see examples/)"
-    )
-    add("--model", type=_model, metavar="NAME", help=about)
-    about = f"for searches, all together; then undecided (default: {_SECONDS:.0f})"
-    add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
-    about = (
-        "what registers hold before anybody writes, as JSON or a text (default: nil; of a "
-        "history of others it is not known)"
-    )
-    add("--initial", type=_initial, default=(), metavar="VALUE", help=about)
-    add_report_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    about = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
+    table = f"""
+        target TARGET  a run's directory, one with many runs in it (on Spark), or a .msgpack, \
+          .edn, .jsonl, .txt, .log or .parquet file
+        --on local|spark  the same rules judge; default: spark for many runs, or more than \
+          {_LOCAL_MB} MB, if it is installed
+        --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
+        --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
+          (default: {_SPARK.seconds:.0f})
+        --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
+          (default: {_SPARK.worker_mb})
+        --model NAME [model]  what it is judged as, if not what it says: \
+          {", ".join(sorted(JUDGED))}; or FILE:NAME, a Model of your own (see examples/)
+        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided (default: \
+          {_SECONDS:.0f})
+        --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
+          (default: nil; of a history of others it is not known)
+        --report FILE  write what happened as one HTML page (default, if a run's directory is \
+          judged here and is violated: {PAGE} in it)
+        {FORMAT}"""
+    declare(parser, run, table, about, model=_model, initial=_initial)
+    parser.set_defaults(initial=())
 
 
 def _model(text: str) -> str:
@@ -206,3 +210,94 @@ def running(named: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:  # it is somebody else's
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"--model {named} does not run: {what}") from error
+
+
+# --- on Spark -------------------------------------------------------------------------------
+
+
+def run_on_spark(args: argparse.Namespace) -> int:
+    """Raises `SparkUnavailable` before anything is done."""
+    if not is_installed():
+        raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
+    progress = Progress()
+    settings = Settings(
+        master=args.master or Settings().master,
+        worker_mb=args.worker_memory,
+        seconds=args.timeout,
+        search_seconds=args.seconds,
+    )
+    if args.report is not None and len(histories_in(args.target)) > 1:
+        raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
+    asked = asked_in(args)
+    with tables_of(args.target, progress, asked) as tables:
+        verdict = _checked(tables, settings, progress, is_told=args.format == "table")
+        void = [f"{table.run}: {why}" for table in tables for why in table.void]
+        if len(tables) == 1:
+            void = list(tables[0].void)
+
+        def write() -> Path | None:
+            """Only if it is asked for: whoever judges elsewhere may not want to read it here."""
+            if args.report is None:
+                return None
+            return write_page(args, find_history(args.target, asked), verdict)
+
+        return conclude(
+            args,
+            verdict,
+            void,
+            history=args.target,
+            evidence=lambda findings: _evidence_in(findings, tables, asked),
+            write=write,
+            target=args.target if len(tables) == 1 else None,
+        )
+
+
+def _checked(
+    tables: Sequence[Table], settings: Settings, progress: Progress, *, is_told: bool
+) -> Verdict:
+    from spark.checks import UnreadableTable, check
+    from spark.plan import Plan
+
+    def say_plan(plan: Plan) -> None:
+        progress.done()
+        if is_told:
+            for line in plan.lines():
+                say(line)
+        progress(f"Spark judges {plan.rows:,} rows")
+
+    progress(f"starting Spark on {settings.master}")
+    try:
+        with session(settings) as spark:
+            progress("Spark counts what there is")
+            return check(spark, [table.path for table in tables], settings, said=say_plan)
+    except (MalformedHistory, UnreadableTable) as error:
+        raise Failed(str(error)) from error
+    finally:
+        progress.done()
+
+
+def _evidence_in(
+    findings: Sequence[Finding], tables: Sequence[Table], asked: Asked
+) -> Sequence[Sequence[Op]]:
+    """Reads each history once; finds nothing where only the table is there."""
+    lines: dict[str, dict[int, Op]] = {}
+    for table in tables:
+        mine = [each for each in findings if _is_of(each, table, tables)]
+        wanted = {index for finding in mine for index in finding.ops}
+        if wanted and table.history is not None:
+            with operations_of(table.history, asked) as (_, ops):
+                lines[table.run] = {op.index: op for op in ops if op.index in wanted}
+    return [
+        [
+            lines[table.run][index]
+            for table in tables
+            if _is_of(finding, table, tables) and table.run in lines
+            for index in finding.ops
+            if index in lines[table.run]
+        ]
+        for finding in findings
+    ]
+
+
+def _is_of(finding: Finding, table: Table, tables: Sequence[Table]) -> bool:
+    return len(tables) == 1 or finding.object.startswith(f"{table.run}: ")

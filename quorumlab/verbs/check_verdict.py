@@ -22,8 +22,8 @@ from quorumlab.histories import Asked, Found
 from quorumlab.output import one_line, print_json, print_rows, refuse_other_file, say
 
 __all__ = [
+    "PAGE",
     "Evidence",
-    "add_report_option",
     "asked_in",
     "conclude",
     "refuse_other_report",
@@ -33,7 +33,7 @@ __all__ = [
 # The operations that show each of some findings.
 Evidence = Callable[[Sequence[Finding]], Sequence[Sequence[Op]]]
 
-_PAGE = "report.html"
+PAGE = "report.html"
 _FINDINGS_SHOWN = 10
 _OBJECTS_SHOWN = 20
 _OPS_SHOWN = 16  # of a finding: most show what is wrong in two or four
@@ -149,14 +149,6 @@ def _line(op: Op) -> str:
 # --- as a page ----------------------------------------------------------------------------------
 
 
-def add_report_option(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "write what happened as one HTML page (default, if a run's directory is judged here "
-        f"and is violated: {_PAGE} in it)"
-    )
-    parser.add_argument("--report", type=Path, metavar="FILE", help=about)
-
-
 def asked_in(args: argparse.Namespace) -> Asked:
     return Asked(model=args.model, initial=args.initial)
 
@@ -174,7 +166,7 @@ def write_page(args: argparse.Namespace, found: Found, verdict: Verdict) -> Path
     if path is None:
         if not target.is_dir() or verdict.outcome is not Outcome.VIOLATED:
             return None
-        path = target / _PAGE
+        path = target / PAGE
     about = {"history": str(found.path), **_told_of_run(found.path)}
     told = Told(verdict=verdict, void=found.void, about=about)
     try:

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, did_you_mean
+from wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
+    "BROKERS",
     "DEFAULT_DIRECTORY",
-    "add_cluster_options",
-    "add_directory_option",
-    "add_format_option",
+    "DIRECTORY",
+    "FORMAT",
     "addresses",
     "bootstrap_servers",
+    "check",
     "in_bounds",
     "one_of",
     "open_cluster",
@@ -29,20 +31,10 @@ DEFAULT_DIRECTORY = "data"
 _PORTS = range(1, 65_536)
 
 
-def add_directory_option(parser: argparse.ArgumentParser) -> None:
-    about = f"the cluster's directory (default: ./{DEFAULT_DIRECTORY})"
-    parser.add_argument("--dir", type=Path, metavar="D", help=about)
-
-
-def add_format_option(parser: argparse.ArgumentParser) -> None:
-    forms, about = ("table", "json", "jsonl"), "for people, or for scripts (default: table)"
-    parser.add_argument("--format", choices=forms, default="table", help=about)
-
-
-def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """Ways to name a cluster to talk to: its address, or the directory of a local one."""
-    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,…", help="brokers to ask")
-    add_directory_option(parser)
+# Lines of tables of options: see `quorumlab.arguments.declare`.
+BROKERS = "--bootstrap-server HOST:PORT,…  brokers to ask"
+DIRECTORY = f"--dir D  the cluster's directory (default: ./{DEFAULT_DIRECTORY})"
+FORMAT = "--format table|json|jsonl [table]  for people, or for scripts (default: table)"
 
 
 def take_defaults(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
@@ -65,6 +57,14 @@ def one_of(known: Collection[str], option: str, value: str) -> None:
     if value not in known:
         nearest = did_you_mean(value, known)
         raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
+
+
+def check(code: ErrorCode, message: str | None) -> None:
+    """Raises ClusterError for what a node refused."""
+    if code != ErrorCode.NONE:
+        from jepsen_like.real.kafka_client import refusal  # has a client, which is slow to load
+
+        raise ClusterError(refusal(code, message))
 
 
 def open_cluster(args: argparse.Namespace) -> "LocalCluster":

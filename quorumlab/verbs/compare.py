@@ -10,32 +10,37 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import ENGINES
-from quorumlab.arguments import Failed, UsageError, positive
+from quorumlab.arguments import Failed, UsageError, declare
 from quorumlab.compare.comparison import (
     CELL_SECONDS,
-    Comparison,
     Interrupted,
     Plan,
     commit,
     describe_plan,
     described,
+    make,
     planned,
     within,
 )
-from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
+from quorumlab.compare.experiments import (
+    ALL_DESIGNS,
+    CONTROLLERS,
+    EXPERIMENTS,
+    QUICK,
+    QUORUM,
+    subjects,
+)
 from quorumlab.compare.page import page
 from quorumlab.compare.results import FAILED, Results
-from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, refuse_other_directory, say
-from quorumlab.verbs.common import add_format_option, in_bounds, one_of
+from quorumlab.verbs.common import FORMAT, in_bounds, one_of
 
 __all__ = ["add_options", "run"]
 
@@ -47,33 +52,24 @@ _QUICK_CELL_SECONDS = 120.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Start a cluster of each design, one after the other, do the same to each, and "
         "tell what it took: when each step was done, what clients saw, what it cost."
     )
-    add = parser.add_argument
-    add("--designs", metavar="D,…", help=f"of {', '.join(ALL_DESIGNS)}")
-    add("--engines", metavar="E,…", help=f"of quorum: {', '.join(ENGINES)}")
-    add("--experiments", metavar="X,…", help=f"of {', '.join(EXPERIMENTS)}")
-    add("--partitions", metavar="P,…", help=f"how many (default: {_PARTITIONS}; quick: 100)")
-    add(
-        "--settings",
-        choices=("equal", "defaults", "both"),
-        help="equal time-outs for all, or each design's own (default: both; quick: equal)",
-    )
-    add("--quick", action="store_true", help=f"{' and '.join(QUICK)}, in about two minutes")
-    add("--budget", type=positive, metavar="MIN", help="leave out what takes longer")
-    add("--out", type=Path, default=Path("compared"), metavar="DIR")
-    add("--seed", type=int, default=1, metavar="N", help="default: 1")
-    add(
-        "--zookeeper-delay",
-        type=int,
-        default=0,
-        metavar="MS",
-        help="answers of ZooKeeper come so much later (default: 0)",
-    )
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    table = f"""
+        --designs D,…  of {", ".join(ALL_DESIGNS)}
+        --engines E,…  of quorum: {", ".join(ENGINES)}
+        --experiments X,…  of {", ".join(EXPERIMENTS)}
+        --partitions P,…  how many (default: {_PARTITIONS}; quick: 100)
+        --settings equal|defaults|both  equal time-outs for all, or each design's own (default: \
+          both; quick: equal)
+        --quick  {" and ".join(QUICK)}, in about two minutes
+        --budget MIN [positive]  leave out what takes longer
+        --out DIR [compared]
+        --seed N [1]  default: 1
+        --zookeeper-delay MS [0]  answers of ZooKeeper come so much later (default: 0)
+        {FORMAT}"""
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -103,15 +99,15 @@ def _make(
     args: argparse.Namespace, plan: Plan, results: Results, budget_seconds: float | None
 ) -> int:
     with interrupts() as interrupt:
-        comparison = Comparison(
-            results=results,
-            scratch=args.out / "clusters",
-            cell_seconds=_limit_seconds(args),
-            until=None if budget_seconds is None else time.monotonic() + budget_seconds,
-            is_interrupted=lambda: interrupt.happened,
-        )
         try:
-            left = comparison.make(plan)
+            left = make(
+                plan,
+                results,
+                scratch=args.out / "clusters",
+                cell_seconds=_limit_seconds(args),
+                until=None if budget_seconds is None else time.monotonic() + budget_seconds,
+                is_interrupted=lambda: interrupt.happened,
+            )
         except Interrupted:
             say("interrupted: the same command goes on with what is left", sys.stderr)
             return _INTERRUPTED

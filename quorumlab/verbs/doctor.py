@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe
 from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
@@ -42,16 +43,11 @@ _OF_LIVE = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--format", choices=("text", "json", "jsonl"), default="text")
-    add("--remove", type=int, metavar="N", help="can node N be removed safely?")
-    add(
-        "targets",
-        nargs="+",
-        metavar="TARGET",
-        help="directories of nodes or of whole clusters, and HOST:PORT",
-    )
-    parser.set_defaults(run=run)
+    table = """
+        --format text|json|jsonl [text]
+        --remove N  can node N be removed safely?
+        targets TARGET [+]  directories of nodes or of whole clusters, and HOST:PORT"""
+    declare(parser, run, table)
 
 
 def run(args: argparse.Namespace) -> int:

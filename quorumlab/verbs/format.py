@@ -8,7 +8,6 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from random import SystemRandom
 
 from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION
@@ -21,7 +20,7 @@ from quorum.node.directories import (
     read_meta_properties,
 )
 from quorum.raft.voters import VoterSet
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_records import (
     DEFAULT_RECORDS,
@@ -30,57 +29,38 @@ from quorumlab.first_records import (
     standalone,
     with_levels,
 )
-from quorumlab.output import print_json, say
-from quorumlab.verbs.common import add_format_option
+from quorumlab.output import answer
+from quorumlab.verbs.common import FORMAT
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
-__all__ = ["add_initial_controllers_option", "add_options", "first_voters", "format_node"]
+__all__ = ["INITIAL_CONTROLLERS", "add_options", "first_voters", "format_node"]
 
 NOBODY = VoterSet()  # others know the voters: the configuration, or the log
+INITIAL_CONTROLLERS = (
+    "--initial-controllers ID@HOST:PORT:DIRECTORY-ID,…  the first voters; each of them is "
+    "formatted with the same list"
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Prepare the data directories of a node. Where controller.quorum.voters is not "
         "set, the voters live in the log, and a controller has to be told how it begins."
     )
-    add = parser.add_argument
-    add("--config", type=Path, required=True, metavar="FILE", help="the node's server.properties")
-    add(
-        "--cluster-id",
-        metavar="ID",
-        help="default: that of directories that are formatted already, or, for a first controller, "
-        "a new one, which is printed",
-    )
-    add("--ignore-formatted", action="store_true", help="leave formatted directories as they are")
-    add(
-        "--feature",
-        action="append",
-        default=[],
-        metavar="NAME=LEVEL",
-        help="begin with another level of a feature than the default; may be repeated",
-    )
-    beginnings = parser.add_mutually_exclusive_group()
-    beginnings.add_argument(
-        "--standalone", action="store_true", help="this controller is the first and only voter"
-    )
-    add_initial_controllers_option(beginnings)
-    beginnings.add_argument(
-        "--no-initial-controllers",
-        action="store_true",
-        help="it joins a quorum as an observer, and is made a voter by `quorum add-controller`",
-    )
-    add_format_option(parser)
-    parser.set_defaults(run=run)
-
-
-def add_initial_controllers_option(group: "argparse._ActionsContainer") -> None:
-    group.add_argument(
-        "--initial-controllers",
-        metavar="ID@HOST:PORT:DIRECTORY-ID,…",
-        help="the first voters; each of them is formatted with the same list",
-    )
+    table = f"""
+        --config FILE [!]  the node's server.properties
+        --cluster-id ID  default: that of directories that are formatted already, or, for a first \
+          controller, a new one, which is printed
+        --ignore-formatted  leave formatted directories as they are
+        --feature NAME=LEVEL [*]  begin with another level of a feature than the default; may be \
+          repeated
+        | --standalone  this controller is the first and only voter
+        | {INITIAL_CONTROLLERS}
+        | --no-initial-controllers  it joins a quorum as an observer, and is made a voter by \
+          `quorum add-controller`
+        {FORMAT}"""
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,15 +77,13 @@ def run(args: argparse.Namespace) -> int:
         voters=voters,
         first=_first_records(args.feature),
     )
-    if args.format != "table":
-        print_json({"cluster_id": cluster_id, "directories": formatted}, form=args.format)
-        return 0
-    for path in formatted:
-        say(f"Formatted {path} for node {config.node_id} of cluster {cluster_id}")
+    whose = f"for node {config.node_id} of cluster {cluster_id}"
+    lines = [f"Formatted {path} {whose}" for path in formatted]
     if formatted and voters:
-        say(f"The first voters are {', '.join(map(str, voters.ids))}")
+        lines.append(f"The first voters are {', '.join(map(str, voters.ids))}")
     if not formatted:
-        say("All of the log directories are already formatted.")
+        lines.append("All of the log directories are already formatted.")
+    answer(args.format, {"cluster_id": cluster_id, "directories": formatted}, lines)
     return 0
 
 

@@ -8,26 +8,28 @@ Below are also the exit codes and the progress that these modules share.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from quorumlab.arguments import Parser, UsageError
+from quorumlab.arguments import Parser, UsageError, declare, later, loading_modules
 from quorumlab.inspection.target import Target
 from quorumlab.output import Progress
 
 __all__ = ["DAMAGED", "VIOLATED", "add_options", "say_lines", "scanning", "with_default_verb"]
 
-_Parser = argparse.ArgumentParser
-_TEXT = ("text", "json", "jsonl")
 _A_TARGET = "a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT"
+_TARGET = f"target TARGET  {_A_TARGET}"
+_FORMAT = "--format text|json|jsonl [text]"
+_PLACE = "OFFSET|TIME"
 _EPILOG = """\
 A TARGET is a node's directory (log.dirs), its __cluster_metadata-0, one segment (.log), one
 snapshot (.checkpoint), or HOST:PORT of a broker or controller of a live cluster. A directory or
@@ -50,13 +52,11 @@ _MEBIBYTE = 1 << 20
 class _AnyOrder(Parser):
     """Options may stand before, between and behind words of which some may be missing."""
 
-    verb: "_Verb"
     _is_within = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         if self._is_within:
             return super().parse_known_args(args, namespace)
-        _add_arguments(self, self.verb)
         self._is_within = True  # the other method comes back here, up to Python 3.11
         try:
             return self.parse_known_intermixed_args(args, namespace)
@@ -64,73 +64,94 @@ class _AnyOrder(Parser):
             self._is_within = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verb:
-    """Functions are named by their modules: `records:run_dump` is in `inspect_records`."""
-
+class _Verb(NamedTuple):
     about: str
-    run: str
-    add: str = ""  # arguments before the target
-    add_behind: str = ""
-    formats: Sequence[str] = _TEXT
-    takes_target: bool = True  # as a path or an address
+    run: str  # `module:function`, where records:run_dump is in `inspect_records`
+    table: str  # of options
     opens_target: bool = True  # for `run`, which gets its files
 
 
-def _function(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"quorumlab.verbs.inspect_{module}"), function)
-
-
 def _with_target(run: str, args: argparse.Namespace) -> int:
-    from quorumlab.inspection.stream import opened  # knows all records, which `--help` need not
+    with loading_modules():
+        from quorumlab.inspection.stream import opened  # knows all records, which `--help` need not
 
+        module, _, function = run.partition(":")
+        told = getattr(import_module(f"quorumlab.verbs.inspect_{module}"), function)
     with opened(args.target) as target:
-        code: int = _function(run)(args, target)
+        code: int = told(args, target)
         return code
 
 
-_VERBS: dict[str, _Verb] = {
-    "summary": _Verb(about="what is this, and is it whole?", run="summary:run_summary"),
+_VERBS = {
+    "summary": _Verb(
+        "what is this, and is it whole?", "summary:run_summary", f"{_FORMAT}\n{_TARGET}"
+    ),
     "dump": _Verb(
-        about="every record, one line each", run="records:run_dump", add="records:add_selection"
+        "every record, one line each",
+        "records:run_dump",
+        f"""{_FORMAT}
+            --type TYPE [*]  of records (repeatable)
+            --topic TOPIC  records about this topic
+            --partition PARTITION [int]  records about partitions of this number
+            --broker BROKER [int]  records that name this broker
+            --offsets A..B  from A on, and before B
+            --since TIME  not before; ISO 8601, or milliseconds
+            --until TIME  before
+            --where EXPR  such as 'leader == 3 and 2 not in isr'
+            --hex  every byte of the batches, explained
+            {_TARGET}""",
     ),
     "at": _Verb(
-        about="the cluster as it was",
-        run="states:run_at",
-        add="states:add_place",
-        formats=("table", "tree", "json", "jsonl"),
+        "the cluster as it was",
+        "states:run_at",
+        f"""--format table|tree|json|jsonl [table]
+            place {_PLACE} [place]  after this record, or at this time (ISO 8601, or ms); `end`
+            {_TARGET}""",
     ),
     "diff": _Verb(
-        about="what changed between A and B, or is different in two directories",
-        run="states:run_diff",
-        add="states:add_diff",
-        takes_target=False,
+        "what changed between A and B, or is different in two directories",
+        "states:run_diff",
+        f"""{_FORMAT}
+            between A B TARGET [+]  two offsets or times and a target, or two targets
+            --at {_PLACE}  where to compare two targets (default: ends)""",
         opens_target=False,
     ),
     "why": _Verb(
-        about="the story of a partition, a broker or a configuration",
-        run="verdicts:run_why",
-        add="verdicts:add_subject",
+        "the story of a partition, a broker or a configuration",
+        "verdicts:run_why",
+        f"{_FORMAT}\nthing THING [+]  orders-3, broker 2, config orders\n{_TARGET}",
     ),
     "tree": _Verb(
-        about="browse the state like a file system", run="tree:run_tree", add_behind="tree:add_path"
+        "browse the state like a file system",
+        "states:run_tree",
+        f"""{_FORMAT}
+            {_TARGET}
+            path PATH [?]  what to list, such as /topics or '/topics/*/id'; without it, and on \
+            a terminal, there is a prompt
+            --at {_PLACE}  (default: the end of the log)
+            -r/--recursive  everything below, indented""",
     ),
     "tail": _Verb(
-        about="follow it as it grows",
-        run="records:run_tail",
-        add="records:add_start",
+        "follow it as it grows",
+        "records:run_tail",
+        f"{_FORMAT}\n--from OFFSET [int]  start there\n{_TARGET}",
         opens_target=False,
     ),
     "verify": _Verb(
-        about="checksums, offsets, epochs, states, snapshots", run="verdicts:run_verify"
+        "checksums, offsets, epochs, states, snapshots",
+        "verdicts:run_verify",
+        f"{_FORMAT}\n{_TARGET}",
     ),
     "export": _Verb(
-        about="records and state as tables for Spark and pandas",
-        run="records:run_export",
-        add="records:add_parquet",
+        "records and state as tables for Spark and pandas",
+        "records:run_export",
+        f"{_FORMAT}\n--parquet DIR [!]  where the tables go\n{_TARGET}",
     ),
 }
+_USAGE_OF_DIFF = (
+    "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
+    "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
+)
 
 
 def with_default_verb(arguments: Sequence[str]) -> list[str]:
@@ -160,22 +181,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_refuse_nothing)
     actions = parser.add_subparsers(metavar="VERB", parser_class=_AnyOrder)
     for name, verb in _VERBS.items():
-        action: Any = actions.add_parser(name, help=verb.about, description=verb.about)
-        action.verb = verb
+        action = actions.add_parser(name, help=verb.about)
+        run = partial(_with_target, verb.run) if verb.opens_target else later(f"inspect_{verb.run}")
+        declare(action, run, verb.table, verb.about, place=_place)
+        action.usage = _USAGE_OF_DIFF if name == "diff" else None
 
 
-def _add_arguments(parser: _Parser, verb: _Verb) -> None:
-    add = parser.add_argument
-    add("--format", choices=verb.formats, default=verb.formats[0])
-    if verb.add:
-        _function(verb.add)(parser)
-    if verb.takes_target:
-        add("target", metavar="TARGET", help=_A_TARGET)
-    if verb.add_behind:
-        _function(verb.add_behind)(parser)
-    parser.set_defaults(
-        run=partial(_with_target, verb.run) if verb.opens_target else _function(verb.run)
-    )
+def _place(text: str) -> str:
+    """Refuses a target in its place: else the target is what seems to be missing."""
+    from quorumlab.inspection.states import moment_of  # knows all records
+
+    try:
+        moment_of(text)
+    except ValueError as error:
+        if os.path.exists(text):
+            told = f"{text!r} is neither: write `inspect at {_PLACE} TARGET`"
+            raise argparse.ArgumentTypeError(told) from error
+    return text
 
 
 # --- what the verbs share --------------------------------------------------------------------
@@ -192,34 +214,25 @@ def say_lines(lines: Iterable[str]) -> None:
 @contextmanager
 def scanning(target: Target, *, prints: bool = False) -> Iterator[Target]:
     """The target, with progress on stderr; not where what is `printed` goes to a terminal, too."""
-    shown = Progress()
     if prints and sys.stdout.isatty():
         yield target
         return
-    reading = _Reading(target, shown)
+    sizes = [path.stat().st_size for path in target.files]
+    before = dict(zip(target.files, accumulate(sizes, initial=0), strict=False))
+    total = sum(sizes)
+    shown = Progress()
+    following = time.monotonic() + _INTERVAL_SECONDS
+
+    def reading(path: Path, position: int) -> None:
+        """Says how much of all files was read, a few times a second."""
+        nonlocal following
+        now = time.monotonic()
+        if now >= following:
+            following = now + _INTERVAL_SECONDS
+            percent = 100 * (before.get(path, 0) + position) // max(total, 1)
+            shown(f"{percent} % of {total // _MEBIBYTE} MiB read")
+
     try:
         yield replace(target, progress=reading)
     finally:
         shown.done()
-
-
-class _Reading:
-    """Says how much of all files was read, a few times a second."""
-
-    def __init__(self, target: Target, shown: Progress) -> None:
-        self._shown = shown
-        self._before: dict[Path, int] = {}  # bytes of the files before it
-        self._total = 0
-        for path in target.files:
-            self._before[path] = self._total
-            self._total += path.stat().st_size
-        self._next = time.monotonic() + _INTERVAL_SECONDS
-
-    def __call__(self, path: Path, position: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _INTERVAL_SECONDS
-        read = self._before.get(path, 0) + position
-        percent = 100 * read // max(self._total, 1)
-        self._shown(f"{percent} % of {self._total // _MEBIBYTE} MiB read")

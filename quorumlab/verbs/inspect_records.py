@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
 from quorumlab.arguments import UsageError, did_you_mean
 from quorumlab.inspection.batches import Batch, Damage
@@ -22,28 +21,15 @@ from quorumlab.inspection.selection import (
 )
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
-from quorumlab.output import complain, print_json, refuse_other_directory, say
+from quorumlab.output import answer, complain, refuse_other_directory, say
 from quorumlab.verbs.inspect import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
-__all__ = ["add_parquet", "add_selection", "add_start", "run_dump", "run_export", "run_tail"]
+__all__ = ["run_dump", "run_export", "run_tail"]
 
 
 _SELECTING = ("type", "topic", "partition", "broker", "offsets", "since", "until", "where")
 _NAMES_MAX = 20
-
-
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--type", action="append", default=[], help="of records (repeatable)")
-    add("--topic", help="records about this topic")
-    add("--partition", type=int, help="records about partitions of this number")
-    add("--broker", type=int, help="records that name this broker")
-    add("--offsets", metavar="A..B", help="from A on, and before B")
-    add("--since", metavar="TIME", help="not before; ISO 8601, or milliseconds")
-    add("--until", metavar="TIME", help="before")
-    add("--where", metavar="EXPR", help="such as 'leader == 3 and 2 not in isr'")
-    add("--hex", action="store_true", help="every byte of the batches, explained")
 
 
 def run_dump(args: argparse.Namespace, target: Target) -> int:
@@ -181,18 +167,15 @@ def _time(text: str | None, otherwise: int) -> int:
 # --- tail -----------------------------------------------------------------------------------
 
 
-def add_start(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="starts_at", type=int, metavar="OFFSET", help="start there")
-
-
 def run_tail(args: argparse.Namespace) -> int:
     from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
 
+    start: int | None = vars(args)["from"]
     names = TopicNames()
-    wanted = Selection(offsets=range(args.starts_at or 0, EVERYWHERE.stop))
+    wanted = Selection(offsets=range(start or 0, EVERYWHERE.stop))
     line = partial(_line, names, wanted, as_text if args.format == "text" else as_json)
     try:
-        for found in follow(args.target, names, starts_at=args.starts_at):
+        for found in follow(args.target, names, starts_at=start):
             if isinstance(found, Damage):
                 complain(found)
                 continue
@@ -206,12 +189,6 @@ def run_tail(args: argparse.Namespace) -> int:
 # --- export ---------------------------------------------------------------------------------
 
 
-def add_parquet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--parquet", type=Path, required=True, metavar="DIR", help="where the tables go"
-    )
-
-
 def run_export(args: argparse.Namespace, target: Target) -> int:
     from quorumlab.inspection.export import RECORDS, export, is_own  # pyarrow is an extra
 
@@ -220,9 +197,6 @@ def run_export(args: argparse.Namespace, target: Target) -> int:
         rows, problems = export(watched, args.parquet)
     for problem in problems:
         complain(problem)
-    if args.format == "text":
-        for name, count in rows.items():
-            say(f"{count:>10,}  {args.parquet / name}.parquet")
-    else:
-        print_json({"directory": str(args.parquet), "rows": rows}, form=args.format)
+    lines = (f"{count:>10,}  {args.parquet / name}.parquet" for name, count in rows.items())
+    answer(args.format, {"directory": str(args.parquet), "rows": rows}, lines)
     return DAMAGED if problems else 0

@@ -1,67 +1,35 @@
-"""`inspect at` and `inspect diff`: the cluster as it was, as tables or a tree, and what changed."""
+"""`inspect at`, `diff` and `tree`: the cluster as it was, what changed, and as a file system."""
 
 import argparse
-import os
+import contextlib
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError
 from quorumlab.inspection.batches import last_batch
-from quorumlab.inspection.browser import outline, value_text
+from quorumlab.inspection.browser import (
+    BrowseError,
+    Browser,
+    listing,
+    looked_up,
+    outline,
+    value_text,
+)
 from quorumlab.inspection.entries import time_text
-from quorumlab.inspection.selection import parse_place
-from quorumlab.inspection.states import Moment, Replay, replay
+from quorumlab.inspection.states import Moment, Replay, moment_of, replay
 from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Change, Node, image_differences, leaves, plain, tree_of
-from quorumlab.output import aligned, complain, one_line, print_json, say, topic_lines
+from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
-__all__ = [
-    "add_diff",
-    "add_place",
-    "moment_of",
-    "named_moment",
-    "run_at",
-    "run_diff",
-    "state_at",
-    "table_lines",
-]
-
-_END = "end"
-_PLACE = "OFFSET|TIME"
-_SEPARATOR = "  "
-
-
-def add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "place",
-        metavar=_PLACE,
-        type=_place,
-        help="after this record, or at this time (ISO 8601, or ms); `end`",
-    )
-
-
-def _place(text: str) -> str:
-    """Refuses a target in its place: else the target is what seems to be missing."""
-    try:
-        moment_of(text)
-    except ValueError as error:
-        if os.path.exists(text):
-            told = f"{text!r} is neither: write `inspect at {_PLACE} TARGET`"
-            raise argparse.ArgumentTypeError(told) from error
-    return text
-
-
-def moment_of(text: str | None) -> Moment:
-    """Raises ValueError for what is no place."""
-    if text in (None, _END):
-        return Moment()
-    offset, time_ms = parse_place(str(text))
-    return Moment(offset=offset, time_ms=time_ms)
+__all__ = ["run_at", "run_diff", "run_tree"]
 
 
 def state_at(target: Target, moment: Moment) -> Replay:
@@ -107,26 +75,11 @@ def run_at(args: argparse.Namespace, target: Target) -> int:
         case _:
             say(_place_of(state))
             say("")
-            say_lines(table_lines(tree))
+            say_lines(_state_lines(tree))
     return DAMAGED if state.problems else 0
 
 
 # --- diff -----------------------------------------------------------------------------------
-
-
-def add_diff(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
-        "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
-    )
-    add = parser.add_argument
-    add(
-        "between",
-        nargs="+",
-        metavar="A B TARGET",
-        help="two offsets or times and a target, or two targets",
-    )
-    add("--at", metavar=_PLACE, help="where to compare two targets (default: ends)")
 
 
 def run_diff(args: argparse.Namespace) -> int:
@@ -174,7 +127,7 @@ def _change_text(change: Change) -> str:
     return f"  {change.path:<54} {before} -> {after}"
 
 
-def table_lines(tree: Node) -> Iterator[str]:
+def _state_lines(tree: Node) -> Iterator[str]:
     """Prints a `tree_of` without its empty parts."""
     parts = (_features(tree), _brokers(tree), _controllers(tree), _topics(tree), _configs(tree))
     for number, part in enumerate(filter(None, map(list, parts))):
@@ -251,8 +204,96 @@ def _configs(tree: Node) -> Iterator[str]:
 
 
 def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    if rows:
-        cells = [[name.upper() for name in rows[0]]]
-        cells += [[str(value) for value in row.values()] for row in rows]
-        for line in aligned(cells, _SEPARATOR):
-            yield line.rstrip()
+    return table_lines(rows, list(rows[0])) if rows else iter(())
+
+
+# --- tree -----------------------------------------------------------------------------------
+
+
+def run_tree(args: argparse.Namespace, target: Target) -> int:
+    state = state_at(target, named_moment(args.at))
+    tree = tree_of(state.image)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if args.path is None and is_terminal and args.format == "text" and not args.recursive:
+        _converse(Browser(tree, lambda place: _tree_at(target, place)), target)
+    else:
+        _list(tree, args)
+    return DAMAGED if state.problems else 0
+
+
+def _tree_at(target: Target, place: str) -> Node:
+    """Raises ValueError for what is no place."""
+    return tree_of(state_at(target, moment_of(place)).image)
+
+
+def _list(tree: Node, args: argparse.Namespace) -> None:
+    path = "/" + (args.path or "").strip("/")
+    try:
+        found = looked_up(tree, path)
+    except KeyError as error:
+        raise ClusterError(f"{path}: there is no {error} there") from error
+    match args.format:
+        case "json":
+            told = {at or "/": plain(node) for at, node in found}
+            print_json(told if len(found) > 1 else next(iter(told.values())))
+        case "jsonl":
+            for at, node in found:
+                lines = [{"path": leaf, "value": value} for leaf, value in leaves(node, at)]
+                print_json(lines, form="jsonl")
+        case _ if args.recursive:
+            for _, node in found:
+                say_lines(outline(node))
+        case _:
+            say_lines(listing(found))
+
+
+# --- at a prompt ----------------------------------------------------------------------------
+
+
+def _converse(browser: Browser, target: Target) -> None:
+    _complete_with(browser)
+    say(f"{target.path}: `help` lists the commands, `exit` ends")
+    while True:
+        try:
+            line = input(f"{browser.path}> ")
+        except EOFError:
+            say("")
+            return
+        except KeyboardInterrupt:
+            say("")
+            continue
+        if line.strip() in ("exit", "quit"):
+            return
+        try:
+            _page(list(browser.run(line)))
+        except BrowseError as error:
+            complain(error)
+        except KeyboardInterrupt:
+            say("")
+
+
+def _page(lines: list[str]) -> None:
+    """Uses the user's pager for more than a screen holds."""
+    if len(lines) < shutil.get_terminal_size().lines:
+        say_lines(lines)
+    else:
+        import pydoc  # is slow to load
+
+        pydoc.pager("\n".join(lines) + "\n")
+
+
+def _complete_with(browser: Browser) -> None:
+    """Completion and history, where Python was built with readline."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        found: list[str] = []
+
+        def complete(word: str, state: int) -> str | None:
+            if state == 0:
+                found[:] = browser.completions(readline.get_line_buffer(), word)
+            return found[state] if state < len(found) else None
+
+        readline.set_completer_delims(" ")
+        readline.set_completer(complete)
+        readline.parse_and_bind("tab: complete")

@@ -5,10 +5,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from quorumlab.inspection.entries import time_text
-from quorumlab.inspection.identity import Identity, Voter, VoterSet, identify
-from quorumlab.inspection.summary import Summary, committed, notes, summarize
+from quorumlab.inspection.summary import (
+    Identity,
+    Summary,
+    Voter,
+    VoterSet,
+    committed,
+    identify,
+    notes,
+    summarize,
+)
 from quorumlab.inspection.target import Target
-from quorumlab.output import number_of, print_json, say
+from quorumlab.output import answer, number_of, say
 from quorumlab.verbs.inspect import DAMAGED, scanning
 
 __all__ = ["run_summary"]
@@ -23,11 +31,8 @@ def run_summary(args: argparse.Namespace, target: Target) -> int:
             say(line)
     with scanning(target) as watched:
         summary = summarize(watched, known)
-    if args.format == "text":
-        for line in _summary_lines(target, known, summary):
-            say(line)
-    else:
-        print_json(_as_json(target, known, summary), form=args.format)
+    told = _as_json(target, known, summary)
+    answer(args.format, told, _summary_lines(target, known, summary))
     return DAMAGED if summary.problems else 0
 
 

@@ -16,16 +16,10 @@ from quorumlab.inspection.verifying import Verified, verify
 from quorumlab.output import complain, number_of, print_json, say
 from quorumlab.verbs.inspect import DAMAGED, VIOLATED, scanning
 
-__all__ = ["add_subject", "run_verify", "run_why"]
+__all__ = ["run_verify", "run_why"]
 
 _CONTEXT_RECORDS = 3  # before and behind a violation
 _VIOLATIONS_MAX = 1000  # where so much is wrong, more of it helps nobody
-
-
-def add_subject(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "thing", nargs="+", metavar="THING", help="orders-3, broker 2, config orders"
-    )
 
 
 def run_why(args: argparse.Namespace, target: Target) -> int:

@@ -1,4 +1,4 @@
-"""`quorumlab down`, `node-stop`, `node-start`, `node-kill`: nodes of the cluster in --dir.
+"""`quorumlab status`, `down`, `node-stop`, `node-start`, `node-kill`: the cluster in --dir.
 
 Another Ctrl-C while nodes stop in good order kills them: an impatient user should not have to look
 for processes that were left behind.
@@ -10,25 +10,28 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from jepsen_like.real.processes import await_value, is_alive
+from quorumlab.arguments import declare
+from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, answer, say, say_if_heard
-from quorumlab.verbs.common import add_directory_option, add_format_option, open_cluster
+from quorumlab.output import Progress, answer, number_of, say, say_if_heard, table_lines
+from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
 
 __all__ = [
     "add_down_options",
     "add_kill_options",
     "add_start_options",
+    "add_status_options",
     "add_stop_options",
     "stop_all",
-    "stop_node",
 ]
 
 _READY_SECONDS = 30.0
@@ -52,8 +55,11 @@ def add_kill_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_node_options(parser: argparse.ArgumentParser, action: _Action, about: str) -> None:
-    parser.add_argument("id", type=int, metavar="ID", help="the node's id, as `status` shows it")
-    _add_options(parser, partial(_run, action), about)
+    table = f"""
+        id ID [int]  the node's id, as `status` shows it
+        {DIRECTORY}
+        {FORMAT}"""
+    declare(parser, partial(_run, action), table, about)
 
 
 def add_down_options(parser: argparse.ArgumentParser) -> None:
@@ -61,14 +67,7 @@ def add_down_options(parser: argparse.ArgumentParser) -> None:
         "Stop every process of the cluster in --dir in good order, also those whose "
         "`up` is gone. The data stays."
     )
-    _add_options(parser, _down, about)
-
-
-def _add_options(parser: argparse.ArgumentParser, run: Callable[..., int], about: str) -> None:
-    parser.description = about
-    add_directory_option(parser)
-    add_format_option(parser)
-    parser.set_defaults(run=run)
+    declare(parser, _down, f"{DIRECTORY}\n{FORMAT}", about)
 
 
 # --- one node ---------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def _run(action: _Action, args: argparse.Namespace) -> int:
     process = cluster.process(cluster.layout.node(args.id))
     pid = None if process is None else process.pid
     told = f"node {args.id}: {state}" + ("" if pid is None else f", process {pid}")
-    answer(args.format, {"node_id": args.id, "state": state, "pid": pid}, told)
+    answer(args.format, {"node_id": args.id, "state": state, "pid": pid}, [told])
     return 0
 
 
@@ -170,9 +169,8 @@ def _down(args: argparse.Namespace) -> int:
         return 1
     stopped = [node_id for node_id in ran if node_id not in killed]
     told = {"directory": str(directory), "stopped": stopped, "killed": killed}
-    answer(
-        args.format, told, f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
-    )
+    line = f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
+    answer(args.format, told, [line])
     return 1 if killed else 0
 
 
@@ -217,3 +215,69 @@ def _killed(cluster: LocalCluster, node_id: int) -> bool:
     except (ClusterError, ProcessLookupError):
         return False
     return True
+
+
+# --- status ---------------------------------------------------------------------------------
+
+
+_UNHEALTHY = 3
+
+
+def add_status_options(parser: argparse.ArgumentParser) -> None:
+    about = (
+        "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
+        "down, no controller is active, or a partition lacks replicas or a leader."
+    )
+    declare(parser, _status, f"{DIRECTORY}\n{FORMAT}", about)
+
+
+def _status(args: argparse.Namespace) -> int:
+    described = describe(open_cluster(args))
+    answer(args.format, described, _status_lines(described))
+    return 0 if is_healthy(described) else _UNHEALTHY
+
+
+def _status_lines(described: dict[str, Any]) -> Iterator[str]:
+    rows = [
+        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
+        for role, key in (("controller", "controllers"), ("broker", "brokers"))
+        for node in described[key]
+    ]
+    yield f"cluster {described['cluster_id']} in {described['directory']}"
+    has_quorum = bool(described["controllers"])
+    yield f"design {described['design']}" + (
+        f", engine {described['engine']}" if has_quorum else ""
+    )
+    yield f"bootstrap servers {described['bootstrap_servers']}"
+    if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
+        start = command("up", "--dir", described["directory"])
+        yield f"no node answers: `{start}` starts what is down"
+    else:
+        yield from _health_lines(described)
+    yield ""
+    rows = [*map(_zookeeper, described["zookeepers"]), *rows]
+    yield from table_lines(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+
+
+def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **server,
+        "role": "zookeeper",
+        "address": f"{server['host']}:{server['port']}",
+        "log": f"{server['dir']}/node.log",
+    }
+
+
+def _health_lines(described: dict[str, Any]) -> Iterator[str]:
+    leader = described["active_controller"]
+    active = f"active controller {'none' if leader is None else leader}"
+    yield f"{active}, controller epoch {described['controller_epoch']}"
+    if not described["metadata_is_known"]:
+        yield "partitions are not known: no node that answers has read the metadata"
+        return
+    yield (
+        f"{number_of(described['partitions'], 'partition')}, "
+        f"{described['under_replicated_partitions']} under-replicated, "
+        f"{described['offline_partitions']} without a leader"
+        f"{'' if described['metadata_is_current'] else ', as last known: no node can tell now'}"
+    )

@@ -10,21 +10,23 @@ import argparse
 import json
 import os
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
-from quorumlab.arguments import UsageError
+from quorumlab.arguments import UsageError, declare
 from quorumlab.config import ConfigError, NodeConfig, load
-from quorumlab.output import aligned, answer, print_json, say
+from quorumlab.output import aligned, answer
 from quorumlab.verbs.common import (
-    add_cluster_options,
-    add_format_option,
+    BROKERS,
+    DIRECTORY,
+    FORMAT,
     addresses,
     bootstrap_servers,
+    check,
 )
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
@@ -46,6 +48,8 @@ from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 __all__ = ["add_options"]
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
+
+
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -57,51 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "`quorumlab quorum VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    describe = actions.add_parser(
-        "describe",
-        help="leader, epoch, high watermark, replicas",
-        description="Who leads the quorum, who votes, and how far each replica is: give --status "
-        "or --replication.",
-    )
-    _add_cluster_options(describe)
-    option = describe.add_argument
-    option("--status", action="store_true", help="a summary of the quorum")
-    option("--replication", action="store_true", help="every replica and its lag")
-    about = "times as seconds ago (with --replication)"
-    option("--human-readable", action="store_true", help=about)
-    describe.set_defaults(run=_describe)
-    add = actions.add_parser(
-        "add-controller",
-        aliases=["add-voter"],
-        help="make a controller that follows the quorum one of its voters",
-        description="Make a controller that runs and follows the quorum one of its voters. Its "
-        "id, directory id and endpoints come from its server.properties and log directory: run "
-        "this on its machine.",
-    )
-    about = "its server.properties"
-    add.add_argument("--config", type=Path, required=True, metavar="FILE", help=about)
-    add.set_defaults(run=_add)
-    remove = actions.add_parser(
-        "remove-controller",
-        aliases=["remove-voter"],
-        help="let a controller vote no longer",
-        description="Let a controller vote no longer. It goes on following the quorum until it is "
-        "stopped.",
-    )
-    remove.add_argument("--controller-id", type=int, required=True, metavar="ID")
-    about = "default: that of the voter"
-    remove.add_argument("--controller-directory-id", metavar="DIRECTORY-ID", help=about)
-    remove.set_defaults(run=_remove)
-    for each in (add, remove):
-        each.add_argument("--dry-run", action="store_true", help="say what would be done")
-        _add_cluster_options(each)
-
-
-def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    add_cluster_options(parser)
-    about = "controllers to ask, not brokers"
-    parser.add_argument("--bootstrap-controller", metavar="HOST:PORT,…", help=about)
-    add_format_option(parser)
+    for (name, *aliases), told, run, table, about in _VERBS:
+        declare(actions.add_parser(name, aliases=aliases, help=told), run, table, about)
 
 
 def _open_client(args: argparse.Namespace) -> Client:
@@ -118,16 +79,11 @@ def _open_client(args: argparse.Namespace) -> Client:
         raise ClusterError(
             f"{args.bootstrap_controller} is a broker's: give it as --bootstrap-server"
         )
-    _check(known.error_code, known.error_message)
+    check(known.error_code, known.error_message)
     for node in known.brokers:
         if node.broker_id == known.controller_id:
             return Client([(node.host, node.port)])
     raise ClusterError("no controller leads the quorum at the moment")
-
-
-def _check(code: ErrorCode, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise ClusterError(refusal(code, message))
 
 
 # --- describing -------------------------------------------------------------------------------
@@ -141,9 +97,11 @@ def _describe(args: argparse.Namespace) -> int:
         described = _ask(client)
         cluster = client.ask(DescribeClusterRequest(endpoint_type=kind), DescribeClusterResponse)
     if args.status:
-        _print_status(_status(described, cluster.cluster_id), args.format)
+        status = _status(described, cluster.cluster_id)
+        answer(args.format, status, _status_lines(status))
     else:
-        _print_replication(_replication(described.topics[0].partitions[0]), args)
+        rows = _replication(described.topics[0].partitions[0])
+        answer(args.format, rows, _replication_lines(rows, args))
     return 0
 
 
@@ -151,10 +109,10 @@ def _ask(client: Client) -> DescribeQuorumResponse:
     asked = (QuorumPartition(partition_index=0),)
     topics = (QuorumTopic(topic_name=METADATA_TOPIC, partitions=asked),)
     described = client.ask(DescribeQuorumRequest(topics=topics), DescribeQuorumResponse)
-    _check(described.error_code, described.error_message)
+    check(described.error_code, described.error_message)
     for topic in described.topics:
         for partition in topic.partitions:
-            _check(partition.error_code, partition.error_message)
+            check(partition.error_code, partition.error_message)
     return described
 
 
@@ -201,12 +159,10 @@ def _identity(replica: QuorumReplica) -> dict[str, Any]:
     return {"id": replica.replica_id, **known}
 
 
-def _print_status(status: dict[str, Any], form: str) -> None:
-    lines = []
+def _status_lines(status: dict[str, Any]) -> Iterator[str]:
     for label, value in status.items():
         text = json.dumps(value, separators=(", ", ": ")) if isinstance(value, list) else value
-        lines.append(f"{label + ':':<{_LABEL_WIDTH}}{text}")
-    answer(form, status, *lines)
+        yield f"{label + ':':<{_LABEL_WIDTH}}{text}"
 
 
 def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
@@ -228,18 +184,14 @@ def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["Status"]))
 
 
-def _print_replication(rows: list[dict[str, Any]], args: argparse.Namespace) -> None:
-    if args.format != "table":
-        print_json(rows, form=args.format)
-        return
+def _replication_lines(rows: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[str]:
     now_ms = int(time.time() * 1000)
     if args.human_readable:
         for row in rows:
             for key in ("LastFetchTimestamp", "LastCaughtUpTimestamp"):
                 row[key] = f"{max(now_ms - row[key], 0)} ms ago" if row[key] >= 0 else "unknown"
     lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
-    for line in aligned(lines, "\t"):
-        say(line)
+    return aligned(lines, "\t")
 
 
 # --- voters -----------------------------------------------------------------------------------
@@ -325,7 +277,7 @@ def _check_change(told: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
     if told.error_code in _TRY_AGAIN:
         hint = ". Look at `quorumlab quorum describe --replication`, and try again"
         raise ClusterError(refusal(told.error_code, told.error_message) + hint)
-    _check(told.error_code, told.error_message)
+    check(told.error_code, told.error_message)
 
 
 def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID) -> None:
@@ -334,4 +286,44 @@ def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID)
         "directory_id": uuid_text(directory_id),
         "dry_run": args.dry_run,
     }
-    answer(args.format, told, text)
+    answer(args.format, told, [text])
+
+
+_OF_CLUSTER = f"""{BROKERS}
+    {DIRECTORY}
+    --bootstrap-controller HOST:PORT,…  controllers to ask, not brokers
+    {FORMAT}"""
+_VERBS = (
+    (
+        ("describe",),
+        "leader, epoch, high watermark, replicas",
+        _describe,
+        f"""{_OF_CLUSTER}
+            --status  a summary of the quorum
+            --replication  every replica and its lag
+            --human-readable  times as seconds ago (with --replication)""",
+        "Who leads the quorum, who votes, and how far each replica is: give --status or "
+        "--replication.",
+    ),
+    (
+        ("add-controller", "add-voter"),
+        "make a controller that follows the quorum one of its voters",
+        _add,
+        f"""--config FILE [!]  its server.properties
+            --dry-run  say what would be done
+            {_OF_CLUSTER}""",
+        "Make a controller that runs and follows the quorum one of its voters. Its id, directory "
+        "id and endpoints come from its server.properties and log directory: run this on its "
+        "machine.",
+    ),
+    (
+        ("remove-controller", "remove-voter"),
+        "let a controller vote no longer",
+        _remove,
+        f"""--controller-id ID [! int]
+            --controller-directory-id DIRECTORY-ID  default: that of the voter
+            --dry-run  say what would be done
+            {_OF_CLUSTER}""",
+        "Let a controller vote no longer. It goes on following the quorum until it is stopped.",
+    ),
+)

@@ -14,35 +14,31 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from jepsen_like.real.free_ports import holder_of
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
-from quorumlab.arguments import Failed
+from quorumlab.arguments import Failed, declare
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
-from quorumlab.verbs.format import add_initial_controllers_option, first_voters, format_node
+from quorumlab.verbs.format import INITIAL_CONTROLLERS, first_voters, format_node
 
 __all__ = ["add_options", "run"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
+    about = (
         "Run one node as its server.properties says, with Kafka's own defaults, until "
         "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it."
     )
-    add = parser.add_argument
-    add("--config", type=Path, required=True, metavar="FILE", help="its server.properties")
-    add(
-        "--format-as",
-        metavar="CLUSTER-ID",
-        help="first format the directories that never were (for throw-away clusters)",
-    )
-    add_initial_controllers_option(parser)
-    add("--seed", type=int, metavar="N", help="of the node's random choices")
-    parser.set_defaults(run=run)
+    table = f"""
+        --config FILE [!]  its server.properties
+        --format-as CLUSTER-ID  first format the directories that never were (for throw-away \
+          clusters)
+        {INITIAL_CONTROLLERS}
+        --seed N  of the node's random choices"""
+    declare(parser, run, table, about)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,15 +2,16 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
-from jepsen_like.real.kafka_client import Client, refusal
+from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
-from quorumlab.arguments import UsageError
-from quorumlab.output import complain, print_json, say, topic_lines
+from quorumlab.arguments import UsageError, declare
+from quorumlab.output import answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import add_cluster_options, add_format_option, bootstrap_servers
+from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers, check
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -50,7 +51,7 @@ from wire.messages.topics import (
 )
 from wire.primitives import ZERO_UUID, uuid_text
 
-__all__ = ["EligibleReplicas", "add_options", "eligible_replicas"]
+__all__ = ["add_options"]
 
 TOPIC_RESOURCE = 2
 EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
@@ -66,15 +67,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
-    for name, (about, run, options) in _VERBS.items():
-        action: Any = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
-        add_cluster_options(action)
-        add_format_option(action)
-        for option, how in options:
-            action.add_argument(option, **how)
-            if option == "--topic":
-                action.option_for_words = option
-        action.set_defaults(run=run)
+    for name, (about, run, table) in _VERBS.items():
+        action: Any = actions.add_parser(name, help=about)
+        declare(action, run, f"{BROKERS}\n{DIRECTORY}\n{FORMAT}\n{table}", f"{about.capitalize()}.")
+        if "--topic" in table:
+            action.option_for_words = "--topic"
 
 
 def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -102,17 +99,14 @@ def _create(args: argparse.Namespace) -> int:
         (result,) = client.ask(request, CreateTopicsResponse).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
     _warn(key for key, _ in _pairs(args.config))
     _tell(args, f"Created topic {args.topic}.", topic_id=uuid_text(result.topic_id))
     return 0
 
 
 def _tell(args: argparse.Namespace, sentence: str, **more: str) -> None:
-    if args.format == "table":
-        say(sentence)
-    else:
-        print_json({"name": args.topic, **more}, form=args.format)
+    answer(args.format, {"name": args.topic, **more}, [sentence])
 
 
 def _warn(keys: Iterable[str]) -> None:
@@ -120,11 +114,6 @@ def _warn(keys: Iterable[str]) -> None:
     ignored = sorted(WITHOUT_EFFECT.intersection(keys))
     if ignored:
         complain(f"warning: these settings are kept, without an effect: {', '.join(ignored)}")
-
-
-def _raise_refusal(code: ErrorCode, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise ClusterError(refusal(code, message))
 
 
 def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
@@ -146,23 +135,19 @@ def _shown(answer: MetadataResponse, args: argparse.Namespace) -> list[MetadataR
 def _list(args: argparse.Namespace) -> int:
     with Client(bootstrap_servers(args)) as client:
         names = [topic.name or "" for topic in _shown(_metadata(client, None), args)]
-    if args.format == "table":
-        for name in names:
-            say(name)
-    else:
-        print_json(names, form=args.format)
+    answer(args.format, names, names)
     return 0
 
 
 def _describe(args: argparse.Namespace) -> int:
     names = [args.topic] if args.topic else None
     with Client(bootstrap_servers(args)) as client:
-        answer = _metadata(client, names)
-        for topic in answer.topics:
+        told = _metadata(client, names)
+        for topic in told.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ClusterError(f"Topic '{topic.name}' does not exist as expected")
-            _raise_refusal(topic.error_code, topic.name)
-        topics = list(answer.topics) if args.topic else _shown(answer, args)
+            check(topic.error_code, topic.name)
+        topics = list(told.topics) if args.topic else _shown(told, args)
         configs = _configs(client, [topic.name or "" for topic in topics])
         eligible = eligible_replicas(client, configs)
         adding = _adding_replicas(client) if args.states else {}
@@ -173,12 +158,8 @@ def _describe(args: argparse.Namespace) -> int:
         described = [topic for topic in described if topic["partitions"]]
     if args.states:
         described = [with_states(topic, adding) for topic in described]
-    if args.format == "table":
-        for described_topic in described:
-            for line in (state_lines if args.states else topic_lines)(described_topic):
-                say(line)
-    else:
-        print_json(described, form=args.format)
+    lines_of = state_lines if args.states else topic_lines
+    answer(args.format, described, chain.from_iterable(map(lines_of, described)))
     return 0
 
 
@@ -186,7 +167,7 @@ def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
     """Asks which reassignments are going on, by topic and partition."""
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = client.ask(request, ListPartitionReassignmentsResponse)
-    _raise_refusal(answer.error_code, answer.error_message)
+    check(answer.error_code, answer.error_message)
     return {
         (topic.name, partition.partition_index): partition.adding_replicas
         for topic in answer.topics
@@ -262,7 +243,7 @@ def _delete(args: argparse.Namespace) -> int:
         return 0
     if unknown:
         raise ClusterError(f"Topic '{args.topic}' does not exist as expected")
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
     _tell(args, f"Deleted topic {args.topic}.")
     return 0
 
@@ -288,7 +269,7 @@ def _add_partitions(client: Client, name: str, count: int) -> None:
     topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
     request = CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
     (result,) = client.ask(request, CreatePartitionsResponse).results
-    _raise_refusal(result.error_code, result.error_message)
+    check(result.error_code, result.error_message)
 
 
 def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str | None]]) -> None:
@@ -301,74 +282,44 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     answer = client.ask(request, IncrementalAlterConfigsResponse)
-    _raise_refusal(answer.responses[0].error_code, answer.responses[0].error_message)
+    check(answer.responses[0].error_code, answer.responses[0].error_message)
 
 
-_Option = tuple[str, Mapping[str, Any]]
-
-
-def _flag(option: str, text: str) -> _Option:
-    return option, {"action": "store_true", "help": text}
-
-
-def _number(option: str, text: str) -> _Option:
-    return option, {"type": int, "metavar": "N", "help": text}
-
-
-def _repeated(option: str, what: str, text: str) -> _Option:
-    how = {"action": "append", "default": [], "metavar": what, "help": f"{text} (may be repeated)"}
-    return option, how
-
-
-_TOPIC: _Option = ("--topic", {"required": True, "metavar": "NAME", "help": "its name"})
-_CONFIG = _repeated("--config", "KEY=VALUE", "set this for the topic")
-_INTERNAL = _flag(
-    "--include-internal", "also those that brokers keep for themselves, as __consumer_offsets"
-)
-_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], Sequence[_Option]]] = {
+_TOPIC = "--topic NAME [!]  its name"
+_CONFIG = "--config KEY=VALUE [*]  set this for the topic (may be repeated)"
+_INTERNAL = "--include-internal  also those that brokers keep for themselves, as __consumer_offsets"
+_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], str]] = {
     "create": (
         "create a topic",
         _create,
-        (
-            _TOPIC,
-            _number("--partitions", "how many (default: num.partitions)"),
-            _CONFIG,
-            _number(
-                "--replication-factor",
-                "replicas of each partition (default: default.replication.factor)",
-            ),
-            _flag("--if-not-exists", "do nothing if there is such a topic"),
-        ),
+        f"""{_TOPIC}
+            --partitions N  how many (default: num.partitions)
+            {_CONFIG}
+            --replication-factor N  replicas of each partition (default: default.replication.factor)
+            --if-not-exists  do nothing if there is such a topic""",
     ),
-    "list": ("the names of the topics", _list, (_INTERNAL,)),
+    "list": ("the names of the topics", _list, _INTERNAL),
     "describe": (
         "partitions with leader, replicas and in-sync replicas",
         _describe,
-        (
-            (
-                "--topic",
-                {"metavar": "NAME", "help": "which one (default: all but internal ones)"},
-            ),
-            _INTERNAL,
-            _flag("--states", "instead, the states of partitions and replicas: see docs/states.md"),
-            _flag("--under-replicated-partitions", "only those with replicas out of sync"),
-            _flag("--unavailable-partitions", "only those without a leader"),
-        ),
+        f"""--topic NAME  which one (default: all but internal ones)
+            {_INTERNAL}
+            --states  instead, the states of partitions and replicas: see docs/states.md
+            --under-replicated-partitions  only those with replicas out of sync
+            --unavailable-partitions  only those without a leader""",
     ),
     "delete": (
         "delete a topic",
         _delete,
-        (_TOPIC, _flag("--if-exists", "do nothing if there is no such topic")),
+        f"{_TOPIC}\n--if-exists  do nothing if there is no such topic",
     ),
     "alter": (
         "add partitions, or change configs",
         _alter,
-        (
-            _TOPIC,
-            _number("--partitions", "how many then"),
-            _CONFIG,
-            _repeated("--delete-config", "KEY", "back to the default of this key"),
-        ),
+        f"""{_TOPIC}
+            --partitions N  how many then
+            {_CONFIG}
+            --delete-config KEY [*]  back to the default of this key (may be repeated)""",
     ),
 }
 

@@ -1,9 +1,11 @@
 """The demo: a cluster of six processes, a producer, two kills, and every record accounted for."""
 
+import argparse
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,11 @@ LINE_WIDTH = 104  # what registers a node says more than a story needs
 _POLL_SECONDS = 0.01
 
 
-def run(directory: Path) -> int:
+def run(args: argparse.Namespace) -> int:
     """0 if every acknowledged record is read back at its offset, else 1."""
     began = time.monotonic()
+    numbered = (Path("demo-data") / str(number) for number in count(1))
+    directory = (args.dir or next(path for path in numbered if not path.exists())).resolve()
     if directory.exists() and any(directory.iterdir()):  # it kills what it finds, and stops it
         raise ClusterError(f"{directory} is not empty: the demo makes a cluster of its own")
     with DirectoryLock(directory):
@@ -205,10 +209,10 @@ def _restart(cluster: LocalCluster, *dead: int) -> None:
 
 def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
     account = producer.account
-    count, broken = read_back(servers, TOPIC, account, progress=Progress())
+    read, broken = read_back(servers, TOPIC, account, progress=Progress())
     total = len(account.acknowledged)
     say(f"\n{total} records were acknowledged, {account.failed + unanswered} were not")
-    say(f"{count} records were read back")
+    say(f"{read} records were read back")
     say(f"{total - len(broken)} of {total} acknowledged records stand exactly at their offset")
     for mismatch in broken[:10]:
         say(f"  MISSING {mismatch}")

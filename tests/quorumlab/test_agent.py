@@ -3,7 +3,7 @@
 import pytest
 
 from quorum.node.register import RegisterRequest
-from quorumlab.agent import parse_register
+from quorumlab.pages import parse_register
 
 
 @pytest.mark.parametrize(

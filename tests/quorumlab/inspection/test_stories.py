@@ -8,10 +8,10 @@ import pytest
 
 from controller.metadata.changes import Change
 from quorumlab.inspection.stories import (
-    BrokerSubject,
-    ConfigSubject,
+    BrokerStory,
+    ConfigStory,
     Event,
-    PartitionSubject,
+    PartitionStory,
     parse_subject,
     story,
 )
@@ -118,15 +118,15 @@ def test_a_config_is_told_with_what_it_was() -> None:
 @pytest.mark.parametrize(
     ("text", "subject"),
     [
-        ("orders-3", PartitionSubject("orders", 3)),
-        ("a-b-0", PartitionSubject("a-b", 0)),
-        ("2", BrokerSubject(2)),
-        ("broker 2", BrokerSubject(2)),
-        ("broker12", BrokerSubject(12)),
-        ("broker:12", BrokerSubject(12)),
-        ("broker-2", PartitionSubject("broker", 2)),
-        ("config orders", ConfigSubject("orders")),
-        ("config (default)", ConfigSubject("")),
+        ("orders-3", PartitionStory("orders", 3)),
+        ("a-b-0", PartitionStory("a-b", 0)),
+        ("2", BrokerStory(2)),
+        ("broker 2", BrokerStory(2)),
+        ("broker12", BrokerStory(12)),
+        ("broker:12", BrokerStory(12)),
+        ("broker-2", PartitionStory("broker", 2)),
+        ("config orders", ConfigStory("orders")),
+        ("config (default)", ConfigStory("")),
     ],
 )
 def test_subjects_are_named_as_people_name_them(text: str, subject: object) -> None:
