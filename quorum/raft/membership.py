@@ -23,9 +23,8 @@ from quorum.core.effects import Reply
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.log import fetch
 from quorum.raft import leading
-from quorum.raft.messages import Known
 from quorum.raft.replica import VOTE_CHANNEL, Replica
-from quorum.raft.responses import versions_of
+from quorum.raft.responses import Known, versions_of
 from quorum.raft.roles import Leader, Role, VoterChange
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import KRAFT_VERSION, Voter, VoterSet

@@ -369,14 +369,7 @@ class RaftNode(RaftView):
 
     def _learn_leader(self, told: CommonFields, now_ms: int) -> None:
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
-            news = transitions.maybe_transition(
-                self.replica,
-                self.role,
-                epoch=told.epoch,
-                leader_id=told.leader_id,
-                told=told.endpoint,
-                now_ms=now_ms,
-            )
+            news = transitions.maybe_transition(self.replica, self.role, told, now_ms)
             self._transition(news, now_ms)
 
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from quorum.core.effects import Request
 from quorum.raft import membership, serving
 from quorum.raft.describing import describe_quorum
-from quorum.raft.messages import Known
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Leader, Role
 from quorum.raft.snapshot_serving import fetch_snapshot, snapshot_refusal
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
