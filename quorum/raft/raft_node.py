@@ -47,7 +47,7 @@ from quorum.raft import (
 )
 from quorum.raft.compaction import Compaction
 from quorum.raft.config import QuorumConfig
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.polling import next_role
 from quorum.raft.raft_outbox import OWNER, HoldingOutbox
@@ -123,7 +123,7 @@ class RaftNode(RaftView):
         self.replica = Replica(
             config=config,
             history=VoterHistory.recovered(config.voters, config.listener_name, log_state),
-            log=ReplicaLog(log_state),
+            log=QuorumLog(log_state),
             outbox=HoldingOutbox(METADATA_LOG),
             random=random,
         )
