@@ -37,7 +37,6 @@ def answer(
         case DescribeQuorumRequest() as body:
             return describe_quorum(replica, role, body, now_ms)
         case body if isinstance(body, membership.Ask):
-            asked = membership.Asked(request.token, body, known())
-            return membership.answer(replica, role, asked, now_ms)
+            return membership.answer(replica, role, request, known(), now_ms)
         case body:
             raise AssertionError(f"not a request of the quorum: {type(body).__name__}")
