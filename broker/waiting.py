@@ -16,6 +16,7 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from broker.partition.partition import Partition
+from quorum.core.parking import has_ended
 from quorum.core.types import NO_EPOCH
 
 __all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "OffsetWaiters", "is_worth_compacting"]
@@ -113,7 +114,7 @@ class OffsetWaiters(Generic[W]):
         """Those that need not wait any longer, the lowest offset first."""
         while partition in self._heaps:
             epoch, heap = self._heaps[partition]
-            if heap[0][0] > offset or epoch != partition.leader_epoch:
+            if heap[0][0] > offset or has_ended(epoch, partition.leader_epoch):
                 return
             waiter = heappop(heap)[2]
             if not heap:

@@ -11,7 +11,7 @@ from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, Valid
 from quorum.log.tail import Tail
 from quorum.raft import discovering, following, leading, serving
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
 from wire.batch import BatchHeader
@@ -27,11 +27,11 @@ LOG_SURVIVORS: Plants = {}
 _progress_of_voters = leading.progress_of_voters
 _truncation_point = fetch.truncation_point
 _check_fetch_position = fetch.check_fetch_position
-_check = ReplicaLog.check
-_truncate = ReplicaLog.truncate
+_check = QuorumLog.check
+_truncate = QuorumLog.truncate
 _fetch = serving.fetch
 _append = Replica.append
-_append_to_log = ReplicaLog.append
+_append_to_log = QuorumLog.append
 
 
 # --- counting -------------------------------------------------------------------------------
@@ -68,18 +68,18 @@ def counts_observers(replica: Replica, role: Leader) -> dict[int, int]:
     name="own_progress",
     seeds_max=20,
 )
-def counts_before_own_sync(log: ReplicaLog) -> int:
+def counts_before_own_sync(log: QuorumLog) -> int:
     return log.end_offset
 
 
 @plant_in(
     LOG_PLANTS,
     "a sync covers what was written when it began, not what has been since",
-    holder=ReplicaLog,
+    holder=QuorumLog,
     name="stored",
     seeds_max=40,
 )
-def counts_what_was_written_during_a_sync(self: ReplicaLog, number: int) -> None:
+def counts_what_was_written_during_a_sync(self: QuorumLog, number: int) -> None:
     while self._syncing and self._syncing[0][0] <= number:
         self._syncing.popleft()
     self.synced_offset = self.end_offset
@@ -106,7 +106,7 @@ def commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
     name="acknowledges",
     seeds_max=10,
 )
-def acknowledges_before_sync(log: ReplicaLog) -> bool:
+def acknowledges_before_sync(log: QuorumLog) -> bool:
     return True
 
 
@@ -159,11 +159,11 @@ def keeps_the_epoch_at_the_cut(self: EpochCache, end_offset: int) -> None:
 @plant_in(
     LOG_PLANTS,
     "truncation takes back the epoch of the last record",
-    holder=ReplicaLog,
+    holder=QuorumLog,
     name="truncate",
     seeds_max=60,
 )
-def keeps_last_epoch(self: ReplicaLog, end_offset: int, *, syncing: int | None) -> None:
+def keeps_last_epoch(self: QuorumLog, end_offset: int, *, syncing: int | None) -> None:
     last_epoch = self.last_epoch
     _truncate(self, end_offset, syncing=syncing)
     self.last_epoch = last_epoch
@@ -233,12 +233,12 @@ def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
 @plant_in(
     LOG_PLANTS,
     "one fetch may bring records of several epochs",
-    holder=ReplicaLog,
+    holder=QuorumLog,
     name="append",
     seeds_max=100,
 )
 def learns_one_epoch_a_fetch(
-    self: ReplicaLog, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
+    self: QuorumLog, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
 ) -> None:
     start_offset = self.end_offset
     _append_to_log(self, records, headers, syncing=syncing)
@@ -276,7 +276,7 @@ def serves_fetches_of_any_epoch(requested: int, current: int, *, is_leader: bool
     holder=following,
     name="is_committed",
 )
-def truncates_what_is_committed(log: ReplicaLog, offset: int) -> bool:
+def truncates_what_is_committed(log: QuorumLog, offset: int) -> bool:
     return False
 
 
@@ -286,9 +286,7 @@ def truncates_what_is_committed(log: ReplicaLog, offset: int) -> bool:
     holder=following,
     name="continues",
 )
-def appends_whatever_comes(
-    log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int
-) -> bool:
+def appends_whatever_comes(log: QuorumLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
     return True
 
 

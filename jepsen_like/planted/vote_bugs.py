@@ -13,6 +13,7 @@ from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
@@ -183,8 +184,8 @@ def holds_back_only_votes(self: HoldingOutbox, message: Any) -> None:
     name="maybe_transition",
     seeds_max=10,
 )
-def ignores_later_epochs(replica: Replica, role: Role, *, epoch: int, **news: Any) -> object:
-    return None if epoch > role.epoch else _maybe_transition(replica, role, epoch=epoch, **news)
+def ignores_later_epochs(replica: Replica, role: Role, told: Known, now_ms: int) -> object:
+    return None if told.epoch > role.epoch else _maybe_transition(replica, role, told, now_ms)
 
 
 # --- leading --------------------------------------------------------------------------------

@@ -13,13 +13,9 @@ from uuid import UUID
 
 from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft import becoming, electing, following, transitions, vote
-from quorum.raft.messages import (
-    Known,
-    election_partition,
-    epoch_response,
-    vote_response,
-)
+from quorum.raft.messages import election_partition, epoch_response, vote_response
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
 from quorum.raft.transitions import TwoLeaders
 from wire.errors import ErrorCode
@@ -182,15 +178,9 @@ def _hear_leader(
     error = _check_leader(replica, role, ask.leader_id, ask.leader_epoch)
     if error is not ErrorCode.NONE:
         return Judgement(error=error)
-    become = transitions.maybe_transition(
-        replica,
-        role,
-        epoch=ask.leader_epoch,
-        leader_id=ask.leader_id,
-        told=_told(replica, ask.leader_id, endpoints),
-        now_ms=now_ms,
-    )
-    return Judgement(become=become)
+    endpoint = _endpoint(replica, ask.leader_id, endpoints)
+    told = Known(leader_id=ask.leader_id, epoch=ask.leader_epoch, endpoint=endpoint)
+    return Judgement(become=transitions.maybe_transition(replica, role, told, now_ms))
 
 
 def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> ErrorCode:
@@ -202,7 +192,7 @@ def _check_leader(replica: Replica, role: Role, leader_id: int, epoch: int) -> E
     return ErrorCode.NONE
 
 
-def _told(replica: Replica, leader_id: int, endpoints: Sequence[Listener]) -> Endpoint | None:
+def _endpoint(replica: Replica, leader_id: int, endpoints: Sequence[Listener]) -> Endpoint | None:
     """Where the sender says it listens: on our listener if it has that, else on its first."""
     wanted = replica.config.listener_name
     for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.name != wanted):

@@ -5,14 +5,14 @@ Source: KIP-595, sections on Fetch; KIP-853 (discovery).
 
 from quorum.core.effects import earliest
 from quorum.core.types import Endpoint
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import fetch_request
 from quorum.raft.replica import FETCH_CHANNEL, Replica
 
 __all__ = ["acknowledges", "discover", "discovery_due_ms", "fetch_from", "free_servers"]
 
 
-def acknowledges(log: ReplicaLog) -> bool:
+def acknowledges(log: QuorumLog) -> bool:
     """May we send our log end to the leader, which counts it for the high watermark?
 
     Only once everything up to it survives a crash (thesis 3.8; KIP-595: a voter flushes before

@@ -12,7 +12,7 @@ from quorum.core.effects import earliest
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.fetch import Diverging
 from quorum.raft import discovering, reporting
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import snapshot_request
 from quorum.raft.replica import FETCH_CHANNEL, Replica
 from quorum.raft.roles import Follower
@@ -164,7 +164,7 @@ def _append(replica: Replica, role: Follower, records: bytes) -> bool:
     return True
 
 
-def continues(log: ReplicaLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
+def continues(log: QuorumLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
     """Do these batches begin at our log end, without a gap, in epochs that do not go back?"""
     offset, epoch = log.end_offset, log.last_epoch
     for header in found:
@@ -190,12 +190,12 @@ def _truncate(replica: Replica, diverging: Diverging, source: Endpoint, now_ms: 
     return None
 
 
-def is_committed(log: ReplicaLog, offset: int) -> bool:
+def is_committed(log: QuorumLog, offset: int) -> bool:
     """Would truncating to `offset` lose what is committed? Then stop instead (KAFKA-12460)."""
     return log.high_watermark is not None and offset < log.high_watermark
 
 
-def _learn_high_watermark(log: ReplicaLog, leaders: int) -> None:
+def _learn_high_watermark(log: QuorumLog, leaders: int) -> None:
     """Ours is what the leader has committed, as far as we hold it. -1: it does not know yet."""
     if leaders >= 0:
         known = log.tail.whole_batches(min(leaders, log.end_offset))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from quorum.core.effects import earliest
 from quorum.core.types import ReplicaKey
 from quorum.raft import voters
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import begin_request
 from quorum.raft.replica import VOTE_CHANNEL, Replica
 from quorum.raft.roles import Candidate, Leader, Progress, Resigned, Role
@@ -144,7 +144,7 @@ def _adopt_voters(replica: Replica, role: Leader, now_ms: int) -> None:
 # --- counting -------------------------------------------------------------------------------
 
 
-def own_progress(log: ReplicaLog) -> int:
+def own_progress(log: QuorumLog) -> int:
     """What the leader counts for itself: what it would still have after a power failure.
 
     Thesis 10.2.1 lets a leader write in parallel with its followers, on the condition that it

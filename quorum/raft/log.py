@@ -27,14 +27,14 @@ from quorum.log.fetch import Diverging, TooFarBehind, UnknownEpoch, Valid
 from quorum.log.tail import Tail
 from wire.batch import BatchHeader
 
-__all__ = ["BOOTSTRAP_SNAPSHOT", "ReplicaLog"]
+__all__ = ["BOOTSTRAP_SNAPSHOT", "QuorumLog"]
 
 # The first voters as `format` left them: for this node alone, never told to another.
 BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(offset=0, epoch=0)
 _VALID = Valid()
 
 
-class ReplicaLog:
+class QuorumLog:
     __slots__ = (
         "_syncing",
         "appended_records",

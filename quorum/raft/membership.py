@@ -19,13 +19,12 @@ UpdateVoterHandler.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quorum.core.effects import Reply
+from quorum.core.effects import Reply, Request
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.log import fetch
 from quorum.raft import leading
-from quorum.raft.messages import Known
 from quorum.raft.replica import VOTE_CHANNEL, Replica
-from quorum.raft.responses import versions_of
+from quorum.raft.responses import Known, versions_of
 from quorum.raft.roles import Leader, Role, VoterChange
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import KRAFT_VERSION, Voter, VoterSet
@@ -46,7 +45,6 @@ from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = [
     "Ask",
-    "Asked",
     "Refusal",
     "abandon",
     "answer",
@@ -73,28 +71,22 @@ _NO_LEADER = "this node does not lead the quorum"
 # --- requests --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, and what the answer says of the leader."""
-
-    token: int
-    body: Ask
-    known: Known
-
-
-def answer(replica: Replica, role: Role, asked: Asked, now_ms: int) -> object | None:
-    """The answer; None if it comes later, by `poll` or `abandon`."""
-    refused = _begin(replica, role, asked, now_ms)
-    if isinstance(asked.body, UpdateRaftVoterRequest):
+def answer(
+    replica: Replica, role: Role, request: Request, known: Known, now_ms: int
+) -> object | None:
+    """The answer to an `Ask`; None if it comes later, by `poll` or `abandon`."""
+    refused = _begin(replica, role, request, now_ms)
+    if isinstance(request.body, UpdateRaftVoterRequest):
         error = ErrorCode.NONE if refused is None else refused.error
-        return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(asked.known))
-    is_addition = isinstance(asked.body, AddRaftVoterRequest)
+        return UpdateRaftVoterResponse(error_code=error, current_leader=_leader(known))
+    is_addition = isinstance(request.body, AddRaftVoterRequest)
     return None if refused is None else _reply(refused, is_addition=is_addition)
 
 
-def _begin(replica: Replica, role: Role, asked: Asked, now_ms: int) -> Refusal | None:
+def _begin(replica: Replica, role: Role, request: Request, now_ms: int) -> Refusal | None:
     """Make the change, or begin it; else why not."""
-    ask = asked.body
+    ask = request.body
+    assert isinstance(ask, Ask), ask
     if replica.check_cluster(ask.cluster_id) is not ErrorCode.NONE:
         return _ANOTHER_CLUSTER
     if isinstance(ask, UpdateRaftVoterRequest):
@@ -102,8 +94,8 @@ def _begin(replica: Replica, role: Role, asked: Asked, now_ms: int) -> Refusal |
     if not isinstance(role, Leader):
         return Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, _NO_LEADER)
     if isinstance(ask, AddRaftVoterRequest):
-        return _add(replica, role, asked.token, ask, now_ms)
-    return _remove(replica, role, asked.token, ask, now_ms)
+        return _add(replica, role, request.token, ask, now_ms)
+    return _remove(replica, role, request.token, ask, now_ms)
 
 
 def _reply(refused: Refusal | None, *, is_addition: bool) -> object:

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.config import QuorumConfig
+from quorum.raft.responses import Known
 from wire.errors import ErrorCode
-from wire.message import Message
 from wire.messages.endpoints import LeaderIdAndEpoch, Listener, NodeEndpoint
 from wire.messages.fetching import (
     EpochEndOffset,
@@ -52,7 +52,6 @@ from wire.messages.quorum_epochs import (
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = [
-    "Known",
     "begin_request",
     "election_partition",
     "end_request",
@@ -67,14 +66,6 @@ __all__ = [
     "vote_request",
     "vote_response",
 ]
-
-
-class Known(Message):
-    """What every answer says about the leader, so that whoever asked the wrong node learns."""
-
-    leader_id: int  # -1: not known
-    epoch: int
-    endpoint: Endpoint | None = None
 
 
 # --- requests as received: the partition, or None if it is not ours alone --------------------

@@ -47,7 +47,7 @@ from quorum.raft import (
 )
 from quorum.raft.compaction import Compaction
 from quorum.raft.config import QuorumConfig
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.polling import next_role
 from quorum.raft.raft_outbox import OWNER, HoldingOutbox
@@ -123,7 +123,7 @@ class RaftNode(RaftView):
         self.replica = Replica(
             config=config,
             history=VoterHistory.recovered(config.voters, config.listener_name, log_state),
-            log=ReplicaLog(log_state),
+            log=QuorumLog(log_state),
             outbox=HoldingOutbox(METADATA_LOG),
             random=random,
         )
@@ -369,14 +369,7 @@ class RaftNode(RaftView):
 
     def _learn_leader(self, told: CommonFields, now_ms: int) -> None:
         if told.error is not ErrorCode.UNKNOWN_LEADER_EPOCH:
-            news = transitions.maybe_transition(
-                self.replica,
-                self.role,
-                epoch=told.epoch,
-                leader_id=told.leader_id,
-                told=told.endpoint,
-                now_ms=now_ms,
-            )
+            news = transitions.maybe_transition(self.replica, self.role, told, now_ms)
             self._transition(news, now_ms)
 
     def _refused(self, role: Role, source: Endpoint, error: ErrorCode, now_ms: int) -> None:

@@ -6,7 +6,7 @@ from random import Random
 from quorum.core.effects import Append, Durability, ResetLog, Send, SnapshotFile, Trim, Truncate
 from quorum.core.types import Endpoint, ReplicaKey
 from quorum.raft.config import QuorumConfig
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.peers import Peers
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.roles import Download
@@ -25,7 +25,7 @@ VOTE_CHANNEL = "quorum"
 class Replica:
     config: QuorumConfig
     history: VoterHistory
-    log: ReplicaLog
+    log: QuorumLog
     outbox: HoldingOutbox
     random: Random
     peers: Peers = field(default_factory=Peers)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from quorum.core.effects import Request
 from quorum.raft import membership, serving
 from quorum.raft.describing import describe_quorum
-from quorum.raft.messages import Known
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Leader, Role
 from quorum.raft.snapshot_serving import fetch_snapshot, snapshot_refusal
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
@@ -37,7 +37,6 @@ def answer(
         case DescribeQuorumRequest() as body:
             return describe_quorum(replica, role, body, now_ms)
         case body if isinstance(body, membership.Ask):
-            asked = membership.Asked(request.token, body, known())
-            return membership.answer(replica, role, asked, now_ms)
+            return membership.answer(replica, role, request, known(), now_ms)
         case body:
             raise AssertionError(f"not a request of the quorum: {type(body).__name__}")

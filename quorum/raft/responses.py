@@ -27,6 +27,7 @@ from wire.messages.quorum_epochs import (
 
 __all__ = [
     "CommonFields",
+    "Known",
     "PeerResponse",
     "common_fields",
     "news_of",
@@ -51,13 +52,18 @@ PeerResponse = (
 )
 
 
-class CommonFields(Message):
-    """Epoch NO_EPOCH and leader -1 where the peer did not get as far as to say."""
+class Known(Message):
+    """What every answer says about the leader, so that whoever asked the wrong node learns."""
+
+    leader_id: int = -1  # not known
+    epoch: int = NO_EPOCH  # not known: the peer did not get as far as to say
+    endpoint: Endpoint | None = None
+
+
+class CommonFields(Known):
+    """What an answer to any of our requests says."""
 
     error: ErrorCode
-    epoch: int = NO_EPOCH
-    leader_id: int = -1
-    endpoint: Endpoint | None = None
 
 
 def common_fields(response: PeerResponse, source: Endpoint) -> CommonFields:

@@ -14,8 +14,9 @@ from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log import fetch as fetch_rules
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.leading import track
-from quorum.raft.messages import Known, fetch_partition, fetch_response
+from quorum.raft.messages import fetch_partition, fetch_response
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Leader, ParkedFetch, Role
 from wire.errors import ErrorCode
 from wire.messages.fetching import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse

@@ -10,8 +10,9 @@ from quorum.core.effects import ReadSnapshot, Reply, SnapshotRead
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log import fetch as fetch_rules
 from quorum.raft.leading import hear
-from quorum.raft.messages import Known, snapshot_partition, snapshot_response
+from quorum.raft.messages import snapshot_partition, snapshot_response
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import AskedSnapshot, Leader, Role
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchSnapshotRequest, FetchSnapshotResponse, PartitionSnapshot

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from quorum.core.types import EPOCH_MAX, Endpoint
 from quorum.raft import becoming
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 
 __all__ = ["TwoLeaders", "locate", "maybe_transition"]
@@ -30,19 +31,14 @@ class TwoLeaders:
 
 
 def maybe_transition(
-    replica: Replica,
-    role: Role,
-    *,
-    epoch: int,
-    leader_id: int,
-    told: Endpoint | None,
-    now_ms: int,
+    replica: Replica, role: Role, told: Known, now_ms: int
 ) -> Role | TwoLeaders | None:
-    """The role to change to; None if this is nothing new. `leader_id` is -1 if not known."""
+    """The role to change to; None if this is nothing new."""
+    epoch, leader_id = told.epoch, told.leader_id
     if epoch < role.epoch or epoch > EPOCH_MAX:
         return None
     if epoch > role.epoch:
-        return _enter(replica, role, epoch, leader_id, told, now_ms)
+        return _enter(replica, role, told, now_ms)
     known = leader_of(role, replica.node_id)
     if leader_id < 0 or (known is None and leader_id == replica.node_id):
         # The peer names us leader of this epoch, but our disk has lost that history: we cannot
@@ -52,20 +48,14 @@ def maybe_transition(
         return TwoLeaders(epoch=epoch, known=known, told=leader_id)
     if known == replica.node_id or isinstance(role, Follower):
         return None
-    endpoint = locate(replica, leader_id, told)
+    endpoint = locate(replica, leader_id, told.endpoint)
     if known == leader_id and (endpoint is None or isinstance(role, Prospective)):
         return None  # a prospective replica needs a sign of life from the leader itself
-    return _enter(replica, role, epoch, leader_id, told, now_ms)
+    return _enter(replica, role, told, now_ms)
 
 
-def _enter(
-    replica: Replica,
-    role: Role,
-    epoch: int,
-    leader_id: int,
-    told: Endpoint | None,
-    now_ms: int,
-) -> Role:
+def _enter(replica: Replica, role: Role, told: Known, now_ms: int) -> Role:
+    epoch, leader_id = told.epoch, told.leader_id
     voted = role.voted if epoch == role.epoch else None
     if leader_id == replica.node_id:
         # We led this epoch and have lost our disk since. A leader has voted for itself: we
@@ -73,7 +63,7 @@ def _enter(
         voted, leader_id = replica.key, -1
     if leader_id < 0:
         return becoming.unattached(replica, role, epoch=epoch, voted=voted, now_ms=now_ms)
-    endpoint = locate(replica, leader_id, told)
+    endpoint = locate(replica, leader_id, told.endpoint)
     if endpoint is None:
         return becoming.unattached(
             replica, role, epoch=epoch, leader_id=leader_id, voted=voted, now_ms=now_ms

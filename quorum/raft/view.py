@@ -8,8 +8,9 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from quorum.raft import membership
 from quorum.raft.describing import describe_node, node_facts
-from quorum.raft.messages import Known, is_metadata_topic
+from quorum.raft.messages import is_metadata_topic
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest

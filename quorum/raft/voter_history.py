@@ -91,14 +91,9 @@ class VoterHistory:
         """Records were written at the end of the log. Did that change the membership?"""
         before = self.latest
         for offset, record in records:
-            match record:
-                case KRaftVersion(kraft_version=version):
-                    self._add(offset, replace(self.latest, kraft_version=version))
-                case Voters():
-                    voters = voters_of(record, self._listener_name)
-                    self._add(offset, replace(self.latest, voters=voters, voters_offset=offset))
-                case _:
-                    pass
+            after = self._after(self.latest, record, offset)
+            if after is not self.latest:
+                self._add(offset, after)
         return self.latest != before
 
     def truncate(self, end_offset: int) -> bool:
@@ -123,14 +118,7 @@ class VoterHistory:
         offset = snapshot.id.offset - 1
         said = self._configured
         for _, record in control_records(snapshot.head):
-            match record:
-                case KRaftVersion(kraft_version=version):
-                    said = replace(said, kraft_version=version)
-                case Voters():
-                    voters = voters_of(record, self._listener_name)
-                    said = replace(said, voters=voters, voters_offset=offset)
-                case _:
-                    pass
+            said = self._after(said, record, offset)
         known = self.at(snapshot.id.offset)
         if (known.voters, known.kraft_version) == (said.voters, said.kraft_version):
             return
@@ -143,6 +131,17 @@ class VoterHistory:
         self._begin()
         self.confirm(snapshot)
         return self.latest != before
+
+    def _after(self, before: Membership, record: ControlRecord, offset: int) -> Membership:
+        """What holds after this record: `before` itself if it says nothing of voters."""
+        match record:
+            case KRaftVersion(kraft_version=version):
+                return replace(before, kraft_version=version)
+            case Voters():
+                voters = voters_of(record, self._listener_name)
+                return replace(before, voters=voters, voters_offset=offset)
+            case _:
+                return before
 
     def _add(self, offset: int, membership: Membership) -> None:
         if offset == self._offsets[-1]:  # the snapshot of offset 0, in place of the configuration

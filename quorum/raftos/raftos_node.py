@@ -31,7 +31,7 @@ from quorum.core.effects import (
 from quorum.core.storage import METADATA_LOG
 from quorum.raft import requests, serving
 from quorum.raft.config import QuorumConfig
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.messages import fetch_response
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
@@ -74,7 +74,7 @@ class RaftosNode(RaftView):
         self.replica = Replica(
             config=config,
             history=VoterHistory(config.voters, config.listener_name),
-            log=ReplicaLog(log_state),
+            log=QuorumLog(log_state),
             outbox=HoldingOutbox(METADATA_LOG),
             random=random,
         )

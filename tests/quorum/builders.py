@@ -8,7 +8,7 @@ from quorum.core.effects import EpochStart, LogState, SnapshotFile
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Follower, Unattached
@@ -35,7 +35,7 @@ def replica(voters: Iterable[int] = (1, 2, 3), **settings: object) -> Replica:
     return Replica(
         config=settings_,
         history=history,
-        log=ReplicaLog(state),
+        log=QuorumLog(state),
         outbox=HoldingOutbox(METADATA_LOG),
         random=Random(1),
     )

@@ -17,7 +17,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
 from quorum.raft.compaction import Compaction, start_after_cleaning
 from quorum.raft.config import SnapshotSettings
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.replica import Replica
 from tests.quorum.builders import replica, snapshot
 from tests.quorum.ledger import batches_of
@@ -34,7 +34,7 @@ def compacted(*ends: int, log_bytes: int = 0, **settings: int) -> Replica:
     snapshots = [
         snapshot(end, 4, timestamp_ms=day * DAY_MS)[1] for day, end in enumerate(ends, start=1)
     ]
-    node.log = ReplicaLog(
+    node.log = QuorumLog(
         LogState(
             log=METADATA_LOG,
             end_offset=100,

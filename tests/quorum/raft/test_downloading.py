@@ -21,8 +21,9 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.snapshots import snapshot_head
 from quorum.raft import downloading, following
-from quorum.raft.messages import Known, fetch_response
+from quorum.raft.messages import fetch_response
 from quorum.raft.replica import Replica
+from quorum.raft.responses import Known
 from quorum.raft.roles import Download, Follower, Role
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet

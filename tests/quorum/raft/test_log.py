@@ -1,4 +1,4 @@
-"""ReplicaLog against a list of records and a list of what has been synced."""
+"""QuorumLog against a list of records and a list of what has been synced."""
 
 import pytest
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from quorum.core.effects import EpochStart, LogState, SnapshotFile
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
-from quorum.raft.log import BOOTSTRAP_SNAPSHOT, ReplicaLog
+from quorum.raft.log import BOOTSTRAP_SNAPSHOT, QuorumLog
 from tests.quorum.builders import snapshot
 from tests.quorum.log_files import batch
 from tests.quorum.replicas import bootstrap_snapshot
@@ -21,8 +21,8 @@ def header(base_offset: int, epoch: int, count: int = 1) -> BatchHeader:
     )
 
 
-def empty() -> ReplicaLog:
-    return ReplicaLog(LogState(log=METADATA_LOG))
+def empty() -> QuorumLog:
+    return QuorumLog(LogState(log=METADATA_LOG))
 
 
 def test_empty_log_ends_at_zero_in_epoch_zero() -> None:
@@ -34,13 +34,13 @@ def test_empty_log_ends_at_zero_in_epoch_zero() -> None:
 
 def test_recovered_log_is_synced_and_knows_no_high_watermark() -> None:
     state = LogState(log=METADATA_LOG, end_offset=9, last_epoch=3, epochs=(EpochStart(3, 0),))
-    log = ReplicaLog(state)
+    log = QuorumLog(state)
     assert (log.synced_offset, log.end, log.high_watermark) == (9, OffsetAndEpoch(9, 3), None)
     assert log.is_synced()
 
 
 def test_snapshot_behind_the_end_says_nothing_of_its_epoch() -> None:
-    log = ReplicaLog(LogState(log=METADATA_LOG, end_offset=9, epochs=(EpochStart(3, 0),)))
+    log = QuorumLog(LogState(log=METADATA_LOG, end_offset=9, epochs=(EpochStart(3, 0),)))
     log.snapshots = (snapshot(50, 5)[1],)  # that is to take the place of the log
     log.truncate(0, syncing=None)
     assert log.end == OffsetAndEpoch(0, 0)
@@ -56,12 +56,12 @@ def test_append_is_synced_only_when_stored() -> None:
     assert (log.synced_offset, log.is_synced()) == (3, True)
 
 
-def read(log: ReplicaLog, start_offset: int) -> bytes | None:
+def read(log: QuorumLog, start_offset: int) -> bytes | None:
     """Out of memory."""
     return log.tail.read(start_offset=start_offset, end_offset=log.end_offset, bytes_max=1 << 20)
 
 
-def log_of_three_batches() -> ReplicaLog:
+def log_of_three_batches() -> QuorumLog:
     log = empty()
     for offset in range(3):
         records = batch(offset)
@@ -138,7 +138,7 @@ def test_unknown_epoch_is_answered_with_the_end_of_our_log() -> None:
     assert found == Diverging(epoch=4, end_offset=5)
 
 
-class ReplicaLogMatchesAList(RuleBasedStateMachine):
+class QuorumLogMatchesAList(RuleBasedStateMachine):
     """The model holds an epoch a record, and how much of it each token in flight will sync."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class ReplicaLogMatchesAList(RuleBasedStateMachine):
             assert self.log.check(fetch_offset=offset, last_fetched_epoch=last_epoch) == Valid()
 
 
-TestReplicaLogMatchesAList = ReplicaLogMatchesAList.TestCase
+TestQuorumLogMatchesAList = QuorumLogMatchesAList.TestCase
 
 
 # --- a log that begins at a snapshot --------------------------------------------------------
@@ -213,10 +213,10 @@ TestReplicaLogMatchesAList = ReplicaLogMatchesAList.TestCase
 FIRST, SECOND = snapshot(100, 5)[1], snapshot(200, 6)[1]
 
 
-def compacted(*, start_offset: int = 100, older: tuple[SnapshotFile, ...] = ()) -> ReplicaLog:
+def compacted(*, start_offset: int = 100, older: tuple[SnapshotFile, ...] = ()) -> QuorumLog:
     """Epoch 5 up to 150, epoch 6 up to 180, epoch 7 up to 250, where the log ends."""
     epochs = (EpochStart(5, start_offset), EpochStart(6, 150), EpochStart(7, 220))
-    return ReplicaLog(
+    return QuorumLog(
         LogState(
             log=METADATA_LOG,
             start_offset=start_offset,
@@ -257,7 +257,7 @@ def test_whole_log_spares_only_who_has_nothing() -> None:
 
 
 def test_bootstrap_snapshot_is_advertised_to_nobody() -> None:
-    log = ReplicaLog(LogState(log=METADATA_LOG, snapshots=(bootstrap_snapshot([1]),)))
+    log = QuorumLog(LogState(log=METADATA_LOG, snapshots=(bootstrap_snapshot([1]),)))
     assert log.check(fetch_offset=0, last_fetched_epoch=0) == Valid()
     assert log.snapshot(BOOTSTRAP_SNAPSHOT) is None
 
@@ -271,7 +271,7 @@ def test_log_holds_what_ends_in_the_epoch_that_wrote_it() -> None:
 
 def test_snapshot_beyond_the_end_says_nothing_of_what_is_committed() -> None:
     state = LogState(log=METADATA_LOG, end_offset=50, last_epoch=4, snapshots=(FIRST,))
-    assert ReplicaLog(state).high_watermark is None
+    assert QuorumLog(state).high_watermark is None
 
 
 def test_bootstrap_snapshot_says_nothing_of_where_the_history_begins() -> None:
@@ -289,7 +289,7 @@ def test_epoch_that_ended_at_the_start_of_the_log_is_that_of_the_snapshot() -> N
         epochs=(EpochStart(7, 100),),
         snapshots=(FIRST,),
     )
-    log = ReplicaLog(state)
+    log = QuorumLog(state)
     assert log.check(fetch_offset=110, last_fetched_epoch=6) == Diverging(epoch=5, end_offset=100)
     assert log.check(fetch_offset=100, last_fetched_epoch=5) == Valid()
 

@@ -26,7 +26,6 @@ from quorum.core.effects import (
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import EPOCH_MAX, ElectionState, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.messages import (
-    Known,
     begin_request,
     end_request,
     fetch_response,
@@ -34,6 +33,7 @@ from quorum.raft.messages import (
 )
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import OWNER
+from quorum.raft.responses import Known
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from tests.quorum.disks import Written
 from tests.quorum.raft.test_membership import addition, removal, update

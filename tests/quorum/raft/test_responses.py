@@ -3,8 +3,8 @@
 import pytest
 
 from quorum.core.types import Endpoint
-from quorum.raft.messages import Known, fetch_response, vote_response
-from quorum.raft.responses import CommonFields, common_fields, news_of, only_partition
+from quorum.raft.messages import fetch_response, vote_response
+from quorum.raft.responses import CommonFields, Known, common_fields, news_of, only_partition
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchResponse

@@ -5,7 +5,7 @@ from dataclasses import replace
 from quorum.core.effects import EpochStart, LogState, ResetLog
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch
-from quorum.raft.log import ReplicaLog
+from quorum.raft.log import QuorumLog
 from quorum.raft.starting import prepare_log
 from tests.quorum.builders import replica, snapshot
 from tests.quorum.replicas import bootstrap_snapshot
@@ -21,10 +21,10 @@ LOG = LogState(
 )
 
 
-def prepared(state: LogState) -> tuple[ReplicaLog, str | None, bool]:
+def prepared(state: LogState) -> tuple[QuorumLog, str | None, bool]:
     """The log, the problem, and whether the log was reset."""
     node = replica()
-    node.log = ReplicaLog(state)
+    node.log = QuorumLog(state)
     problem = prepare_log(node)
     return node.log, problem, any(isinstance(e, ResetLog) for e in node.outbox.take())
 
