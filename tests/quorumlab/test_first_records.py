@@ -102,5 +102,5 @@ def test_levels_that_cannot_be_begun_with_are_refused(asked: dict[str, int], wor
 
 
 def test_records_name_metadata_version_first() -> None:
-    names = [each.name for each in with_levels({"group.version": 1}).records()]  # type: ignore[union-attr]
+    names = [each.name for each in with_levels({"group.version": 1}).records()]  # type: ignore[attr-defined]
     assert names == ["metadata.version", ELR, "group.version"]
