@@ -178,7 +178,7 @@ class LogDirectories:
         have failed: what is read back of the file may be in memory alone, so that it is replaced.
         """
         home = self._homes[log]
-        found_id, is_noted = home.topic_id(log), log in home.recovery_points
+        found_id, is_noted = home.described_id(log), log in home.recovery_points
         if found_id is None and not is_noted and home.has_records(log):
             self._say(f"{self.path(log)} was never synced, and has lost its topic id: set aside")
             home.set_aside(log)

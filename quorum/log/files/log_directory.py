@@ -64,6 +64,7 @@ class LogDirectory:
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)
         self.was_closed = mark is not None  # in order, by the last process that opened a log here
         self.opened: set[str] = set()  # the logs that this process has recovered
+        self._described: dict[str, UUID | None] = {}  # topic ids of logs that were not opened yet
         self._is_found_synced = False
         self._marking = Lock()
 
@@ -106,8 +107,12 @@ class LogDirectory:
         return [n for n in found if _LOG_NAME.fullmatch(n) and n != METADATA_LOG]
 
     def describe(self, log: str) -> FoundLog:
-        topic_id = self.topic_id(log)
+        topic_id = self._described[log] = self.topic_id(log)
         return FoundLog(log=log, topic_id=topic_id or ZERO_UUID, directory_id=self.id)
+
+    def described_id(self, log: str) -> UUID | None:
+        """The same as `topic_id`, once without reading it again after `describe`."""
+        return self._described.pop(log) if log in self._described else self.topic_id(log)
 
     def topic_id(self, log: str) -> UUID | None:
         """None without a file, or where it is damaged and nothing has promised that it is not.
@@ -142,6 +147,7 @@ class LogDirectory:
         if log not in self._disk.names(self.path):
             return None
         self.take_mark_away()
+        self._described.pop(log, None)
         topic, partition = topic_partition(log)
         rest = f"-{partition}.{uuid4().hex}{suffix}"
         renamed = f"{self.path}/{topic[: _NAME_MAX - len(rest)]}{rest}"
