@@ -98,13 +98,13 @@ def end_of(
     try:
         ALL_SCHEDULES[schedule].run(production, beginnings)
     except Violation as violation:
-        return End.VIOLATED, violation.invariant, violation.detail
+        return End.VIOLATED, violation.rule, violation.detail
     except Stuck as stuck:
-        return End.STUCK, stuck.bound, stuck.detail
+        return End.STUCK, stuck.rule, stuck.detail
     except EventsSpent as spent:
         return End.STUCK, "events", f"no rest after {spent} events"
     except Crash as crash:
-        return End.CRASHED, crash.cause, crash.detail
+        return End.CRASHED, crash.rule, crash.detail
     except AssertionError as missed:
         if not raised_in(missed).startswith(_DIRECTORS):
             raise

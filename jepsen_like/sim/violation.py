@@ -1,30 +1,34 @@
 """The exceptions by which a run reports that a rule is broken."""
 
-__all__ = ["Crash", "Stuck", "Violation"]
+from typing import ClassVar
+
+__all__ = ["BrokenRule", "Crash", "Stuck", "Violation"]
 
 
-class Violation(Exception):
-    """A safety invariant does not hold: `invariant` is its id in docs/simulation.md."""
+class BrokenRule(Exception):
+    """`rule`: an invariant or a bound of docs/simulation.md, or the cause of a crash."""
 
-    def __init__(self, invariant: str, detail: str) -> None:
-        super().__init__(f"{invariant}: {detail}")
-        self.invariant = invariant
+    kind: ClassVar[str]  # of the ending of a run
+
+    def __init__(self, rule: str, detail: str) -> None:
+        super().__init__(f"{rule}: {detail}")
+        self.rule = rule
         self.detail = detail
 
 
-class Stuck(Exception):
+class Violation(BrokenRule):
+    """A safety invariant does not hold."""
+
+    kind = "safety"
+
+
+class Stuck(BrokenRule):
     """After healing, something that must happen did not happen in time."""
 
-    def __init__(self, bound: str, detail: str) -> None:
-        super().__init__(f"{bound}: {detail}")
-        self.bound = bound
-        self.detail = detail
+    kind = "liveness"
 
 
-class Crash(Exception):
+class Crash(BrokenRule):
     """A core raised, or stopped its process for a reason that no injected fault explains."""
 
-    def __init__(self, cause: str, detail: str) -> None:
-        super().__init__(f"{cause}: {detail}")
-        self.cause = cause
-        self.detail = detail
+    kind = "crash"

@@ -6,7 +6,7 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.clients.steps import Ask, Pause, Steps
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.world import codec
+from jepsen_like.sim.world import calls
 from jepsen_like.sim.world.client_releases import NEWEST, OLDER, ClientRelease, spoken
 from jepsen_like.sim.world.codec import InVersion, answer_in, request_in
 from wire.api_table import APIS
@@ -78,7 +78,7 @@ def test_brokers_are_told_what_the_clients_of_a_workload_lack(
         told.update(found)
         return found
 
-    monkeypatch.setattr(codec, "lacking", noted)
+    monkeypatch.setattr(calls, "lacking", noted)
     outcome = run_plan(Plan(seed=2, workload="kafka", seconds=4))
     assert outcome.verdict.outcome is Outcome.VALID, outcome.verdict
     assert told >= {

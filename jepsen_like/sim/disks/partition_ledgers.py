@@ -18,9 +18,10 @@ Opening a log makes what was found of it durable.
 from collections.abc import Callable
 from uuid import UUID
 
+from jepsen_like.sim.disks.promises import possible_last, promised, settle
 from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from jepsen_like.sim.logs.content import Content
-from jepsen_like.sim.logs.logtree import Entry, LogTree
+from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.violation import Violation
 from quorum.core.effects import (
@@ -30,10 +31,8 @@ from quorum.core.effects import (
     OpenLog,
     Read,
     ReadDone,
-    ResetLog,
     Token,
     Trimmed,
-    Truncate,
 )
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
@@ -102,43 +101,23 @@ class PartitionLedgers:
 
     def _found(self, state: LogState, stored: StoredLog, records: bytes, *, lost: bool) -> None:
         content = _content_of(stored, state, records)
-        self._is_promised(state, stored, content)
-        if content.entries and content.entries[-1] not in _known(stored):
+        _starts_where_it_was_moved(state, stored)
+        synced = promised(stored).entries[-1:]
+        # A start that was moved behind it may last where the records up to there did not.
+        if synced and not content.holds(synced[0]) and content.start_offset < synced[0].next_offset:
+            end = content.end
+            raise Violation("S-DU", f"{state.log}: {synced[0]} was synced, and {end} is the end")
+        if content.entries and content.entries[-1] not in possible_last(stored):
             last = content.entries[-1]
             raise Violation("S-DU", f"{state.log}: {last} has come back, or never was there")
         keeps_all = not lost and not stored.failed and _is_appended_to(stored)
         if keeps_all and content.last is not stored.written.last:
             written = stored.written.last
             raise Violation("S-DU", f"{state.log}: of {written} {content.last} is left")
-        for waiting in stored.waiting:
-            for entry in waiting.entries:
-                if not content.holds(entry):
-                    stored.tree.forget(entry)
-        stored.waiting.clear()
-        stored.wanted = None
-        stored.failed = False
+        settle(stored, content)
         before, stored.written = stored.durable, content
         stored.durable = content.copy()
         stored.durable.truncate(before.end_offset)
-
-    def _is_promised(self, state: LogState, stored: StoredLog, content: Content) -> None:
-        _starts_where_it_was_moved(state, stored)
-        promised = stored.durable.copy()
-        begins_anew = False
-        for waiting in stored.waiting:
-            match waiting.effect:
-                case Truncate(end_offset=end_offset):
-                    promised.truncate(end_offset)
-                case ResetLog():
-                    begins_anew = True
-                case _:
-                    pass
-        last = promised.entries[-1] if promised.entries else None
-        if last is None or begins_anew or content.holds(last):
-            return
-        # A start that was moved behind it may last where the records up to there did not.
-        if content.start_offset < last.next_offset:
-            raise Violation("S-DU", f"{state.log}: {last} was synced, and {content.end} is the end")
 
     # --- of a process -------------------------------------------------------------------------
 
@@ -233,14 +212,6 @@ def _starts_where_it_was_moved(state: LogState, stored: StoredLog) -> None:
             "S-DU",
             f"{state.log} starts at {state.start_offset}, moved to {stored.start_max} at most",
         )
-
-
-def _known(stored: StoredLog) -> set[Entry]:
-    """Return what may be the last in the log: it stands for all that comes before it."""
-    known = {*stored.durable.entries, *stored.written.entries}
-    for waiting in stored.waiting:
-        known.update(waiting.entries)
-    return known
 
 
 def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:

@@ -29,7 +29,7 @@ from quorum.core.effects import (
 )
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
 
-__all__ = ["found", "promise"]
+__all__ = ["found", "possible_last", "promise", "promised", "settle"]
 
 
 def promise(stored: StoredLog, token: Token) -> None:
@@ -72,12 +72,7 @@ def found(
     _has_records(stored, content)
     _has_election(stored, election)
     _has_snapshots(stored, content.start_offset, snapshots)
-    for waiting in stored.waiting:
-        for entry in waiting.entries:
-            if not content.holds(entry):
-                stored.tree.forget(entry)
-    stored.waiting.clear()
-    stored.failed = False
+    settle(stored, content)
     stored.durable, stored.written = content, content.copy()
     stored.election = election
     stored.snapshots.whole = dict(snapshots)
@@ -99,24 +94,43 @@ def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
 
 
 def _has_records(stored: StoredLog, content: Content) -> None:
-    effects = [waiting.effect for waiting in stored.waiting]
-    begins_anew = any(isinstance(effect, ResetLog) for effect in effects)
-    promised = stored.durable.copy()
-    for effect in effects:
-        if isinstance(effect, Truncate):
-            promised.truncate(effect.end_offset)
-    if promised.last is not None and not begins_anew and not content.holds(promised.last):
-        raise Violation("S-DU", f"{promised.last} was promised, and {content.end} is the end")
-    if content.entries and content.entries[-1] not in _known(stored):
+    last = promised(stored).last
+    if last is not None and not content.holds(last):
+        raise Violation("S-DU", f"{last} was promised, and {content.end} is the end")
+    if content.entries and content.entries[-1] not in possible_last(stored):
         raise Violation("S-DU", f"{content.entries[-1]} has come back, or never was there")
 
 
-def _known(stored: StoredLog) -> set[Entry]:
-    """Return what may be the last in the log: it stands for all that comes before it."""
-    known = set(stored.durable.entries)
+def promised(stored: StoredLog) -> Content:
+    """What is synced and neither a truncation nor a reset under way was about to remove."""
+    content = stored.durable.copy()
     for waiting in stored.waiting:
-        known.update(waiting.entries)
-    return known
+        match waiting.effect:
+            case Truncate(end_offset=end_offset):
+                content.truncate(end_offset)
+            case ResetLog():
+                return Content([])
+            case _:
+                pass
+    return content
+
+
+def possible_last(stored: StoredLog) -> set[Entry]:
+    """What may be the last in the log: it stands for all that comes before it."""
+    return {*stored.durable.entries, *stored.written.entries}.union(
+        *(waiting.entries for waiting in stored.waiting)
+    )
+
+
+def settle(stored: StoredLog, content: Content) -> None:
+    """Nothing is under way any more: what a start has not found has never been."""
+    for waiting in stored.waiting:
+        for entry in waiting.entries:
+            if not content.holds(entry):
+                stored.tree.forget(entry)
+    stored.waiting.clear()
+    stored.wanted = None
+    stored.failed = False
 
 
 def _has_election(stored: StoredLog, election: ElectionState) -> None:

@@ -1,6 +1,6 @@
 """How a run ended: with what was broken, or with an exception that nobody expected.
 
-    safety, liveness, crash    a rule was broken: Violation, Stuck, Crash
+    safety, liveness, crash    a rule was broken: `BrokenRule`
     error                      any other exception: in a host, an invariant, a client or a judge
     cut short                  the run was asked to end there
     ok                         nothing of that
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from jepsen_like.sim.time.virtual_time import EventsSpent
-from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.violation import BrokenRule
 
 __all__ = ["ANY_ERROR", "ERROR", "Ending", "described", "ending_of", "error_ending", "raised_in"]
 
@@ -34,12 +34,8 @@ def ending_of(play: Callable[[], object], *, is_cut: bool = False) -> Ending:
     """Play it to its end. `is_cut`: it may use up its events, since it was told how many."""
     try:
         play()
-    except Violation as violation:
-        return Ending(kind="safety", rule=violation.invariant, detail=violation.detail)
-    except Stuck as stuck:
-        return Ending(kind="liveness", rule=stuck.bound, detail=stuck.detail)
-    except Crash as crash:
-        return Ending(kind="crash", rule=crash.cause, detail=crash.detail)
+    except BrokenRule as broken:
+        return Ending(kind=broken.kind, rule=broken.rule, detail=broken.detail)
     except EventsSpent as spent:
         if is_cut:
             return Ending(kind="cut short")

@@ -34,75 +34,34 @@ class ClientRelease:
 
 
 NEWEST = ClientRelease("newest", {})
-_KAFKA_3_6 = ClientRelease(
-    "Kafka 3.6",
-    {
-        "produce": 9,
-        "fetch": 15,
-        "list_offsets": 8,
-        "metadata": 12,
-        "offset_commit": 8,
-        "offset_fetch": 8,
-        "find_coordinator": 4,
-        "describe_groups": 5,
-        "init_producer_id": 4,
-    },
-)
-OLDER: Sequence[ClientRelease] = (
-    _KAFKA_3_6,
-    ClientRelease(
-        "Kafka 2.1",
-        {
-            "produce": 7,
-            "fetch": 10,
-            "list_offsets": 4,
-            "metadata": 7,
-            "offset_commit": 6,
-            "offset_fetch": 5,
-            "find_coordinator": 2,
-            "join_group": 3,
-            "heartbeat": 2,
-            "sync_group": 2,
-            "describe_groups": 2,
-            "init_producer_id": 1,
-        },
-    ),
-    ClientRelease(
-        "Kafka 1.1",
-        {
-            "produce": 5,
-            "fetch": 7,
-            "list_offsets": 2,
-            "metadata": 5,
-            "offset_commit": 3,
-            "offset_fetch": 3,
-            "find_coordinator": 1,
-            "join_group": 2,
-            "heartbeat": 1,
-            "sync_group": 1,
-            "describe_groups": 1,
-            "init_producer_id": 0,
-        },
-    ),
-    ClientRelease(
-        "kafka-python 2.0.2",
-        {
-            "produce": 7,
-            "fetch": 4,
-            "list_offsets": 1,
-            "metadata": 1,
-            "offset_commit": 2,
-            "offset_fetch": 1,
-            "find_coordinator": 0,
-            "join_group": 2,
-            "heartbeat": 1,
-            "sync_group": 1,
-            "init_producer_id": 0,  # it has no idempotent producer, but the run may
-        },
-    ),
-)
+_NAMES = ("Kafka 3.6", "Kafka 2.1", "Kafka 1.1", "kafka-python 2.0.2")
+# By API, the newest version that each of them knows. None: it asks as this software does.
+# kafka-python has no idempotent producer, but the run may.
+_KNOWN: Mapping[str, tuple[int | None, ...]] = {
+    "produce": (9, 7, 5, 7),
+    "fetch": (15, 10, 7, 4),
+    "list_offsets": (8, 4, 2, 1),
+    "metadata": (12, 7, 5, 1),
+    "offset_commit": (8, 6, 3, 2),
+    "offset_fetch": (8, 5, 3, 1),
+    "find_coordinator": (4, 2, 1, 0),
+    "join_group": (None, 3, 2, 2),
+    "heartbeat": (None, 2, 1, 1),
+    "sync_group": (None, 2, 1, 1),
+    "describe_groups": (5, 2, 1, None),
+    "init_producer_id": (4, 1, 0, 0),
+}
+
+
+def _release(place: int) -> ClientRelease:
+    known = {api: versions[place] for api, versions in _KNOWN.items()}
+    newest = {api: version for api, version in known.items() if version is not None}
+    return ClientRelease(_NAMES[place], newest)
+
+
+OLDER: Sequence[ClientRelease] = tuple(map(_release, range(len(_NAMES))))
 # A client of these learns which of two topics of one name it writes to and reads.
-KNOW_TOPIC_IDS = (_KAFKA_3_6,)
+KNOW_TOPIC_IDS = OLDER[:1]
 
 
 def draw_release(

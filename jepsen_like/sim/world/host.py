@@ -25,7 +25,7 @@ from jepsen_like.sim.time.ending import ANY_ERROR, described
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US, Pace
 from jepsen_like.sim.time.virtual_time import EventsSpent, VirtualTime
-from jepsen_like.sim.violation import Crash, Stuck, Violation
+from jepsen_like.sim.violation import BrokenRule, Crash
 from jepsen_like.sim.world.calls import Calls
 from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.network import Message, Network
@@ -44,7 +44,7 @@ from quorum.core.turn import Turn
 
 __all__ = ["Companion", "Host", "Watch", "directory_of"]
 
-_JUDGEMENTS = (Violation, Stuck, Crash, EventsSpent)  # by the simulator, while a core is called
+_JUDGEMENTS = (BrokenRule, EventsSpent)  # by the simulator, while a core is called
 
 
 def directory_of(node_id: int, generation: int = 0) -> UUID:
