@@ -24,36 +24,21 @@ _forget = Views.forget
 _refused_fetch = offsets.refused_fetch
 
 
-@plant_in(
-    ANSWER_PLANTS,
-    "a Metadata answer says which replicas cannot be reached now",
-    holder=Views,
-    name="forget",
-    seeds_max=10,
-)
+@plant_in(ANSWER_PLANTS, Views, "forget", seeds_max=10)
 def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer says which replicas cannot be reached now."""
     _forget(self, replace(delta, brokers_changed=()))
 
 
-@plant_in(
-    ANSWER_PLANTS,
-    "a Metadata answer has the newest state of each partition",
-    holder=Views,
-    name="forget",
-    seeds_max=10,
-)
+@plant_in(ANSWER_PLANTS, Views, "forget", seeds_max=10)
 def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer has the newest state of each partition."""
     _forget(self, replace(delta, rows_changed=NO_ROWS))
 
 
-@plant_in(
-    ANSWER_PLANTS,
-    "a client that takes no error of a group is told it of each partition",
-    holder=offsets,
-    name="refused_fetch",
-    seeds_max=150,
-)
+@plant_in(ANSWER_PLANTS, offsets, "refused_fetch", seeds_max=150)
 def tells_errors_in_new_words(
     asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
 ) -> OffsetFetchResponseGroup:
+    """Breaks: a client that takes no error of a group is told it of each partition."""
     return _refused_fetch(asked, error, NOTHING_LACKING)

@@ -22,29 +22,19 @@ _is_invalid_recovery = alter_partition.is_invalid_recovery
 _alter_partition_request = alterations.alter_partition_request
 
 
-@plant_in(
-    BOUNDARY_PLANTS,
-    "who had everything replica.lag.time.max.ms ago, and not before, is caught up",
-    holder=isr,
-    name="is_caught_up",
-    seeds_max=20,
-)
+@plant_in(BOUNDARY_PLANTS, isr, "is_caught_up", seeds_max=20)
 def takes_the_boundary_for_lagging(
     follower: isr.FollowerProgress, *, lag_time_max_ms: int, **known: Any
 ) -> bool:
+    """Breaks: who had everything replica.lag.time.max.ms ago, and not before, is caught up."""
     return _is_caught_up(follower, lag_time_max_ms=lag_time_max_ms - 1, **known)
 
 
-@plant_in(
-    BOUNDARY_PLANTS,
-    "a leader that asks for an ISR has recovered (KIP-704)",
-    holder=alterations,
-    name="alter_partition_request",
-    seeds_max=20,
-)
+@plant_in(BOUNDARY_PLANTS, alterations, "alter_partition_request", seeds_max=20)
 def goes_on_recovering(
     changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
+    """Breaks: a leader that asks for an ISR has recovered (KIP-704)."""
     request = _alter_partition_request(changes, node_id, broker_epoch)
     states = {
         (each.partition.topic_id, each.partition.index): each.role.leader_recovery_state
@@ -71,13 +61,9 @@ def goes_on_recovering(
 # `goes_on_recovering` this breaks M-REC.
 
 
-@plant_in(
-    BOUNDARY_SURVIVORS,
-    "a recovering leader is alone in its ISR: two are too many (KIP-704)",
-    holder=alter_partition,
-    name="is_invalid_recovery",
-)
+@plant_in(BOUNDARY_SURVIVORS, alter_partition, "is_invalid_recovery")
 def lets_two_recover(state: PartitionState, asked: IsrPartition) -> bool:
+    """Breaks: a recovering leader is alone in its ISR: two are too many (KIP-704)."""
     is_pair = len(asked.new_isr_with_epochs) == 2 and asked.leader_recovery_state == RECOVERING
     if is_pair:
         return state.leader_recovery_state == RECOVERED

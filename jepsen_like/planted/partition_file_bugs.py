@@ -17,16 +17,11 @@ PARTITION_FILE_PLANTS: Plants = {}
 _sync = LogDirectories.sync
 
 
-@plant_in(
-    PARTITION_FILE_PLANTS,
-    "a recovery point of a partition is raised after the sync of what lies before it",
-    holder=LogDirectories,
-    name="sync",
-    seeds_max=20,
-)
+@plant_in(PARTITION_FILE_PLANTS, LogDirectories, "sync", seeds_max=20)
 def raises_the_recovery_point_without_a_sync(
     self: LogDirectories, log: str, unsynced: Unsynced
 ) -> None:
+    """Breaks: a recovery point of a partition is raised after the sync of what lies before it."""
     if log == METADATA_LOG:
         _sync(self, log, unsynced)
     else:
