@@ -37,50 +37,16 @@ def commit(partition: DirectedPartition, value: str, node: int) -> None:
 
 
 FORMS = Forms(directed_forms.FORMS, TOPIC_FORMS, around=directed_forms.AROUND)
-FORMS.add_number(
-    "the broker epoch of NODE", DirectedCluster.broker_epoch, "as the broker is registered by now"
-)
-FORMS.add_number(
-    "the metadata end of NODE", DirectedCluster.metadata_end, "where its metadata log ends by now"
-)
-FORMS.add(
-    "elect NODE", DirectedCluster.elect, "an administrator has this node, which is in sync, elected"
-)
-FORMS.add(
-    "reassign orders-0 to NODES",
-    DirectedCluster.reassign,
-    "an administrator wants these replicas and no others, and is not waited for",
-)
-FORMS.add(
-    "write register COUNT at NODE",
-    DirectedCluster.write_register,
-    "a client sets a topic's config, and is waited for",
-)
-FORMS.add(
-    "begin to write register COUNT at NODE",
-    DirectedCluster.begin_register,
-    "a client sets a topic's config, and is not waited for",
-)
-FORMS.add(
-    "read register at NODE",
-    DirectedCluster.read_register,
-    "a client asks this controller for what is committed",
-)
-FORMS.add(
-    "begin to stop NODE",
-    DirectedCluster.stop,
-    "tell the process to end in good order, and do not wait for it",
-)
-FORMS.add(
-    "hold reads of NODE",
-    DirectedCluster.hold_reads,
-    "its disk reads nothing of orders-0 until `release reads of NODE`",
-)
-FORMS.add(
-    "release reads of NODE",
-    DirectedCluster.release_reads,
-    "its disk has read what it was asked for",
-)
+FORMS.add_number("the broker epoch of NODE", DirectedCluster.broker_epoch)
+FORMS.add_number("the metadata end of NODE", DirectedCluster.metadata_end)
+FORMS.add("elect NODE", DirectedCluster.elect)
+FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
+FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
+FORMS.add("begin to write register COUNT at NODE", DirectedCluster.begin_register)
+FORMS.add("read register at NODE", DirectedCluster.read_register)
+FORMS.add("begin to stop NODE", DirectedCluster.stop)
+FORMS.add("hold reads of NODE", DirectedCluster.hold_reads)
+FORMS.add("release reads of NODE", DirectedCluster.release_reads)
 
 # --- clients --------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class DirectedCluster:
         return self.node(node).end_offset
 
     def broker_epoch(self, node: int) -> int:
-        """As it is registered by now."""
+        """As the broker is registered by now."""
         return self.cluster.metadata.image.brokers[node].epoch
 
     @property
@@ -258,7 +258,7 @@ class DirectedCluster:
     # --- processes and disks ------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """In good order, for which it may have to wait."""
+        """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.node(node).shut_down)
 
@@ -272,7 +272,7 @@ class DirectedCluster:
         self.cluster.hosts[node].command(self.node(node).resign)
 
     def hold_reads(self, node: int) -> None:
-        """What the broker reads of the partition takes until `release_reads`."""
+        """Its disk reads nothing of orders-0 until `release reads of NODE`."""
         self.note(f"the disk of {self.names.of(node)} is slow to read")
         self._disk(node).held_reads[PARTITION] = []
 
@@ -336,13 +336,13 @@ class DirectedCluster:
         self.send()
 
     def read_register(self, of: int) -> None:
-        """A client asks a controller for what is committed."""
+        """A client asks this controller for what is committed."""
         process = self.clients.read_register(of)
         self.send()
         self.until(lambda: not self._production.is_open(process), "a client has looked it up")
 
     def reassign(self, replicas: list[int]) -> None:
-        """An administrator wants these replicas, and no others. Not waited for."""
+        """An administrator wants these replicas and no others, and is not waited for."""
         self.note(f"an administrator wants the replicas to be {', '.join(map(self._of, replicas))}")
         self.clients.ask(self.controller, _reassignment(replicas), _ignore)
         self.send()
@@ -359,7 +359,10 @@ class DirectedCluster:
         return [node, *(replica for replica in self.state.replicas if replica != node)]
 
     def elect(self, node: int) -> None:
-        """Let `node`, which is in sync, lead. Brokers learn of it when they do."""
+        """An administrator has this node, which is in sync, elected.
+
+        Brokers learn of it when they do.
+        """
         self.note(f"an administrator has {self._of(node)} elected")
         is_elected = self._elects(node)
         assert is_elected, f"{node} is not elected: {self.state}"

@@ -166,7 +166,7 @@ class DirectedZooKeeper(Observer):
         return self.cluster.ensemble.data(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
-        """In ZooKeeper."""
+        """In ZooKeeper, as a broker that lives."""
         return self.cluster.ensemble.data(paths.broker(node)) is not None
 
     def candidacies(self, nodes: Iterable[int]) -> int:
@@ -193,7 +193,7 @@ class DirectedZooKeeper(Observer):
     # --- processes ----------------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """In good order, for which it may have to wait."""
+        """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.stop(node)
 

@@ -18,75 +18,27 @@ _ELECTION = "all but that election"  # what holds everything else
 FORMS.add_node(
     "the leader", DirectedQuorum.leader, "wait until one node leads, and all that are up know it"
 )
-FORMS.add_node(
-    "the leader among NODES",
-    DirectedQuorum.leader,
-    "wait until one of these nodes leads, and those of them that are up know it",
-)
-FORMS.add_node(
-    "the first leader among NODES",
-    DirectedQuorum.first_leader,
-    "wait until one of these nodes leads, whoever knows it",
-)
-FORMS.add_number("the end of NODE", DirectedQuorum.end_offset, "where its log ends by now")
-FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch, "the epoch in which the node is by now")
-FORMS.add_number(
-    "the committed offset",
-    DirectedQuorum.committed_offset,
-    "up to which records are committed by now",
-)
-FORMS.add(
-    "wake NODE", DirectedQuorum.wake, "it does what is due, so that what comes next comes alone"
-)
-FORMS.add(
-    "stop proposing", DirectedQuorum.stop_proposing, "applications give their leaders no records"
-)
-FORMS.add(
-    "resume proposing",
-    DirectedQuorum.resume_proposing,
-    "applications give their leaders records now and then",
-)
-FORMS.add(
-    "rest",
-    DirectedQuorum.rest,
-    "wait until nothing more is written, and all know one log committed",
-)
-FORMS.add("commit COUNT", DirectedQuorum.commits, "wait until so many more records are committed")
+FORMS.add_node("the leader among NODES", DirectedQuorum.leader)
+FORMS.add_node("the first leader among NODES", DirectedQuorum.first_leader)
+FORMS.add_number("the end of NODE", DirectedQuorum.end_offset)
+FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch)
+FORMS.add_number("the committed offset", DirectedQuorum.committed_offset)
+FORMS.add("wake NODE", DirectedQuorum.wake)
+FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
+FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
+FORMS.add("rest", DirectedQuorum.rest)
+FORMS.add("commit COUNT", DirectedQuorum.commits)
 FORMS.add(
     "commit COUNT within MS ms",
     DirectedQuorum.commits,
     "the same, and the wait is no longer than this",
 )
-FORMS.add(
-    "commit COUNT batches of NODE on NODES unheard",
-    DirectedQuorum.commit_unheard,
-    "these followers commit the last batches of the leader, which does not hear so",
-)
-FORMS.add(
-    "converge",
-    DirectedQuorum.converges,
-    "wait until all logs that are up are the same, committed and applied",
-)
-FORMS.add(
-    "add voter NODE at OTHER",
-    DirectedQuorum.add_voter,
-    "ask the other, which takes itself for the leader, to let this node vote",
-)
-FORMS.add(
-    "NODE must lead on in epoch EPOCH",
-    DirectedQuorum.must_lead_on,
-    "an error if something has deposed it (L-ST)",
-)
-FORMS.add(
-    "restart NODE until its log is as long as that of OTHER",
-    DirectedQuorum.restart_until,
-    "each election of a third node adds a record to its log",
-)
-FORMS.add(
-    "write COUNT at NODE and OTHER, or more",
-    DirectedQuorum.write_to_one_end,
-    "write to both, until their logs end at the same offset",
-)
+FORMS.add("commit COUNT batches of NODE on NODES unheard", DirectedQuorum.commit_unheard)
+FORMS.add("converge", DirectedQuorum.converges)
+FORMS.add("add voter NODE at OTHER", DirectedQuorum.add_voter)
+FORMS.add("NODE must lead on in epoch EPOCH", DirectedQuorum.must_lead_on)
+FORMS.add("restart NODE until its log is as long as that of OTHER", DirectedQuorum.restart_until)
+FORMS.add("write COUNT at NODE and OTHER, or more", DirectedQuorum.write_to_one_end)
 
 
 # --- records --------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ class Design(WithMetadata, Protocol):
     def controller(self) -> int | None: ...
     def note(self, what: str) -> None: ...
     def leads(self, node: int, topic: str = ...) -> bool:
-        """It takes itself for the leader of the topic."""
+        """This node takes itself for the leader of orders."""
 
     def leader_among(self, nodes: Iterable[int]) -> int:
-        """The first of them that takes itself for the leader."""
+        """The first of these nodes that takes itself for the leader."""
 
     def not_the_controller(self) -> int:
         """The last of them."""
@@ -45,35 +45,21 @@ class Design(WithMetadata, Protocol):
         """It finds no way to ZooKeeper any more."""
 
     def heal_session(self, node: int) -> None:
-        """It finds its way again."""
+        """It finds its way to ZooKeeper again."""
 
 
-FORMS.add_node(
-    "the leader among NODES",
-    Design.leader_among,
-    "the first of these nodes that takes itself for the leader",
-)
-FORMS.add_node("a broker that is not the controller", Design.not_the_controller, "the last of them")
-FORMS.add_number(
-    "the candidacies of NODES",
-    DirectedZooKeeper.candidacies,
-    "how often these have stood for an election, so far",
-)
-FORMS.add("delete VALUE", Design.delete, "a client wants this topic deleted, and is not waited for")
-FORMS.add("cut NODE from ZooKeeper", Design.cut_session, "it finds no way to ZooKeeper any more")
-FORMS.add("heal NODE to ZooKeeper", Design.heal_session, "it finds its way to ZooKeeper again")
-FORMS.add(
-    "begin to stop NODE",
-    DirectedZooKeeper.stop,
-    "tell the process to end in good order, and do not wait for it",
-)
-CONDITIONS.add("NODE leads", Design.leads, "this node takes itself for the leader of orders")
+FORMS.add_node("the leader among NODES", Design.leader_among)
+FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
+FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
+FORMS.add("delete VALUE", Design.delete)
+FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
+FORMS.add("heal NODE to ZooKeeper", Design.heal_session)
+FORMS.add("begin to stop NODE", DirectedZooKeeper.stop)
+CONDITIONS.add("NODE leads", Design.leads)
 CONDITIONS.add(
     "NODE leads VALUE", Design.leads, "this node takes itself for the leader of that topic"
 )
-CONDITIONS.add(
-    "NODE is registered", DirectedZooKeeper.is_registered, "in ZooKeeper, as a broker that lives"
-)
+CONDITIONS.add("NODE is registered", DirectedZooKeeper.is_registered)
 
 
 # --- topics ---------------------------------------------------------------------------------
