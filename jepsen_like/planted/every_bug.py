@@ -26,8 +26,6 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from jepsen_like.planted.answer_bugs import ANSWER_PLANTS
-from jepsen_like.planted.boundary_bugs import BOUNDARY_PLANTS, BOUNDARY_SURVIVORS
 from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
 from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
@@ -64,16 +62,14 @@ _CLUSTER: Plants = {
     **CONTROLLER_PLANTS,
     **PARTITION_PLANTS,
     **SETTING_PLANTS,
-    **BOUNDARY_PLANTS,
     **DIRECTORY_PLANTS,
     **PARTITION_FILE_PLANTS,
-    **ANSWER_PLANTS,
 }
 PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_max}
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS: Plants = {**PARTITION_SURVIVORS, **SETTING_SURVIVORS, **BOUNDARY_SURVIVORS}
+CLUSTER_SURVIVORS: Plants = {**PARTITION_SURVIVORS, **SETTING_SURVIVORS}
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **CHECKER_PLANTS}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker.groups import loading
+from broker.groups import loading, offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
 from broker.partition import isr, isr_rules, partition, reads
@@ -31,15 +31,22 @@ from broker.replication.following import last_fetched_epoch
 from broker.replication.replication import Replication
 from broker.requests import producing
 from broker.requests.sessions import FetchSessions, SessionPartition
-from controller.metadata.partitions import PartitionState
+from broker.requests.views import Views
+from controller.metadata import alter_partition
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.log.files import checkpoints
 from wire.batch import BatchHeader
+from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.fetching import FetchPartition, ReplicaState
+from wire.messages.group_offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from wire.messages.partitions import AlterPartitionRequest, IsrPartition
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
@@ -61,6 +68,11 @@ _find = Replicas.find
 _became = Partition.became
 _holders = FetchSessions.holders
 _trim = LocalLog.trim
+_forget = Views.forget
+_refused_fetch = offsets.refused_fetch
+_is_caught_up = isr.is_caught_up
+_is_invalid_recovery = alter_partition.is_invalid_recovery
+_alter_partition_request = alterations.alter_partition_request
 
 
 # --- what a leader counts on ----------------------------------------------------------------
@@ -152,6 +164,42 @@ def follows_the_slowest(
     return max(0, min([partition.open_log.end_offset, *ends]))
 
 
+# --- the exact boundary of a rule --------------------------------------------------------------
+
+
+@plant_in(PARTITION_PLANTS, isr, "is_caught_up", seeds_max=20)
+def takes_the_boundary_for_lagging(
+    follower: isr.FollowerProgress, *, lag_time_max_ms: int, **known: Any
+) -> bool:
+    """Breaks: who had everything replica.lag.time.max.ms ago, and not before, is caught up."""
+    return _is_caught_up(follower, lag_time_max_ms=lag_time_max_ms - 1, **known)
+
+
+@plant_in(PARTITION_PLANTS, alterations, "alter_partition_request", seeds_max=20)
+def goes_on_recovering(
+    changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
+) -> AlterPartitionRequest:
+    """Breaks: a leader that asks for an ISR has recovered (KIP-704)."""
+    request = _alter_partition_request(changes, node_id, broker_epoch)
+    states = {
+        (each.partition.topic_id, each.partition.index): each.role.leader_recovery_state
+        for each in changes
+    }
+    topics = tuple(
+        replace_message(
+            topic,
+            partitions=tuple(
+                replace_message(
+                    asked, leader_recovery_state=states[(topic.topic_id, asked.partition_index)]
+                )
+                for asked in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return replace_message(request, topics=topics)
+
+
 # --- what clients are told ------------------------------------------------------------------
 
 
@@ -196,6 +244,30 @@ def finds_whatever_has_the_name(
 def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
     """Breaks: a coordinator knows all that was acknowledged before its election."""
     return log.high_watermark
+
+
+# A broker prepares most of a Metadata answer once, and drops what a change concerns: two bugs keep
+# what one kind of change concerns. The third forgets that a client has older software.
+
+
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer says which replicas cannot be reached now."""
+    _forget(self, replace(delta, brokers_changed=()))
+
+
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer has the newest state of each partition."""
+    _forget(self, replace(delta, rows_changed=NO_ROWS))
+
+
+@plant_in(PARTITION_PLANTS, offsets, "refused_fetch", seeds_max=150)
+def tells_errors_in_new_words(
+    asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
+) -> OffsetFetchResponseGroup:
+    """Breaks: a client that takes no error of a group is told it of each partition."""
+    return _refused_fetch(asked, error, NOTHING_LACKING)
 
 
 # --- what an incremental fetch looks at -----------------------------------------------------
@@ -353,3 +425,16 @@ def takes_any_answer_for_its_own(
 def counts_earlier_lives(replica: ReplicaState, peers: Peers) -> bool:
     """Breaks: a fetch of an earlier life of a broker does not count (KIP-903)."""
     return True
+
+
+# A shipped leader says with every change of its ISR that it has recovered. Together with
+# `goes_on_recovering` this breaks M-REC.
+
+
+@plant_in(PARTITION_SURVIVORS, alter_partition, "is_invalid_recovery")
+def lets_two_recover(state: PartitionState, asked: IsrPartition) -> bool:
+    """Breaks: a recovering leader is alone in its ISR: two are too many (KIP-704)."""
+    is_pair = len(asked.new_isr_with_epochs) == 2 and asked.leader_recovery_state == RECOVERING
+    if is_pair:
+        return state.leader_recovery_state == RECOVERED
+    return _is_invalid_recovery(state, asked)
