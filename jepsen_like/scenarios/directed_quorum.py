@@ -260,12 +260,6 @@ class DirectedQuorum(Observer):
         self.until(lambda: self.quorum.has_converged(above=before), what, within_ms=within_ms)
         self.quorum.resume_proposing()
 
-    def stays(self, ms: int) -> None:
-        """Nothing is committed, although there is time."""
-        before = self.committed
-        self.run(ms)
-        assert self.committed == before, self.quorum.summary()
-
     def must_lead_on(self, node: int, epoch: int) -> None:
         """An error if something has deposed it (L-ST)."""
         after = self.leads(node)
@@ -407,12 +401,6 @@ class DirectedQuorum(Observer):
         self.note(f"{self.names.of(node)} loses its disk")
         self.host(node).disk.wipe()
 
-    def replace_disk(self, node: int) -> None:
-        """It comes back with an empty one."""
-        self.kill(node)
-        self.wipe(node)
-        self.restart(node)
-
     def cut(self, side: Iterable[int]) -> None:
         """Between these nodes and all others."""
         inside = list(side)
@@ -431,9 +419,3 @@ class DirectedQuorum(Observer):
     def remove_voter(self, voter: ReplicaKey, to: int | None = None) -> None:
         self.note(f"an administrator removes voter {self.names.of(voter.id)}")
         self._administrator.remove(self.host(to or self.leader()), voter)
-
-    def has_voters(self, *voters: int, within_ms: int = _WAIT_MS) -> None:
-        what = f"the voters are {', '.join(map(self.names.of, voters))}"
-        self.until(
-            lambda: sorted(self.voters) == sorted(voters), what, bound="L-MC", within_ms=within_ms
-        )

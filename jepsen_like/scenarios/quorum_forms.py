@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from jepsen_like.scenarios import directed_forms, quorum_pictures
+from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.story import logs_table, table
 from jepsen_like.sim.world.network import Message
 from quorum.raft.responses import partition_of
+from quorum.raft.roles import Leader
 from wire.messages.fetching import FetchResponse
 from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
@@ -220,17 +222,55 @@ def _leader(quorum: DirectedQuorum) -> int:
 
 @FORMS.form("state", "what each node is, and knows")
 def state(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.state(quorum):
-        quorum.story.tell(line)
+    heading = ("node", "role", "epoch", "leader", "voted for", "high watermark", "log")
+    quorum.story.tell(*table(heading, [_state_of(quorum, node) for node in quorum.machines.nodes]))
+
+
+def _state_of(quorum: DirectedQuorum, node: int) -> tuple[object, ...]:
+    written = quorum.written(node)
+    span = f"{written.start_offset} to {written.end_offset}"
+    if node not in quorum.machines.up:
+        return (node, "down", None, None, None, None, span)
+    replica = quorum.replica(node)
+    voted = replica.raft.role.voted
+    return (
+        node,
+        replica.role_name,
+        replica.leader.epoch,
+        replica.leader.leader_id,
+        None if voted is None else voted.id,
+        replica.high_watermark,
+        span,
+    )
 
 
 @FORMS.form("logs", "the epoch of each record of each log; * if it is not synced yet")
 def logs(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.logs(quorum):
-        quorum.story.tell(line)
+    cells = {node: _epochs(quorum, node) for node in quorum.machines.nodes}
+    quorum.story.tell(*logs_table(cells))
+
+
+def _epochs(quorum: DirectedQuorum, node: int) -> dict[int, str]:
+    durable = quorum.durable(node)
+    return {
+        offset: f"{entry.epoch}{'' if durable.holds(entry) else '*'}"
+        for entry in quorum.written(node).entries
+        for offset in range(entry.base_offset, entry.next_offset)
+    }
 
 
 @FORMS.form("acks", "up to where each voter has acknowledged, as the leader has counted")
 def acks(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.acks(quorum, _leader(quorum)):
-        quorum.story.tell(line)
+    leader = _leader(quorum)
+    role = quorum.replica(leader).raft.role
+    assert isinstance(role, Leader), role
+    ends: dict[int, int | None] = {leader: quorum.durable(leader).end_offset}
+    for node, progress in role.progress.items():
+        ends[node] = progress.end_offset if progress.last_fetch_ms >= 0 else None
+    rows = [(node, _all_before(end), "=" * (end or 0)) for node, end in sorted(ends.items())]
+    quorum.story.tell(*table(("voter", "has stored", ""), rows))
+    quorum.story.tell(f"committed: {_all_before(role.high_watermark)}")
+
+
+def _all_before(offset: int | None) -> str:
+    return "not known yet" if offset is None else f"all before {offset}"

@@ -3,14 +3,12 @@
 What has no topic named is of the topic that counts, orders.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS, WithMetadata
+from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS
 from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.zk_promises import Design
 from wire.zk import paths
 from wire.zk.session import Delete, GetData, Operation
 
@@ -18,34 +16,6 @@ __all__ = ["CONDITIONS", "FORMS"]
 
 FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUND)
 CONDITIONS = Forms(PARTITION_CONDITIONS)
-
-
-class Design(WithMetadata, Protocol):
-    """One of the designs, simulated or of processes."""
-
-    @property
-    def controller(self) -> int | None: ...
-    def note(self, what: str) -> None: ...
-    def leads(self, node: int, topic: str = ...) -> bool:
-        """This node takes itself for the leader of orders."""
-
-    def leader_among(self, nodes: Iterable[int]) -> int:
-        """The first of these nodes that takes itself for the leader."""
-
-    def not_the_controller(self) -> int:
-        """The last of them."""
-
-    def told_isrs(self) -> set[tuple[int, ...]]: ...
-    def has_topic(self, topic: str) -> bool: ...
-    def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
-    def delete(self, topic: str) -> None:
-        """A client wants this topic deleted, and is not waited for."""
-
-    def cut_session(self, node: int) -> None:
-        """It finds no way to ZooKeeper any more."""
-
-    def heal_session(self, node: int) -> None:
-        """It finds its way to ZooKeeper again."""
 
 
 FORMS.add_node("the leader among NODES", Design.leader_among)
