@@ -8,7 +8,7 @@ commands of a schedule is dated in virtual time: the same text gives the same li
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
-from typing import Any, Protocol
+from typing import Any
 
 from jepsen_like.scenarios.cluster_story import ClusterStory
 from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
@@ -20,11 +20,12 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.quorum_story import QuorumStory
 from jepsen_like.scenarios.schedules import SIMULATED, carry_out, in_turn, started
 from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
-from jepsen_like.scenarios.starts import STARTS, QuorumSettings
+from jepsen_like.scenarios.starts import STARTS, Start
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
 from jepsen_like.scenarios.vocabulary import VOCABULARIES
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 
@@ -58,22 +59,10 @@ class Played:
         )
 
 
-class _Playing(Protocol):
-    """A scenario, or a schedule, under way."""
-
-    failures: list[str]
-
-    def in_turn(self, commands: tuple[Command, ...]) -> Iterator[Command]: ...
-    def act(self, text: str) -> None: ...
-    def told(self) -> list[str]:
-        """What has come since it was asked last."""
-
-
 def play(script: Script, *, is_judged: bool = True) -> Played:
     """A run that is not judged goes on when an invariant is broken. Raises ScriptError."""
-    playing: _Playing = (_Schedule if script.is_schedule else _Scenario)(
-        script.name, Production(is_judged=is_judged)
-    )
+    production = Production(is_judged=is_judged)
+    playing = (_Schedule if script.is_schedule else _Scenario)(script.name, production)
     outputs: list[tuple[str, ...]] = []
     broken = ""
     for block in script.blocks:
@@ -90,7 +79,7 @@ def play(script: Script, *, is_judged: bool = True) -> Played:
     return Played(script=script, outputs=tuple(outputs), failures=tuple(playing.failures))
 
 
-def _broken(name: str, command: Command, playing: _Playing) -> str:
+def _broken(name: str, command: Command, playing: "_Schedule | _Scenario") -> str:
     """Carry the command out; returns to which bad end the script has come, or nothing."""
     try:
         playing.act(command.text)
@@ -129,6 +118,7 @@ class _Schedule:
             raise Misused(f"`{text}` cannot be started: {error}") from error
 
     def told(self) -> list[str]:
+        """What has come since it was asked last."""
         steps, self._seen = self._production.steps[self._seen :], len(self._production.steps)
         known = {step.what for step in steps}
         story = [] if self._directed is None else self._directed.story.take()
@@ -172,14 +162,25 @@ class _Scenario:
             _check_nodes(self._directed, arguments)
             form.act(self._directed, *arguments.values())
 
-    def _started(self, settings: QuorumSettings | ClusterOptions) -> Directed:
-        match settings:
-            case QuorumSettings():
+    def _started(self, start: Start) -> Directed:
+        streams = SteadyStreams()
+        match start.options:
+            case Options() as options:
                 self._kind = "quorum"
-                return _quorum(self._production, settings, self._story)
-            case ClusterOptions():
+                if not start.are_timers_equal:
+                    streams.order_timers(range(1, options.voters + options.observers + 1))
+                tracer = QuorumStory(self._story)
+                return DirectedQuorum(self._production, options, streams=streams, tracer=tracer)
+            case ClusterOptions() as options:
                 self._kind = "cluster"
-                return _cluster(self._production, settings, self._story)
+                streams.order_timers([*options.controllers, *options.brokers])
+                return DirectedCluster(
+                    self._production,
+                    options,
+                    streams=streams,
+                    tracer=ClusterStory(self._story, PARTITION),
+                    poll_us=POLL_US,
+                )
 
     def _judge(self, directed: Directed, text: str) -> None:
         is_awaited = text.startswith("deliver")
@@ -195,27 +196,6 @@ class _Scenario:
             self._story.fail(f"not within {_WAIT_MS} ms: {what}")
         elif not is_awaited and not holds():
             self._story.fail(f"not so: {what}")
-
-
-def _quorum(production: Production, settings: QuorumSettings, story: Story) -> DirectedQuorum:
-    streams = SteadyStreams()
-    if not settings.are_timers_equal:
-        streams.order_timers(range(1, settings.voters + settings.observers + 1))
-    return DirectedQuorum(
-        production, settings.options(), streams=streams, tracer=QuorumStory(story)
-    )
-
-
-def _cluster(production: Production, options: ClusterOptions, story: Story) -> DirectedCluster:
-    streams = SteadyStreams()
-    streams.order_timers([*options.controllers, *options.brokers])
-    return DirectedCluster(
-        production,
-        options,
-        streams=streams,
-        tracer=ClusterStory(story, PARTITION),
-        poll_us=POLL_US,
-    )
 
 
 def _check_nodes(directed: Directed, arguments: dict[str, Any]) -> None:

@@ -19,8 +19,19 @@ commands: where there is no output, the line `----` may be missing, too.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
-__all__ = ["Block", "Command", "Script", "ScriptError", "blocks_in", "parse", "rewritten"]
+__all__ = [
+    "Block",
+    "Command",
+    "Script",
+    "ScriptError",
+    "blocks_in",
+    "names",
+    "parse",
+    "rewritten",
+    "scenario",
+]
 
 _SEPARATOR = "----"
 
@@ -124,3 +135,20 @@ def _skip(lines: Sequence[str], at: int, matches: Callable[[str], bool]) -> int:
 
 def _is_between(line: str) -> bool:
     return not line.strip() or line.startswith("#")
+
+
+# --- those that come with quorumlab, in the order in which they teach ---------------------------
+
+
+def names() -> list[str]:
+    """Without the suffix; each begins with its number."""
+    return sorted(
+        each.name.removesuffix(".txt")
+        for each in files(__package__).iterdir()
+        if each.name.endswith(".txt")
+    )
+
+
+def scenario(name: str) -> Script:
+    text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    return parse(f"{name}.txt", text)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.script import parse, rewritten
-from jepsen_like.scenarios.shipped import names
+from jepsen_like.scenarios.script import names, parse, rewritten
 from jepsen_like.scenarios.vocabulary import vocabulary
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
