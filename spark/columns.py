@@ -6,9 +6,9 @@ become columns if each of their operations is one plain access.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -143,8 +143,8 @@ def values(rows: pa.Table) -> tuple["Values", Column]:
     return Values(ints, others), np.where(other >= 0, other + len(ints), number)
 
 
-class Values(Sequence[Value]):
-    """The values by their codes; nearly none of them is ever asked for."""
+class Values:
+    """The values of a table by their codes."""
 
     def __init__(self, numbers: pa.Array, others: pa.Array) -> None:
         self._numbers, self._others = numbers, others
@@ -164,13 +164,7 @@ class Values(Sequence[Value]):
     def __len__(self) -> int:
         return len(self._numbers) + len(self._others)
 
-    @overload
-    def __getitem__(self, code: int) -> Value: ...
-    @overload
-    def __getitem__(self, code: slice) -> Sequence[Value]: ...
-    def __getitem__(self, code: int | slice) -> Value:
-        if isinstance(code, slice):
-            return [self[each] for each in range(*code.indices(len(self)))]
+    def __getitem__(self, code: int) -> Value:
         if code < len(self._numbers):
             return self._numbers[int(code)].as_py()
         return _unpacked(self._others[int(code) - len(self._numbers)].as_py())
@@ -274,7 +268,7 @@ def queue_columns(rows: pa.Table) -> QueueColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen(Sequence[Value]):
+class _Chosen:
     """Some of the values, again and in an order of their own."""
 
     values: Values
@@ -283,11 +277,5 @@ class _Chosen(Sequence[Value]):
     def __len__(self) -> int:
         return len(self.codes)
 
-    @overload
-    def __getitem__(self, at: int) -> Value: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Value]: ...
-    def __getitem__(self, at: int | slice) -> Value:
-        if isinstance(at, slice):
-            return _Chosen(self.values, self.codes[at])
+    def __getitem__(self, at: int) -> Value:
         return self.values[int(self.codes[at])]

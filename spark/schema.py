@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BRINGING",
-    "COLUMNS_OF",
     "NIL",
     "ORDER",
     "SCHEMA",
@@ -110,16 +109,3 @@ def struct_of(schema: pa.Schema) -> "StructType":
 
     kinds = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.binary(): T.BinaryType()}
     return T.StructType([T.StructField(field.name, kinds[field.type]) for field in schema])
-
-
-# Where each field of a history's `Op` is kept: a new field there needs a new VERSION here.
-COLUMNS_OF = {
-    "index": ("invoked", "completed"),
-    "time_ns": ("call_ns", "ret_ns"),
-    "kind": ("kind",),
-    "process": ("process",),
-    "f": ("f",),
-    "value": ("argument", "result", "number", "value", "offset"),
-    "error": ("error",),
-    "extra": ("extra", "session", "start", "assigned"),
-}

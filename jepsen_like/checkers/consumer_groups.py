@@ -22,7 +22,7 @@ KIP-62 and KIP-429 for what generations promise.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.operations import NEVER, Earlier, Operation, malformed
+from jepsen_like.checkers.operations import NEVER, Operation, malformed, overtaken
 from jepsen_like.checkers.registers import check_registers
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
@@ -142,34 +142,28 @@ def _went_back(name: str, commits: Sequence[_Commit]) -> Iterator[Finding]:
     for commit in _in_generations(commits):
         of_generation.setdefault(commit.generation, []).append(commit)
     for generation, mine in of_generation.items():
-        earlier = Earlier(mine, ret=_ret, rank=lambda each: each.offset)
-        for commit in mine:
-            before = earlier.before(commit.operation.call)
-            if before is not None and commit.offset < before.offset:
-                told = f"{commit.offset} was committed after {before.offset} in {generation}"
-                yield Finding.of("commit-backwards", name, told, before.operation, commit.operation)
+        for before, commit in overtaken(mine, of=_operation, rank=lambda each: each.offset):
+            told = f"{commit.offset} was committed after {before.offset} in {generation}"
+            yield Finding.of("commit-backwards", name, told, before.operation, commit.operation)
 
 
 def _stale(name: str, commits: Sequence[_Commit]) -> Iterator[Finding]:
     known = _in_generations(commits)
-    earlier = Earlier(known, ret=_ret, rank=lambda each: each.generation)
-    for commit in known:
-        before = earlier.before(commit.operation.call)
-        if before is not None and commit.generation < before.generation:
-            told = (
-                f"generation {commit.generation} committed {commit.offset} "
-                f"after generation {before.generation} had committed"
-            )
-            yield Finding.of("stale-commit", name, told, before.operation, commit.operation)
+    for before, commit in overtaken(known, of=_operation, rank=lambda each: each.generation):
+        told = (
+            f"generation {commit.generation} committed {commit.offset} "
+            f"after generation {before.generation} had committed"
+        )
+        yield Finding.of("stale-commit", name, told, before.operation, commit.operation)
 
 
 def _in_generations(commits: Sequence[_Commit]) -> list[_Commit]:
     """The acknowledged commits whose generation is known."""
-    return [each for each in commits if each.generation != _UNKNOWN and _ret(each) < NEVER]
+    return [each for each in commits if each.generation != _UNKNOWN and each.operation.ret < NEVER]
 
 
-def _ret(commit: _Commit) -> int:
-    return commit.operation.ret
+def _operation(commit: _Commit) -> Operation:
+    return commit.operation
 
 
 def _elsewhere(

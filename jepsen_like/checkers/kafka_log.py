@@ -20,6 +20,8 @@ offset that anybody saw, the last row of a session. That a poll skipped nothing 
 jumped over offsets (by session), and nobody saw one of them (by offset).
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from jepsen_like.checkers import log_losses, log_records, log_sessions
@@ -46,39 +48,37 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
         *log_losses.unseen(log),
         *log_losses.vanished(log),
         *log_records.inconsistent_offsets(log),
-        *(log_records.duplicates(log) if is_idempotent else ()),
-        *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
-        *log_records.aborted_reads(log),
-        *log_records.phantoms(log),
-        *log_records.precommitted_reads(log),
+        *_of_values(log, is_idempotent=is_idempotent),
         *log_sessions.polls_out_of_order(log),
         *log_sessions.sends_out_of_order(log),
         *log_records.out_of_order(log),
     ]
-    counts = {
-        "sends": len(log.sends.key),
-        "records polled": len(log.reads.key),
-        "readings to the end": int((log.ends.start >= 0).sum()),
-    }
-    if not is_idempotent:
-        counts["duplicates, allowed"] = log_records.count_duplicates(log)
+    readings = {"readings to the end": int((log.ends.start >= 0).sum())}
+    counts = _counts(log, readings, is_idempotent=is_idempotent)
     return Verdict.of(findings, counts, objects=log.keys, doubts=log_losses.doubts(log))
 
 
 def judge_values(log: LogColumns, *, is_idempotent: bool) -> Verdict:
     """All sends and reads of some values; of `ends` the whole readings of these keys."""
-    findings = [
-        *log_losses.vanished(log),
+    findings = [*log_losses.vanished(log), *_of_values(log, is_idempotent=is_idempotent)]
+    return Verdict.of(findings, _counts(log, {}, is_idempotent=is_idempotent))
+
+
+def _of_values(log: LogColumns, *, is_idempotent: bool) -> list[Finding]:
+    return [
         *(log_records.duplicates(log) if is_idempotent else ()),
         *(log_records.acknowledged_elsewhere(log) if is_idempotent else ()),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
         *log_records.precommitted_reads(log),
     ]
-    counts = {"sends": len(log.sends.key), "records polled": len(log.reads.key)}
+
+
+def _counts(log: LogColumns, more: Mapping[str, int], *, is_idempotent: bool) -> dict[str, int]:
+    counts = {"sends": len(log.sends.key), "records polled": len(log.reads.key), **more}
     if not is_idempotent:
         counts["duplicates, allowed"] = log_records.count_duplicates(log)
-    return Verdict.of(findings, counts)
+    return counts
 
 
 def judge_losses(log: LogColumns) -> Verdict:

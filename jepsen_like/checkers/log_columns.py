@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -42,11 +42,19 @@ __all__ = [
     "Mask",
     "Reads",
     "Sends",
+    "Values",
     "has_passed",
 ]
 
 OK, INFO, FAIL = 0, 1, 2
 CODES = {Kind.OK: OK, Kind.INFO: INFO, Kind.FAIL: FAIL}
+
+
+class Values(Protocol):
+    """The values by their numbers; nearly none of them is ever asked for."""
+
+    def __getitem__(self, number: int, /) -> Value: ...
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,7 +122,7 @@ class LogColumns:
     """Derived columns are made once, for all rules."""
 
     keys: Sequence[str]  # name of each key
-    values: Sequence[Value]  # what was sent as each value
+    values: Values  # what was sent as each value
     sends: Sends
     reads: Reads
     ends: Ends

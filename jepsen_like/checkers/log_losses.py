@@ -14,41 +14,40 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.operations import NEVER
-from jepsen_like.checkers.verdict import Finding, Told, evidence, report
+from jepsen_like.checkers.verdict import Finding, Told, report
 
 __all__ = ["doubts", "lost_writes", "unseen", "vanished"]
 
 
 def lost_writes(log: LogColumns) -> list[Finding]:
-    is_passed = _is_passed(log)
-    reader = dict(zip(log.unread[is_passed].tolist(), log.passing[is_passed].tolist(), strict=True))
+    is_passed, sends, reads = _is_passed(log), log.sends, log.reads
+    rows, readers = log.unread[is_passed], log.passing[is_passed]
 
-    def tell(row: int) -> Told:
-        value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
-        at = reader[row]
+    def tell(at: int) -> Told:
+        row, reader = rows[at], readers[at]
         detail = (
-            f"{value!r} was acknowledged at offset {offset} and never read, "
-            f"though offset {log.reads.offset[at]} was"
+            f"{log.values[sends.value[row]]!r} was acknowledged at offset {sends.offset[row]} and "
+            f"never read, though offset {reads.offset[reader]} was"
         )
-        return detail, evidence([int(log.sends.operation[row]), int(log.reads.operation[at])])
+        return detail, (sends.operation[row], reads.operation[reader])
 
-    return report("lost-write", reader, lambda row: log.keys[log.sends.key[row]], tell)
+    return report("lost-write", log.keys, sends.key[rows], tell)
 
 
 def unseen(log: LogColumns) -> list[Finding]:
     """The findings that are not lost writes."""
-    latest = _latest_reading(log)
+    latest, sends = _latest_reading(log), log.sends
     rows = log.unread[~_is_passed(log)]
     rows = rows[_is_due(log, rows, latest)]
 
-    def tell(row: int) -> Told:
-        value, offset = log.values[log.sends.value[row]], log.sends.offset[row]
-        reading = latest[log.sends.key[row]]
+    def tell(at: int) -> Told:
+        value, offset = log.values[sends.value[rows[at]]], sends.offset[rows[at]]
         where = "" if offset == UNKNOWN else f" at offset {offset}"
         detail = f"{value!r} was acknowledged{where} and never read, though all was read later"
-        return detail, evidence([int(log.sends.operation[row]), *_read_whole(log, reading)])
+        reading = _read_whole(log, latest[sends.key[rows[at]]])
+        return detail, (sends.operation[rows[at]], *reading)
 
-    return report("unseen", rows.tolist(), lambda row: log.keys[log.sends.key[row]], tell)
+    return report("unseen", log.keys, sends.key[rows], tell)
 
 
 def doubts(log: LogColumns) -> dict[str, str]:
@@ -81,10 +80,12 @@ def vanished(log: LogColumns) -> list[Finding]:
         for value in (np.flatnonzero(is_missing) + mine.start).tolist():
             reading_of.setdefault(value, reading)
 
-    def name(value: int) -> str:
-        return log.keys[int(log.ends.key[reading_of[value]])]
+    values, found = list(reading_of), list(reading_of.values())
 
-    return report("vanished", reading_of, name, lambda value: _told(log, value, reading_of[value]))
+    def tell(at: int) -> Told:
+        return _told(log, values[at], found[at])
+
+    return report("vanished", log.keys, ends.key[np.array(found, dtype=np.int64)], tell)
 
 
 def _known_from(log: LogColumns) -> Column:
@@ -124,7 +125,7 @@ def _told(log: LogColumns, number: int, reading: int) -> Told:
             value, offset = log.values[part.value[row]], part.offset[row]
             where = "" if offset == UNKNOWN else f" at offset {offset}"
             detail = f"{value!r} was {how}{where}, and later the whole log read without it"
-            return detail, evidence([int(part.operation[row]), *_read_whole(log, reading)])
+            return detail, (part.operation[row], *_read_whole(log, reading))
     raise AssertionError(number)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, first_rows
-from jepsen_like.checkers.verdict import Finding, Told, evidence, invocation, report
+from jepsen_like.checkers.verdict import Finding, Told, invocation, report
 from jepsen_like.checkers.zones import Bounds, Rows
 
 __all__ = [
@@ -48,29 +48,24 @@ def inconsistent_offsets(log: LogColumns) -> list[Finding]:
     numbers = np.concatenate([codes.sends[log.is_told], codes.reads])
     same, other = _clashes(numbers, codes.size, value)
 
-    def tell(row: int) -> Told:
-        rows = same[row], other[row]
-        first, second = (log.values[value[each]] for each in rows)
-        detail = f"offset {offset[rows[0]]} holds {first!r}, and {second!r}"
-        return detail, evidence(int(operation[each]) for each in rows)
+    def tell(at: int) -> Told:
+        first, second = (log.values[value[each[at]]] for each in (same, other))
+        detail = f"offset {offset[same[at]]} holds {first!r}, and {second!r}"
+        return detail, (operation[same[at]], operation[other[at]])
 
-    return report(
-        "inconsistent-offsets", range(len(same)), lambda row: log.keys[key[same[row]]], tell
-    )
+    return report("inconsistent-offsets", log.keys, key[same], tell)
 
 
 def duplicates(log: LogColumns) -> list[Finding]:
     """One value that readers find at two offsets."""
-    key, offset, value = log.reads.key, log.reads.offset, log.reads.value
-    same, other = _repeated(log)
+    reads, (same, other) = log.reads, _repeated(log)
 
-    def tell(row: int) -> Told:
-        rows = same[row], other[row]
-        first, second = (int(offset[each]) for each in rows)
-        detail = f"{log.values[value[rows[0]]]!r} is at offset {first}, and at {second}"
-        return detail, evidence(int(log.reads.operation[each]) for each in rows)
+    def tell(at: int) -> Told:
+        first, second = reads.offset[same[at]], reads.offset[other[at]]
+        detail = f"{log.values[reads.value[same[at]]]!r} is at offset {first}, and at {second}"
+        return detail, (reads.operation[same[at]], reads.operation[other[at]])
 
-    return report("duplicate", range(len(same)), lambda row: log.keys[key[same[row]]], tell)
+    return report("duplicate", log.keys, reads.key[same], tell)
 
 
 def count_duplicates(log: LogColumns) -> int:
@@ -85,38 +80,35 @@ def _repeated(log: LogColumns) -> tuple[Column, Column]:
 def acknowledged_elsewhere(log: LogColumns) -> list[Finding]:
     sends, reads = log.sends, log.reads
     told = np.flatnonzero(log.is_told)
-    at = log.first_read[log.by_value.sends[told]]
-    is_read = at >= 0
-    told, at = told[is_read], at[is_read]
-    is_elsewhere = sends.offset[told] != reads.offset[at]
-    rows = told[is_elsewhere][~_is_read_there(log, told[is_elsewhere])]
+    first = log.first_read[log.by_value.sends[told]]
+    told, first = told[first >= 0], first[first >= 0]
+    rows = told[sends.offset[told] != reads.offset[first]]
+    rows = rows[~_is_read_there(log, rows)]
+    found = log.first_read[log.by_value.sends[rows]]
 
-    def tell(row: int) -> Told:
-        at = log.first_read[log.by_value.sends[row]]
+    def tell(at: int) -> Told:
         detail = (
-            f"{log.values[sends.value[row]]!r} was acknowledged at offset {sends.offset[row]}, "
-            f"and is read at {reads.offset[at]}"
+            f"{log.values[sends.value[rows[at]]]!r} was acknowledged at offset "
+            f"{sends.offset[rows[at]]}, and is read at {reads.offset[found[at]]}"
         )
-        return detail, evidence([int(sends.operation[row]), int(reads.operation[at])])
+        return detail, (sends.operation[rows[at]], reads.operation[found[at]])
 
-    return report(
-        "acknowledged-elsewhere", rows.tolist(), lambda row: log.keys[sends.key[row]], tell
-    )
+    return report("acknowledged-elsewhere", log.keys, sends.key[rows], tell)
 
 
 def aborted_reads(log: LogColumns) -> list[Finding]:
     """A value whose send failed, which says that it never will be there."""
-    sender, row = _senders(log, wanted=log.sends.kind == FAIL, unwanted=log.sends.kind != FAIL)
+    sends, reads = log.sends, log.reads
+    sender, row = _senders(log, wanted=sends.kind == FAIL, unwanted=sends.kind != FAIL)
     row, first = _firsts(log, row)
     sender = sender[first]
 
     def tell(at: int) -> Told:
-        value = log.values[log.reads.value[row[at]]]
-        detail = f"{value!r} was read at offset {log.reads.offset[row[at]]}, and its send failed"
-        ops = int(log.sends.operation[sender[at]]), int(log.reads.operation[row[at]])
-        return detail, evidence(ops)
+        value, offset = log.values[reads.value[row[at]]], reads.offset[row[at]]
+        detail = f"{value!r} was read at offset {offset}, and its send failed"
+        return detail, (sends.operation[sender[at]], reads.operation[row[at]])
 
-    return report("G1a", range(len(row)), lambda at: log.keys[log.reads.key[row[at]]], tell)
+    return report("G1a", log.keys, reads.key[row], tell)
 
 
 def phantoms(log: LogColumns) -> list[Finding]:
@@ -126,28 +118,26 @@ def phantoms(log: LogColumns) -> list[Finding]:
     is_sent[log.by_value.sends] = True
     rows = np.flatnonzero(~is_sent[log.by_value.reads])
 
-    def tell(row: int) -> Told:
-        value, offset = log.values[reads.value[row]], reads.offset[row]
+    def tell(at: int) -> Told:
+        value, offset = log.values[reads.value[rows[at]]], reads.offset[rows[at]]
         detail = f"{value!r} was read at offset {offset}, and nobody sent it"
-        return detail, evidence([int(reads.operation[row])])
+        return detail, (reads.operation[rows[at]],)
 
-    return report("phantom", rows.tolist(), lambda row: log.keys[reads.key[row]], tell)
+    return report("phantom", log.keys, reads.key[rows], tell)
 
 
 def precommitted_reads(log: LogColumns) -> list[Finding]:
     """A transaction that polled what it was still sending."""
-    sender, row = _senders(log, wanted=log.sends.kind == OK, unwanted=log.sends.kind == FAIL)
-    own = log.sends.operation[sender] == log.reads.operation[row]
-    row, _ = _firsts(log, row[own])
+    sends, reads = log.sends, log.reads
+    sender, row = _senders(log, wanted=sends.kind == OK, unwanted=sends.kind == FAIL)
+    row, _ = _firsts(log, row[sends.operation[sender] == reads.operation[row]])
 
     def tell(at: int) -> Told:
-        value = log.values[log.reads.value[row[at]]]
+        value = log.values[reads.value[row[at]]]
         detail = f"a transaction polled {value!r}, which it sent itself"
-        return detail, evidence([int(log.reads.operation[row[at]])])
+        return detail, (reads.operation[row[at]],)
 
-    return report(
-        "precommitted-read", range(len(row)), lambda at: log.keys[log.reads.key[row[at]]], tell
-    )
+    return report("precommitted-read", log.keys, reads.key[row], tell)
 
 
 def shown(log: LogColumns) -> tuple[Column, Column, Column, Column]:
@@ -212,9 +202,9 @@ def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
             f"{invocation(ops[1])} ended, and offset {bounds.place[lower]} came only "
             f"after operation {invocation(ops[0])} had begun, which was later"
         )
-        return detail, evidence(ops)
+        return detail, ops
 
-    return report("not-linearizable", range(len(late)), lambda at: keys[bounds.key[late[at]]], tell)
+    return report("not-linearizable", keys, bounds.key[late], tell)
 
 
 def bounds_of(log: LogColumns) -> Bounds:

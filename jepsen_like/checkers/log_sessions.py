@@ -18,7 +18,7 @@ import numpy as np
 
 from jepsen_like.checkers.log_columns import FAIL, UNKNOWN, Column, LogColumns, Mask
 from jepsen_like.checkers.pairing import Pairing, order_of
-from jepsen_like.checkers.verdict import Finding, Told, evidence, report
+from jepsen_like.checkers.verdict import Finding, Told, report
 
 __all__ = ["internal_send_skips", "located", "polls_out_of_order", "sends_out_of_order"]
 
@@ -92,17 +92,18 @@ def _steps_out_of_order(
         first, then = int(offset[rows[0]]), int(offset[rows[1]])
         skipped = int(step[at]) - 1
         over = f", skipping {skipped} that others saw" if skipped > 0 else ""
-        shown = [int(operation[each]) for each in rows]
+        shown = [operation[each] for each in rows]
         if kind == "poll" and skipped > 0:
             shown += _who_saw(log, int(key[rows[0]]), after=first, before=then)
-        return f"a {kind} at offset {then} followed one at {first}{over}", evidence(shown)
+        return f"a {kind} at offset {then} followed one at {first}{over}", shown
+
+    def reported(rule: str, broken: Column) -> list[Finding]:
+        return report(rule, log.keys, key[before[broken]], lambda at: tell(int(broken[at])))
 
     return [
         finding
         for rule, broken in _rules(kind, step, is_internal).items()
-        for finding in report(
-            rule, np.flatnonzero(broken).tolist(), lambda at: log.keys[key[before[at]]], tell
-        )
+        for finding in reported(rule, np.flatnonzero(broken))
     ]
 
 

@@ -12,11 +12,11 @@ one key of a dict, and three values of a history. NaN equals nothing in Python, 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
 
@@ -24,13 +24,13 @@ __all__ = [
     "NEVER",
     "NO_LINE",
     "OBSERVE",
-    "Earlier",
     "Operation",
     "exact",
     "lines_of",
     "malformed",
     "not_of",
     "operations",
+    "overtaken",
     "paired",
 ]
 
@@ -142,16 +142,17 @@ def exact(value: Value) -> Hashable:
 Item = TypeVar("Item")
 
 
-class Earlier(Generic[Item]):
-    """The greatest, by `rank`, of all items that had ended (`ret`) before a moment."""
+def overtaken(
+    items: Sequence[Item], *, of: Callable[[Item], Operation], rank: Callable[[Item], int]
+) -> Iterator[tuple[Item, Item]]:
+    """Items that began after one of a greater rank had ended, each behind the greatest of those.
 
-    def __init__(
-        self, items: Iterable[Item], *, ret: Callable[[Item], int], rank: Callable[[Item], int]
-    ) -> None:
-        ordered = sorted(items, key=ret)
-        self._rets = [ret(each) for each in ordered]
-        self._greatest: list[Item] = list(accumulate(ordered, partial(max, key=rank)))
-
-    def before(self, moment: int) -> Item | None:
-        at = bisect_left(self._rets, moment)
-        return self._greatest[at - 1] if at else None
+    `of`: the operation of an item.
+    """
+    ordered = sorted(items, key=lambda each: of(each).ret)
+    rets = [of(each).ret for each in ordered]
+    greatest = list(accumulate(ordered, partial(max, key=rank)))
+    for each in items:
+        ended = bisect_left(rets, of(each).call)
+        if ended and rank(each) < rank(greatest[ended - 1]):
+            yield greatest[ended - 1], each

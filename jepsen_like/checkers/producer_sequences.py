@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
 from jepsen_like.checkers.log_sessions import located
-from jepsen_like.checkers.operations import Earlier, Operation
+from jepsen_like.checkers.operations import Operation, overtaken
 from jepsen_like.checkers.verdict import Finding, Verdict, place
 from jepsen_like.histories.history import MalformedHistory
 
@@ -103,14 +103,14 @@ def _zombies(log: LogColumns, records: Iterable[_Record]) -> Iterator[Finding]:
         if log.sends.kind[each.row] == OK:
             of_id.setdefault(each.producer, []).append(each)
     for mine in of_id.values():
-        earlier = Earlier(mine, ret=lambda each: each.operation.ret, rank=lambda each: each.epoch)
-        for each in mine:
-            before = earlier.before(each.operation.call)
-            if before is not None and each.epoch < before.epoch:
-                told = (
-                    f"{log.values[each.value]!r} was acknowledged to epoch {each.epoch} of "
-                    f"producer {each.producer}, after epoch {before.epoch} had written"
-                )
-                yield Finding.of(
-                    "zombie-write", log.keys[each.key], told, before.operation, each.operation
-                )
+        for before, each in overtaken(mine, of=_operation, rank=lambda each: each.epoch):
+            told = (
+                f"{log.values[each.value]!r} was acknowledged to epoch {each.epoch} of "
+                f"producer {each.producer}, after epoch {before.epoch} had written"
+            )
+            ops = before.operation, each.operation
+            yield Finding.of("zombie-write", log.keys[each.key], told, *ops)
+
+
+def _operation(record: _Record) -> Operation:
+    return record.operation

@@ -27,7 +27,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jepsen_like.checkers.log_columns import CODES, FAIL, INFO, OK
+from jepsen_like.checkers.log_columns import CODES, FAIL, INFO, OK, Values
 from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
 from jepsen_like.checkers.pairing import Column, Mask, filled, first_rows
 from jepsen_like.checkers.verdict import place
@@ -70,7 +70,7 @@ class Taken:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueueColumns:
     keys: Sequence[str]
-    values: Sequence[Value]
+    values: Values
     enqueues: QueueEnds
     dequeues: QueueEnds
 

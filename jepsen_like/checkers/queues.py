@@ -22,7 +22,7 @@ from jepsen_like.checkers.operations import Operation, exact
 from jepsen_like.checkers.pairing import Column
 from jepsen_like.checkers.queue_columns import NOTHING, Covered, QueueColumns, QueueOrder
 from jepsen_like.checkers.search import Budget, check_keyed
-from jepsen_like.checkers.verdict import Finding, Outcome, Told, Verdict, compose, evidence, report
+from jepsen_like.checkers.verdict import Finding, Outcome, Told, Verdict, compose, report
 
 __all__ = ["check_queue_columns", "check_queues", "with_search"]
 
@@ -97,23 +97,22 @@ def _never_enqueued(columns: QueueColumns) -> list[Finding]:
         )
     )
     values = np.flatnonzero((taken.dequeue != NOTHING) & (taken.enqueue == NOTHING))
+    never = taken.in_order(values)
+    has_failed = np.isin(never, list(failed))
 
-    def tell(value: int) -> Told:
-        dequeue = int(columns.dequeues.operation[taken.dequeue[value]])
-        told = f"{columns.values[value]!r} was dequeued, and "
-        if value in failed:
-            return told + "its enqueue failed", evidence([failed[value], dequeue])
-        return told + "nobody enqueued it", evidence([dequeue])
+    def aborted(at: int) -> Told:
+        value = never[has_failed][at]
+        told = f"{columns.values[value]!r} was dequeued, and its enqueue failed"
+        return told, (failed[value], columns.dequeues.operation[taken.dequeue[value]])
 
-    never = taken.in_order(values).tolist()
-    parts = {
-        "G1a": [value for value in never if value in failed],
-        "phantom": [value for value in never if value not in failed],
-    }
+    def phantom(at: int) -> Told:
+        value = never[~has_failed][at]
+        told = f"{columns.values[value]!r} was dequeued, and nobody enqueued it"
+        return told, (columns.dequeues.operation[taken.dequeue[value]],)
+
     return [
-        finding
-        for rule, mine in parts.items()
-        for finding in report(rule, mine, lambda at: columns.keys[taken.key[at]], tell)
+        *report("G1a", columns.keys, taken.key[never[has_failed]], aborted),
+        *report("phantom", columns.keys, taken.key[never[~has_failed]], phantom),
     ]
 
 
@@ -122,65 +121,55 @@ def _twice(columns: QueueColumns) -> list[Finding]:
     took = np.flatnonzero((dequeues.kind == OK) & (dequeues.value != NOTHING))
     again = took[taken.dequeue[dequeues.value[took]] != took]
 
-    def tell(row: int) -> Told:
-        value = int(dequeues.value[row])
-        ops = int(dequeues.operation[taken.dequeue[value]]), int(dequeues.operation[row])
-        return f"{columns.values[value]!r} was dequeued twice", evidence(ops)
+    def tell(at: int) -> Told:
+        value = dequeues.value[again[at]]
+        ops = dequeues.operation[taken.dequeue[value]], dequeues.operation[again[at]]
+        return f"{columns.values[value]!r} was dequeued twice", ops
 
-    return report(
-        "duplicate-element", again.tolist(), lambda row: columns.keys[dequeues.key[row]], tell
-    )
+    return report("duplicate-element", columns.keys, dequeues.key[again], tell)
 
 
 def _early(columns: QueueColumns) -> list[Finding]:
     taken = columns.taken
     is_early = (taken.enqueue != NOTHING) & (taken.dequeue_ret < taken.enqueue_call)
+    early = taken.in_order(np.flatnonzero(is_early))
 
-    def tell(value: int) -> Told:
-        told = f"{columns.values[value]!r} was dequeued before it was enqueued"
-        return told, _evidence(columns, [value])
+    def tell(at: int) -> Told:
+        told = f"{columns.values[early[at]]!r} was dequeued before it was enqueued"
+        return told, _places(columns, [early[at]])
 
-    return report(
-        "not-linearizable",
-        taken.in_order(np.flatnonzero(is_early)).tolist(),
-        lambda value: columns.keys[taken.key[value]],
-        tell,
-    )
+    return report("not-linearizable", columns.keys, taken.key[early], tell)
 
 
 def _pairs(
     columns: QueueColumns, rule: str, detail: str, pairs: tuple[Column, Column]
 ) -> list[Finding]:
-    one = pairs[0]
-
     def tell(at: int) -> Told:
         first, second = (int(each[at]) for each in pairs)
         told = detail.format(repr(columns.values[second]))
-        return f"{columns.values[first]!r} {told}", _evidence(columns, [first, second])
+        return f"{columns.values[first]!r} {told}", _places(columns, [first, second])
 
-    return report(rule, range(len(one)), lambda at: columns.keys[columns.taken.key[one[at]]], tell)
+    return report(rule, columns.keys, columns.taken.key[pairs[0]], tell)
 
 
 def _wrongly_empty(columns: QueueColumns, order: QueueOrder, covered: Covered) -> list[Finding]:
-    dequeues = columns.dequeues
+    dequeues, empty = columns.dequeues, covered.surely
 
-    def tell(row: int) -> Told:
-        values = order.chain(covered, row)
+    def tell(at: int) -> Told:
+        values = order.chain(covered, empty[at])
         told = ", then ".join(repr(columns.values[value]) for value in values)
-        lines = {*evidence([int(dequeues.operation[row])]), *_evidence(columns, values)}
-        return f"it was found empty, and {told} was there", tuple(sorted(lines))
+        shows = (dequeues.operation[empty[at]], *_places(columns, values))
+        return f"it was found empty, and {told} was there", shows
 
-    return report(
-        "wrongly-empty", covered.surely.tolist(), lambda row: columns.keys[dequeues.key[row]], tell
-    )
+    return report("wrongly-empty", columns.keys, dequeues.key[empty], tell)
 
 
-def _evidence(columns: QueueColumns, values: Iterable[int]) -> tuple[int, ...]:
+def _places(columns: QueueColumns, values: Iterable[int]) -> list[int]:
     """The enqueue and the dequeue of each, if there is one."""
     ends = (columns.taken.enqueue, columns.enqueues), (columns.taken.dequeue, columns.dequeues)
-    return evidence(
+    return [
         int(end.operation[rows[value]])
         for value in values
         for rows, end in ends
         if rows[value] != NOTHING
-    )
+    ]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jepsen_like.checkers.operations import NEVER, Operation, lines_of
+from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.register_accesses import Register, never_written
 from jepsen_like.checkers.verdict import Finding, Told, Verdict, report
 from jepsen_like.checkers.zones import Bounds, Rows
@@ -53,14 +53,10 @@ def _out_of_order(registers: Sequence[Register]) -> list[Finding]:
             f"version {bounds.place[after]} was there when operation {ops[0].index} ended, "
             f"and not yet version {bounds.place[before]} when operation {ops[1].index} began later"
         )
-        return detail, lines_of(ops)
+        return detail, ops
 
-    return report(
-        "not-linearizable",
-        range(len(late)),
-        lambda at: registers[int(bounds.key[late[at]])].key,
-        tell,
-    )
+    names = [register.key for register in registers]
+    return report("not-linearizable", names, bounds.key[late], tell)
 
 
 def _rows(number: int, register: Register, offset: int) -> Iterator[tuple[bool, _Row]]:

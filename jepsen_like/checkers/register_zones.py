@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jepsen_like.checkers.operations import Operation, lines_of
+from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.pairing import Column
 from jepsen_like.checkers.register_accesses import (
     Chains,
@@ -39,11 +39,12 @@ class _Columns:
     by_value: Accesses
     by_chain: Accesses  # the value of an access is the first of its chain
 
-    def key(self, row: int) -> str:
-        return self.registers[int(self.by_chain.key[row])].key
+    @property
+    def names(self) -> list[str]:
+        return [register.key for register in self.registers]
 
-    def evidence(self, *rows: int) -> tuple[int, ...]:
-        """The lines of these accesses, and of the changes between those of one chain."""
+    def shown(self, *rows: int) -> list[Operation]:
+        """These accesses, and the changes between those of one chain."""
         found = [self.operations[row] for row in rows]
         spans: dict[tuple[int, Value], list[int]] = {}
         for row in rows:
@@ -53,7 +54,7 @@ class _Columns:
         for (number, root), places in spans.items():
             links = self.chains[number].links
             found += [links[root, place] for place in range(min(places) + 1, max(places) + 1)]
-        return lines_of(found)
+        return found
 
 
 def check_zones(registers: Sequence[Register]) -> Verdict:
@@ -114,14 +115,10 @@ def _out_of_order(columns: _Columns) -> list[Finding]:
                 f"{columns.values[ended]!r} was {_told(one)} before {columns.values[began]!r} was "
                 f"{_told(other)}, of which it was made"
             )
-        return detail, columns.evidence(ended, began)
+        return detail, columns.shown(ended, began)
 
-    return report(
-        "not-linearizable",
-        range(len(late)),
-        lambda at: columns.key(int(bounds.upper_by[late[at]])),
-        tell,
-    )
+    keys = accesses.key[bounds.upper_by[late]]
+    return report("not-linearizable", columns.names, keys, tell)
 
 
 def _told(operation: Operation) -> str:
@@ -143,11 +140,9 @@ def _clashing(columns: _Columns) -> list[Finding]:
     def tell(at: int) -> Told:
         holds, comes = int(one[at]), int(other[at])
         detail = f"{told(holds)} was there before and after, and {told(comes)} in between"
-        return detail, columns.evidence(*rows(holds), *rows(comes))
+        return detail, columns.shown(*rows(holds), *rows(comes))
 
-    return report(
-        "not-linearizable", range(len(one)), lambda at: columns.key(rows(int(one[at]))[0]), tell
-    )
+    return report("not-linearizable", columns.names, clusters.key[one], tell)
 
 
 _Zones = dict[Value, tuple[int, int]]  # of a value: first return, last call

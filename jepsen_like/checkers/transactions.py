@@ -185,15 +185,14 @@ class Dependencies:
         def node(of: Column) -> Column:
             return order[np.searchsorted(places, of)]
 
-        edges = [
-            _edges(Kind.WW, *_writes(log, node)),
-            _edges(Kind.WR, *_reads(log, node)),
-            _edges(Kind.PROCESS, *_in_processes(nodes)),
-            _edges(Kind.REALTIME, *_in_time(nodes)),
-        ]
-        source, target, kind, key, value = (
-            np.concatenate([part[at] for part in edges]) for at in range(5)
-        )
+        parts = {
+            Kind.WW: _writes(log, node),
+            Kind.WR: _reads(log, node),
+            Kind.PROCESS: _in_processes(nodes),
+            Kind.REALTIME: _in_time(nodes),
+        }
+        source, target, key, value = map(np.concatenate, zip(*parts.values(), strict=True))
+        kind = np.repeat(list(parts), [len(part[0]) for part in parts.values()])
         return cls(operations=nodes, source=source, target=target, kind=kind, key=key, value=value)
 
     def only(self, kinds: Sequence[Kind]) -> tuple[Graph, Column]:
@@ -230,24 +229,16 @@ def _writes(log: LogColumns, node: Callable[[Column], Column]) -> _Edges:
     before, after = before[known], after[known]
     same = sends.key[before] == sends.key[after]
     before, after = before[same], after[same]
-    return (
-        node(sends.operation[before]),
-        node(sends.operation[after]),
-        sends.key[before],
-        sends.value[before],
-    )
+    one, other = node(sends.operation[before]), node(sends.operation[after])
+    return one, other, sends.key[before], sends.value[before]
 
 
 def _reads(log: LogColumns, node: Callable[[Column], Column]) -> _Edges:
-    writers, _ = _writers(log)
+    sends, (writers, _) = log.sends, _writers(log)
     read = np.flatnonzero(writers >= 0)
     sent = writers[read]
-    return (
-        node(log.sends.operation[sent]),
-        node(log.reads.operation[read]),
-        log.sends.key[sent],
-        log.sends.value[sent],
-    )
+    one, other = node(sends.operation[sent]), node(log.reads.operation[read])
+    return one, other, sends.key[sent], sends.value[sent]
 
 
 def _in_processes(nodes: Sequence[Operation]) -> _Edges:
@@ -278,10 +269,6 @@ def _in_time(nodes: Sequence[Operation]) -> _Edges:
 def _plain(pairs: Column) -> _Edges:
     none = np.full(pairs.shape[1], UNKNOWN)
     return pairs[0], pairs[1], none, none
-
-
-def _edges(kind: Kind, source: Column, target: Column, key: Column, value: Column) -> list[Column]:
-    return [source, target, np.full(len(source), int(kind)), key, value]
 
 
 _SEEDS = 32  # edges of a component through which a cycle is sought

@@ -12,7 +12,7 @@ another process, on another machine) still names the lines that show it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
@@ -148,30 +148,33 @@ def _worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 SHOWN = 3  # findings of one rule on one object
 
-Told = tuple[str, tuple[int, ...]]  # the detail, and the evidence
-
+# The detail; and the places of the operations that show it, or these themselves.
+Told = tuple[str, Iterable[int] | Iterable[Operation]]
 
 _BITS = 31  # histories of up to 2^31 lines
 _MASK = (1 << _BITS) - 1
 
 
 def report(
-    rule: str, rows: Iterable[int], name: Callable[[int], str], tell: Callable[[int], Told]
+    rule: str, names: Sequence[str], keys: Column, tell: Callable[[int], Told]
 ) -> list[Finding]:
-    """A finding a row, of the first SHOWN rows of each object; the last of them counts the rest."""
-    of_object: Counter[str] = Counter()
-    shown: dict[str, list[Told]] = {}
-    for row in rows:
-        of = name(row)
-        of_object[of] += 1
-        if of_object[of] <= SHOWN:
-            shown.setdefault(of, []).append(tell(row))
+    """A finding a row, of the first SHOWN rows of each object; the last of them counts the rest.
+
+    `keys` says for each row by its number which of the `names` its object has.
+    """
+    shown: dict[int, list[Told]] = {}
+    for row, key in enumerate(keys.tolist()):
+        told = shown.setdefault(key, [])
+        if len(told) < SHOWN:
+            told.append(tell(row))
+    counts = Counter(keys.tolist())
     findings = []
-    for of, told in shown.items():
-        for number, (detail, lines) in enumerate(told, 1):
-            more = of_object[of] - len(told) if number == len(told) else 0
+    for key, told in shown.items():
+        for number, (detail, shows) in enumerate(told, 1):
+            more = counts[key] - len(told) if number == len(told) else 0
             tail = f" (and {more} more like this)" if more else ""
-            findings.append(Finding(rule=rule, object=of, detail=detail + tail, ops=lines))
+            ops = evidence(shows)
+            findings.append(Finding(rule=rule, object=names[key], detail=detail + tail, ops=ops))
     return findings
 
 
@@ -199,9 +202,13 @@ def invocation(place: int) -> int:
     return place >> _BITS
 
 
-def evidence(places: Iterable[int]) -> tuple[int, ...]:
-    """All lines of these operations, each once."""
-    lines = set()
-    for each in places:
-        lines |= {invocation(each), invocation(each) + (each & _MASK)}
+def evidence(shows: Iterable[int] | Iterable[Operation]) -> tuple[int, ...]:
+    """All lines of these operations, given by themselves or by their places, each once."""
+    lines: set[int] = set()
+    for each in shows:
+        if isinstance(each, Operation):
+            lines |= {*each.evidence}
+        else:
+            invoked = invocation(int(each))
+            lines |= {invoked, invoked + (int(each) & _MASK)}
     return tuple(sorted(lines))

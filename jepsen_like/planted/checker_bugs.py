@@ -11,12 +11,9 @@ __all__ = ["CHECKER_PLANTS"]
 CHECKER_PLANTS: Plants = {}
 
 
-@plant_in(
-    CHECKER_PLANTS,
-    "who read another value at an offset has passed it, though it read none beyond (lost-write)",
-    holder=log_columns,
-    name="has_passed",
-)
+@plant_in(CHECKER_PLANTS, log_columns, "has_passed")
 def passes_only_what_lies_before(read: Column, offset: Column) -> Mask:
+    """Breaks: who read another value at an offset has passed it, though it read none beyond
+    (lost-write)."""
     passed: Mask = np.greater(read, offset)
     return passed

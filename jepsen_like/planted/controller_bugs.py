@@ -43,13 +43,9 @@ _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = failover.leave_isrs
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who is fenced or shutting down does not join an ISR (D6, KIP-841)",
-    holder=alter_partition,
-    name="has_ineligible_member",
-)
+@plant_in(CONTROLLER_PLANTS, alter_partition, "has_ineligible_member")
 def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    """Breaks: who is fenced or shutting down does not join an ISR (D6, KIP-841)."""
     known = image.brokers
     return any(
         member.broker_id not in known
@@ -58,23 +54,15 @@ def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) 
     )
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who joins an ISR is what the leader saw fetch (D7, KIP-903)",
-    holder=alter_partition,
-    name="has_ineligible_member",
-)
+@plant_in(CONTROLLER_PLANTS, alter_partition, "has_ineligible_member")
 def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
+    """Breaks: who joins an ISR is what the leader saw fetch (D7, KIP-903)."""
     return any(not image.is_active(member.broker_id) for member in members)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "an older controller does not answer for what it cannot know (D5, KAFKA-14154)",
-    holder=alter_partition,
-    name="is_unknown_future",
-)
+@plant_in(CONTROLLER_PLANTS, alter_partition, "is_unknown_future")
 def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bool:
+    """Breaks: an older controller does not answer for what it cannot know (D5, KAFKA-14154)."""
     return False
 
 
@@ -82,182 +70,109 @@ def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bo
 # counts on them: no record is lost.
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who asks for an ISR knows the present one: its partition epoch (KIP-497)",
-    holder=alter_partition,
-    name="refusal",
-    seeds_max=80,
-)
+@plant_in(CONTROLLER_PLANTS, alter_partition, "refusal", seeds_max=80)
 def takes_alterations_one_epoch_old(
     image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
 ) -> ErrorCode:
+    """Breaks: who asks for an ISR knows the present one: its partition epoch (KIP-497)."""
     if asked.partition_epoch == state.partition_epoch - 1:
         asked = replace_message(asked, partition_epoch=state.partition_epoch)
     return _refusal(image, state, asked, broker_id=broker_id)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)",
-    holder=failover,
-    name="leave_isrs",
-    seeds_max=150,
-)
+@plant_in(CONTROLLER_PLANTS, failover, "leave_isrs", seeds_max=150)
 def trusts_every_stop(*args: Any, lost: bool = False) -> tuple[Change, ...]:
+    """Breaks: who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)."""
     return _leave_isrs(*args, lost=False)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a broker has caught up when it has applied its registration (R11, KAFKA-13959)",
-    holder=brokers,
-    name="decide_heartbeat",
-)
+@plant_in(CONTROLLER_PLANTS, brokers, "decide_heartbeat")
 def chases_the_end_of_the_log(image: MetadataImage, request: Any, *rest: Any) -> Any:
+    """Breaks: a broker has caught up when it has applied its registration (R11, KAFKA-13959)."""
     if request.current_metadata_offset < image.at.offset - 1:
         request = replace_message(request, want_fence=True)
     return _decide_heartbeat(image, request, *rest)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a heartbeat acts for the present life of its broker (KIP-631)",
-    holder=brokers,
-    name="present_life",
-)
+@plant_in(CONTROLLER_PLANTS, brokers, "present_life")
 def obeys_heartbeats_of_earlier_lives(
     image: MetadataImage, request: BrokerHeartbeatRequest
 ) -> BrokerImage | None:
+    """Breaks: a heartbeat acts for the present life of its broker (KIP-631)."""
     return image.brokers.get(request.broker_id)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a heartbeat prolongs the session of the present life of its broker (KIP-631)",
-    holder=controller,
-    name="present_life",
-)
+@plant_in(CONTROLLER_PLANTS, controller, "present_life")
 def hears_earlier_lives(
     image: MetadataImage, request: BrokerHeartbeatRequest
 ) -> BrokerImage | None:
+    """Breaks: a heartbeat prolongs the session of the present life of its broker (KIP-631)."""
     return image.brokers.get(request.broker_id)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who leads is in the ISR, and alive",
-    holder=election,
-    name="elect_leader",
-    seeds_max=10,
-)
+@plant_in(CONTROLLER_PLANTS, election, "elect_leader", seeds_max=10)
 def elects_whoever_is_first(state: PartitionState, *args: Any, **known: Any) -> Any:
+    """Breaks: who leads is in the ISR, and alive."""
     return election.Elected(state.replicas[0])
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a reassignment ends when all that stay are in sync (KIP-455)",
-    holder=election,
-    name="completed",
-)
+@plant_in(CONTROLLER_PLANTS, election, "completed")
 def ends_moves_when_the_added_are_in_sync(
     assignment: Assignment, isr: Iterable[int]
 ) -> Assignment | None:
+    """Breaks: a reassignment ends when all that stay are in sync (KIP-455)."""
     is_done = assignment.is_moving and set(assignment.adding) <= set(isr)
     return _completed(assignment, assignment.staying) if is_done else None
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who is shutting down is not elected (KIP-841)",
-    holder=MetadataImage,
-    name="is_acceptable",
-    seeds_max=80,
-)
+@plant_in(CONTROLLER_PLANTS, MetadataImage, "is_acceptable", seeds_max=80)
 def elects_who_is_shutting_down(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
+    """Breaks: who is shutting down is not elected (KIP-841)."""
     broker = self.brokers.get(broker_id)
     return broker is not None and not broker.fenced and broker.has_online(directory)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "every election raises the leader epoch",
-    holder=topics_draft,
-    name="changed",
-    seeds_max=10,
-)
+@plant_in(CONTROLLER_PLANTS, topics_draft, "changed", seeds_max=10)
 def keeps_the_leader_epoch(before: PartitionState, record: Any) -> PartitionState:
+    """Breaks: every election raises the leader epoch."""
     return replace(_changed(before, record), leader_epoch=before.leader_epoch)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "who is no replica any more is not in sync",
-    holder=election,
-    name="in_replica_order",
-    seeds_max=80,
-)
+@plant_in(CONTROLLER_PLANTS, election, "in_replica_order", seeds_max=80)
 def keeps_in_sync_who_has_left(assignment: Any, members: Iterable[int]) -> tuple[int, ...]:
+    """Breaks: who is no replica any more is not in sync."""
     return tuple(members)
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "every process of a broker has an epoch of its own (KIP-380)",
-    holder=brokers,
-    name="epoch_of_process",
-    seeds_max=10,
-)
+@plant_in(CONTROLLER_PLANTS, brokers, "epoch_of_process", seeds_max=10)
 def registers_under_the_old_epoch(
     before: BrokerImage | None, incarnation_id: UUID, next_offset: int
 ) -> int:
+    """Breaks: every process of a broker has an epoch of its own (KIP-380)."""
     return next_offset if before is None else before.epoch
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "what is not committed is not shown",
-    holder=Controller,
-    name="image",
-    seeds_max=5,
-    is_property=True,
-)
+@plant_in(CONTROLLER_PLANTS, Controller, "image", seeds_max=5)
 def shows_what_is_not_committed(self: Controller) -> MetadataImage:
+    """Breaks: what is not committed is not shown."""
     return self.head.stable
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "what is answered is done",
-    holder=config_changes,
-    name="decide_incremental_alter_configs",
-    seeds_max=60,
-)
+@plant_in(CONTROLLER_PLANTS, config_changes, "decide_incremental_alter_configs", seeds_max=60)
 def answers_without_doing(*args: Any) -> Any:
+    """Breaks: what is answered is done."""
     return replace(_decide_configs(*args), changes=())
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a decision has the offsets behind those of the other decisions of its turn",
-    holder=Accumulator,
-    name="end_offset",
-    is_property=True,
-    seeds_max=3,
-)
+@plant_in(CONTROLLER_PLANTS, Accumulator, "end_offset", seeds_max=3)
 def decides_at_the_end_of_the_log(self: Accumulator) -> int:
+    """Breaks: a decision has the offsets behind those of the other decisions of its turn."""
     return self._log.end_offset
 
 
-@plant_in(
-    CONTROLLER_PLANTS,
-    "a decision over columns is made for every partition",
-    holder=columns,
-    name="block_of",
-    seeds_max=80,
-)
+@plant_in(CONTROLLER_PLANTS, columns, "block_of", seeds_max=80)
 def forgets_the_last_partition(decided: columns.Decided, *, keep: columns.Hits) -> Any:
+    """Breaks: a decision over columns is made for every partition."""
     keep = keep.copy()
     keep[-1:] = False
     return _block_of(decided, keep=keep)

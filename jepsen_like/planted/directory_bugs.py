@@ -23,14 +23,9 @@ _place = LogDirs.place
 _obey = Replicas.obey
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "a replica is not created anew while its directory is offline (KIP-112)",
-    holder=LogDirs,
-    name="place",
-    seeds_max=30,
-)
+@plant_in(DIRECTORY_PLANTS, LogDirs, "place", seeds_max=30)
 def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUID | None:
+    """Breaks: a replica is not created anew while its directory is offline (KIP-112)."""
     chosen = _place(self, log, assigned)
     if chosen is None:
         self.removed(log)
@@ -41,64 +36,38 @@ def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUI
 # Found in the shipped broker, when directories began to fail here.
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "a replica that is offline stays in the directory that the metadata names (KIP-858)",
-    holder=Replicas,
-    name="obey",
-    seeds_max=30,
-)
+@plant_in(DIRECTORY_PLANTS, Replicas, "obey", seeds_max=30)
 def says_that_what_is_offline_lies_nowhere(
     self: Replicas, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
 ) -> None:
+    """Breaks: a replica that is offline stays in the directory that the metadata names
+    (KIP-858)."""
     _obey(self, name, topic_id, index, state, now_ms)
     for partition in self:
         if partition.topic_id == topic_id and isinstance(partition.role, Offline):
             partition.directory_id = DIRECTORY_UNASSIGNED
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "a broker reports with its heartbeats which directories have failed (KIP-858)",
-    holder=LogDirs,
-    name="failed",
-    seeds_max=10,
-    is_property=True,
-)
+@plant_in(DIRECTORY_PLANTS, LogDirs, "failed", seeds_max=10)
 def reports_no_failed_directory(self: LogDirs) -> tuple[UUID, ...]:
+    """Breaks: a broker reports with its heartbeats which directories have failed (KIP-858)."""
     return ()
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "the controller is told in which directory a replica lies (AssignReplicasToDirs)",
-    holder=Assignments,
-    name="want",
-    seeds_max=10,
-)
+@plant_in(DIRECTORY_PLANTS, Assignments, "want", seeds_max=10)
 def does_not_say_where_replicas_lie(
     self: Assignments, topic_id: UUID, index: int, directory_id: UUID
 ) -> None:
-    return
+    """Breaks: the controller is told in which directory a replica lies (AssignReplicasToDirs)."""
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "replicas in a failed directory leave the ISR (KIP-858)",
-    holder=failover,
-    name="leave_directories",
-    seeds_max=10,
-)
+@plant_in(DIRECTORY_PLANTS, failover, "leave_directories", seeds_max=10)
 def leaves_them_in_sync_where_a_directory_failed(*args: Any) -> tuple[Change, ...]:
+    """Breaks: replicas in a failed directory leave the ISR (KIP-858)."""
     return ()
 
 
-@plant_in(
-    DIRECTORY_PLANTS,
-    "a replica in a failed directory is not elected (KIP-858)",
-    holder=MetadataImage,
-    name="is_acceptable",
-    seeds_max=30,
-)
+@plant_in(DIRECTORY_PLANTS, MetadataImage, "is_acceptable", seeds_max=30)
 def elects_into_a_failed_directory(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
+    """Breaks: a replica in a failed directory is not elected (KIP-858)."""
     return self.is_active(broker_id)

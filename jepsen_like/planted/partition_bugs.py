@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker.groups import loading
+from broker.groups import loading, offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
 from broker.partition import isr, isr_rules, partition, reads
@@ -31,15 +31,22 @@ from broker.replication.following import last_fetched_epoch
 from broker.replication.replication import Replication
 from broker.requests import producing
 from broker.requests.sessions import FetchSessions, SessionPartition
-from controller.metadata.partitions import PartitionState
+from broker.requests.views import Views
+from controller.metadata import alter_partition
+from controller.metadata.delta import MetadataDelta
+from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.log.files import checkpoints
 from wire.batch import BatchHeader
+from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.errors import ErrorCode
+from wire.message import replace as replace_message
 from wire.messages.fetching import FetchPartition, ReplicaState
+from wire.messages.group_offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from wire.messages.partitions import AlterPartitionRequest, IsrPartition
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
@@ -60,198 +67,172 @@ _start_epoch = isr.start_epoch
 _find = Replicas.find
 _became = Partition.became
 _holders = FetchSessions.holders
+_trim = LocalLog.trim
+_forget = Views.forget
+_refused_fetch = offsets.refused_fetch
+_is_caught_up = isr.is_caught_up
+_is_invalid_recovery = alter_partition.is_invalid_recovery
+_alter_partition_request = alterations.alter_partition_request
 
 
 # --- what a leader counts on ----------------------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "whoever is asked to leave the ISR counts until it has left (D1)",
-    holder=isr,
-    name="maximal_isr",
-    seeds_max=15,
-)
+@plant_in(PARTITION_PLANTS, isr, "maximal_isr", seeds_max=15)
 def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
+    """Breaks: whoever is asked to leave the ISR counts until it has left (D1)."""
     if isinstance(state, PendingShrink):
         return tuple(replica for replica in state.members if replica not in state.leaving)
     return _maximal_isr(state)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "whoever may have joined the ISR counts (D1)",
-    holder=isr,
-    name="maximal_isr",
-)
+@plant_in(PARTITION_PLANTS, isr, "maximal_isr")
 def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
+    """Breaks: whoever may have joined the ISR counts (D1)."""
     return state.members
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a smaller ISR may commit more: look at once (D2, KAFKA-13091)",
-    holder=Partition,
-    name="became",
-)
+@plant_in(PARTITION_PLANTS, Partition, "became")
 def does_not_look_after_an_answer(self: Partition, change: Change, now_ms: int) -> Progress:
-    """The answer that counts is the one in the metadata log."""
+    """Breaks: a smaller ISR may commit more: look at once (D2, KAFKA-13091).
+
+    The answer that counts is the one in the metadata log.
+    """
     if change is Change.UPDATED and isinstance(self.role, LeaderOf):
         return NOTHING
     return _became(self, change, now_ms)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "what got no answer is asked again (D3)",
-    holder=alterations,
-    name="judge",
-)
+@plant_in(PARTITION_PLANTS, alterations, "judge")
 def asks_once(error: ErrorCode | None) -> Verdict:
+    """Breaks: what got no answer is asked again (D3)."""
     return Verdict.WAIT if error is None else _judge(error)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "the metadata log ends what an answer was waited for (D4, KAFKA-14144)",
-    holder=partition,
-    name="is_outdated",
-)
+@plant_in(PARTITION_PLANTS, partition, "is_outdated")
 def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:
+    """Breaks: the metadata log ends what an answer was waited for (D4, KAFKA-14144)."""
     is_waiting = isinstance(role, LeaderOf) and not isinstance(role.isr, Committed)
     return (is_waiting and state.leader_epoch == role.leader_epoch) or _is_outdated(state, role)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "nobody waits for a replica that may not join (D8, KAFKA-15021)",
-    holder=isr_rules,
-    name="is_joinable",
-)
+@plant_in(PARTITION_PLANTS, isr_rules, "is_joinable")
 def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
+    """Breaks: nobody waits for a replica that may not join (D8, KAFKA-15021)."""
     return True
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "nothing is exposed while too few are in sync (KAFKA-15583)",
-    holder=isr,
-    name="has_enough_replicas",
-    seeds_max=15,
-)
+@plant_in(PARTITION_PLANTS, isr, "has_enough_replicas", seeds_max=15)
 def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
+    """Breaks: nothing is exposed while too few are in sync (KAFKA-15583)."""
     return True
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "who may be about to join does not count for min.insync.replicas",
-    holder=EligibleReplicas,
-    name="high_watermark",
-    seeds_max=20,
-)
+@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
 def counts_the_joining_as_in_sync(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
+    """Breaks: who may be about to join does not count for min.insync.replicas."""
     counted = replace(role, isr=Committed(members=_maximal_isr(role.isr)))
     return _high_watermark(self, partition, counted, now_ms)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "who joins has reached where the leader's epoch began (C3, KAFKA-7128)",
-    holder=isr,
-    name="may_expand",
-)
+@plant_in(PARTITION_PLANTS, isr, "may_expand")
 def joins_at_the_high_watermark(
     state: IsrState, follower: isr.FollowerProgress, **known: Any
 ) -> bool:
+    """Breaks: who joins has reached where the leader's epoch began (C3, KAFKA-7128)."""
     return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "who gets no answer does not know that nothing was done (KIP-497)",
-    holder=Alterations,
-    name="conclude",
-)
+@plant_in(PARTITION_PLANTS, Alterations, "conclude")
 def takes_silence_for_a_refusal(
     self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
+    """Breaks: who gets no answer does not know that nothing was done (KIP-497)."""
     if result is None and change.role.isr is change.asked:
         change.role.isr = Committed(members=change.asked.members)
     _conclude(self, change, result, now_ms)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a high watermark does not fall in a leader epoch",
-    holder=EligibleReplicas,
-    name="high_watermark",
-    seeds_max=20,
-)
+@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
 def follows_the_slowest(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
+    """Breaks: a high watermark does not fall in a leader epoch."""
     ends = [follower.log_end_offset for follower in role.followers.values()]
     return max(0, min([partition.open_log.end_offset, *ends]))
+
+
+# --- the exact boundary of a rule --------------------------------------------------------------
+
+
+@plant_in(PARTITION_PLANTS, isr, "is_caught_up", seeds_max=20)
+def takes_the_boundary_for_lagging(
+    follower: isr.FollowerProgress, *, lag_time_max_ms: int, **known: Any
+) -> bool:
+    """Breaks: who had everything replica.lag.time.max.ms ago, and not before, is caught up."""
+    return _is_caught_up(follower, lag_time_max_ms=lag_time_max_ms - 1, **known)
+
+
+@plant_in(PARTITION_PLANTS, alterations, "alter_partition_request", seeds_max=20)
+def goes_on_recovering(
+    changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
+) -> AlterPartitionRequest:
+    """Breaks: a leader that asks for an ISR has recovered (KIP-704)."""
+    request = _alter_partition_request(changes, node_id, broker_epoch)
+    states = {
+        (each.partition.topic_id, each.partition.index): each.role.leader_recovery_state
+        for each in changes
+    }
+    topics = tuple(
+        replace_message(
+            topic,
+            partitions=tuple(
+                replace_message(
+                    asked, leader_recovery_state=states[(topic.topic_id, asked.partition_index)]
+                )
+                for asked in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return replace_message(request, topics=topics)
 
 
 # --- what clients are told ------------------------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "acks=all waits for all that are in sync",
-    holder=producing,
-    name="waits_for_isr",
-    seeds_max=40,
-)
+@plant_in(PARTITION_PLANTS, producing, "waits_for_isr", seeds_max=40)
 def acknowledges_at_once(acks: int) -> bool:
+    """Breaks: acks=all waits for all that are in sync."""
     return False
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "consumers see nothing that a change of leader could take back",
-    holder=reads,
-    name="readable_end",
-    seeds_max=40,
-)
+@plant_in(PARTITION_PLANTS, reads, "readable_end", seeds_max=40)
 def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
+    """Breaks: consumers see nothing that a change of leader could take back."""
     return partition.open_log.end_offset
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "what an idempotent producer repeats is in the log once (KIP-98)",
-    holder=ProducerStates,
-    name="check",
-    seeds_max=20,
-)
+@plant_in(PARTITION_PLANTS, ProducerStates, "check", seeds_max=20)
 def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
+    """Breaks: what an idempotent producer repeats is in the log once (KIP-98)."""
     return InSequence()
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "what was read is not told once another leads",
-    holder=reads,
-    name="is_still_led",
-)
+@plant_in(PARTITION_PLANTS, reads, "is_still_led")
 def answers_whatever_was_read(partition: Partition, leader_epoch: int) -> bool:
+    """Breaks: what was read is not told once another leads."""
     return partition.log is not None
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "the id of a deleted topic is not that of the topic that has its name now (KIP-516)",
-    holder=Replicas,
-    name="find",
-)
+@plant_in(PARTITION_PLANTS, Replicas, "find")
 def finds_whatever_has_the_name(
     self: Replicas, topic: str, topic_id: UUID, index: int
 ) -> Partition | ErrorCode:
+    """Breaks: the id of a deleted topic is not that of the topic that has its name now
+    (KIP-516)."""
     names: dict[UUID, str] = self.__dict__.setdefault("names_of_old", {})
     names.update((partition.topic_id, partition.topic) for partition in self)
     if topic_id in names:
@@ -259,62 +240,62 @@ def finds_whatever_has_the_name(
     return _find(self, topic, topic_id, index)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a coordinator knows all that was acknowledged before its election",
-    holder=loading,
-    name="load_end",
-    seeds_max=150,
-)
+@plant_in(PARTITION_PLANTS, loading, "load_end", seeds_max=150)
 def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
+    """Breaks: a coordinator knows all that was acknowledged before its election."""
     return log.high_watermark
+
+
+# A broker prepares most of a Metadata answer once, and drops what a change concerns: two bugs keep
+# what one kind of change concerns. The third forgets that a client has older software.
+
+
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer says which replicas cannot be reached now."""
+    _forget(self, replace(delta, brokers_changed=()))
+
+
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
+    """Breaks: a Metadata answer has the newest state of each partition."""
+    _forget(self, replace(delta, rows_changed=NO_ROWS))
+
+
+@plant_in(PARTITION_PLANTS, offsets, "refused_fetch", seeds_max=150)
+def tells_errors_in_new_words(
+    asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
+) -> OffsetFetchResponseGroup:
+    """Breaks: a client that takes no error of a group is told it of each partition."""
+    return _refused_fetch(asked, error, NOTHING_LACKING)
 
 
 # --- what an incremental fetch looks at -----------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "every session that holds a partition is told that it has moved (KIP-227)",
-    holder=FetchSessions,
-    name="holders",
-    seeds_max=20,
-)
+@plant_in(PARTITION_PLANTS, FetchSessions, "holders", seeds_max=20)
 def tells_one_session(self: FetchSessions, name: str) -> tuple[SessionPartition, ...]:
+    """Breaks: every session that holds a partition is told that it has moved (KIP-227)."""
     return _holders(self, name)[:1]
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a follower that rests no more is judged by its own clock",
-    holder=LagWatch,
-    name="add",
-)
+@plant_in(PARTITION_PLANTS, LagWatch, "add")
 def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
-    return
+    """Breaks: a follower that rests no more is judged by its own clock."""
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a follower that rested was caught up at the last fetch of its session",
-    holder=isr,
-    name="leave_session",
-)
+@plant_in(PARTITION_PLANTS, isr, "leave_session")
 def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
+    """Breaks: a follower that rested was caught up at the last fetch of its session."""
     follower.clock = None
 
 
 # --- epochs of records ------------------------------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a leader writes in its own leader epoch (KIP-101)",
-    holder=Partition,
-    name="append",
-    seeds_max=40,
-)
+@plant_in(PARTITION_PLANTS, Partition, "append", seeds_max=40)
 def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeader) -> int:
+    """Breaks: a leader writes in its own leader epoch (KIP-101)."""
     role, before = self.led, last_fetched_epoch(self.open_log)
     epoch = role.leader_epoch if before == NO_EPOCH else before
     self.role = replace(role, leader_epoch=epoch)
@@ -324,41 +305,55 @@ def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeade
         self.role = role
 
 
+# --- where the view of a log starts and ends ---------------------------------------------------
+
+
+@plant_in(PARTITION_PLANTS, LocalLog, "forget_empty_epochs")
+def remembers_empty_epochs(self: LocalLog) -> None:
+    """Breaks: an epoch that wrote nothing is forgotten by who follows again."""
+
+
+@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
+    """Breaks: what lies behind the offset that was asked for is not deleted (KIP-107)."""
+    _trim(self, self.high_watermark if start_offset > self.start_offset else start_offset)
+
+
+@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
+    """Breaks: nothing is deleted that is not exposed (KIP-107)."""
+    if self.start_offset < start_offset == self.high_watermark:
+        self.high_watermark = start_offset = self.end_offset
+    _trim(self, start_offset)
+
+
+@plant_in(PARTITION_PLANTS, LocalLog, "is_rewriting", seeds_max=20)
+def tells_before_it_is_rewritten(self: LocalLog) -> bool:
+    """Breaks: nobody is told how far a log reaches that is being cut or begun anew."""
+    return False
+
+
 # --- truncation and fencing -----------------------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a follower cuts back by epoch, not to its high watermark (B5, KIP-101)",
-    holder=Replication,
-    name="follow",
-    seeds_max=25,
-)
+@plant_in(PARTITION_PLANTS, Replication, "follow", seeds_max=25)
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
+    """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)
     _follow(self, partition, now_ms)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a follower says the epoch of its last record (B6, KIP-101)",
-    holder=following,
-    name="last_fetched_epoch",
-    seeds_max=40,
-)
+@plant_in(PARTITION_PLANTS, following, "last_fetched_epoch", seeds_max=40)
 def tells_no_epoch(log: LocalLog) -> int:
+    """Breaks: a follower says the epoch of its last record (B6, KIP-101)."""
     return NO_EPOCH
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "an epoch that never wrote here is told apart (C1, KIP-279)",
-    holder=reads,
-    name="check_fetch_position",
-)
+@plant_in(PARTITION_PLANTS, reads, "check_fetch_position")
 def answers_for_any_epoch(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
 ) -> FetchPosition:
+    """Breaks: an epoch that never wrote here is told apart (C1, KIP-279)."""
     end = epochs.end_offset_for(last_fetched_epoch, end_offset)
     if end is None:
         return UnknownEpoch()
@@ -367,46 +362,29 @@ def answers_for_any_epoch(
     return Valid()
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "where an unknown epoch ended there says nothing of the log here (C1, KIP-279)",
-    holder=following,
-    name="truncation_point",
-)
+@plant_in(PARTITION_PLANTS, following, "truncation_point")
 def truncates_where_the_leader_says(
     epochs: EpochCache, *, end_offset: int, diverging: Diverging
 ) -> int:
+    """Breaks: where an unknown epoch ended there says nothing of the log here (C1, KIP-279)."""
     return min(diverging.end_offset, end_offset)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a fetch of another leader epoch is fenced (C2, KIP-320)",
-    holder=partition,
-    name="check_leader_epoch",
-)
+@plant_in(PARTITION_PLANTS, partition, "check_leader_epoch")
 def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
+    """Breaks: a fetch of another leader epoch is fenced (C2, KIP-320)."""
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "an answer that a change of leader has overtaken is dropped (C4)",
-    holder=following,
-    name="is_stale",
-    seeds_max=60,
-)
+@plant_in(PARTITION_PLANTS, following, "is_stale", seeds_max=60)
 def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
+    """Breaks: an answer that a change of leader has overtaken is dropped (C4)."""
     return not isinstance(partition.role, FollowerOf)
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "what a follower had in an earlier leader epoch, it need not have any more",
-    holder=isr,
-    name="start_epoch",
-)
+@plant_in(PARTITION_PLANTS, isr, "start_epoch")
 def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> None:
+    """Breaks: what a follower had in an earlier leader epoch, it need not have any more."""
     if follower.log_end_offset == isr.UNKNOWN_OFFSET:
         _start_epoch(follower, **known)
 
@@ -414,14 +392,10 @@ def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> No
 # --- orderly stops --------------------------------------------------------------------------
 
 
-@plant_in(
-    PARTITION_PLANTS,
-    "a process that never registered leaves the mark of an orderly stop as it was (KIP-966)",
-    holder=checkpoints,
-    name="clean_shutdown_epoch",
-    seeds_max=30,
-)
+@plant_in(PARTITION_PLANTS, checkpoints, "clean_shutdown_epoch", seeds_max=30)
 def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
+    """Breaks: a process that never registered leaves the mark of an orderly stop as it was
+    (KIP-966)."""
     return broker_epoch
 
 
@@ -431,15 +405,11 @@ def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
 # that it could be taken for.
 
 
-@plant_in(
-    PARTITION_SURVIVORS,
-    "an answer ends only what it answers (D3, KAFKA-12686)",
-    holder=Alterations,
-    name="conclude",
-)
+@plant_in(PARTITION_SURVIVORS, Alterations, "conclude")
 def takes_any_answer_for_its_own(
     self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
+    """Breaks: an answer ends only what it answers (D3, KAFKA-12686)."""
     role = change.partition.role
     if result is not None and result.error_code is ErrorCode.NONE and isinstance(role, LeaderOf):
         role.isr = Committed(members=result.isr)
@@ -451,11 +421,20 @@ def takes_any_answer_for_its_own(
 # The controller refuses to take such a replica into an ISR, by its broker epoch.
 
 
-@plant_in(
-    PARTITION_SURVIVORS,
-    "a fetch of an earlier life of a broker does not count (KIP-903)",
-    holder=isr_rules,
-    name="is_current",
-)
+@plant_in(PARTITION_SURVIVORS, isr_rules, "is_current")
 def counts_earlier_lives(replica: ReplicaState, peers: Peers) -> bool:
+    """Breaks: a fetch of an earlier life of a broker does not count (KIP-903)."""
     return True
+
+
+# A shipped leader says with every change of its ISR that it has recovered. Together with
+# `goes_on_recovering` this breaks M-REC.
+
+
+@plant_in(PARTITION_SURVIVORS, alter_partition, "is_invalid_recovery")
+def lets_two_recover(state: PartitionState, asked: IsrPartition) -> bool:
+    """Breaks: a recovering leader is alone in its ISR: two are too many (KIP-704)."""
+    is_pair = len(asked.new_isr_with_epochs) == 2 and asked.leader_recovery_state == RECOVERING
+    if is_pair:
+        return state.leader_recovery_state == RECOVERED
+    return _is_invalid_recovery(state, asked)

@@ -20,28 +20,19 @@ PARTITION_FILE_SURVIVORS: Plants = {}
 _sync = LogDirectories.sync
 
 
-@plant_in(
-    PARTITION_FILE_PLANTS,
-    "a recovery point of a partition is raised after the sync of what lies before it",
-    holder=LogDirectories,
-    name="sync",
-    seeds_max=20,
-)
+@plant_in(PARTITION_FILE_PLANTS, LogDirectories, "sync", seeds_max=20)
 def raises_the_recovery_point_without_a_sync(
     self: LogDirectories, log: str, unsynced: Unsynced
 ) -> None:
+    """Breaks: a recovery point of a partition is raised after the sync of what lies before it."""
     if log == METADATA_LOG:
         _sync(self, log, unsynced)
     else:
         self.home(log).recovery_points.raise_to(log, unsynced.end_offset)
 
 
-@plant_in(
-    PARTITION_FILE_SURVIVORS,
-    "where a log started is forgotten with the log: one of the same name begins at 0",
-    holder=LogDirectory,
-    name="forget",
-)
+@plant_in(PARTITION_FILE_SURVIVORS, LogDirectory, "forget")
 def keeps_the_start_of_a_deleted_log(self: LogDirectory, log: str) -> None:
+    """Breaks: where a log started is forgotten with the log: one of the same name begins at 0."""
     for checkpoint in (self.recovery_points, self.high_watermarks):
         checkpoint.forget(log)

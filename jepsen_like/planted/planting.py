@@ -7,6 +7,7 @@ the bug has its parameters. Shipped code knows nothing of this.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import getdoc
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -23,26 +24,25 @@ class Plant:
     holder: ModuleType | type  # through which the rule is called
     name: str  # of the rule, public
     replacement: Callable[..., Any] | property
-    seeds_max: int = 0  # found within so many seeds; 0 for a survivor
+    seeds_max: int = 0  # found within so many seeds; 0: not found at random
 
 
 Plants = dict[str, Plant]
 
 
 def plant_in(
-    plants: Plants,
-    breaks: str,
-    *,
-    holder: ModuleType | type,
-    name: str,
-    seeds_max: int = 0,
-    is_property: bool = False,
+    plants: Plants, holder: ModuleType | type, name: str, *, seeds_max: int = 0
 ) -> Callable[[Replacement], Replacement]:
-    """Enter the decorated function in `plants` under its own name."""
+    """Enter the decorated function in `plants` under its own name.
+
+    Its docstring says which rule it breaks: `Breaks: who leads is in the ISR, and alive.`
+    """
 
     def enter(replacement: Replacement) -> Replacement:
+        told = " ".join((getdoc(replacement) or "").partition("\n\n")[0].split())
+        is_property = isinstance(getattr(holder, name), property)
         plants[replacement.__name__] = Plant(
-            breaks=breaks,
+            breaks=told.removeprefix("Breaks: ").removesuffix("."),
             holder=holder,
             name=name,
             replacement=property(replacement) if is_property else replacement,

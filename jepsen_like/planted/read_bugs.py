@@ -19,23 +19,15 @@ READ_SCHEDULED: Plants = {}
 _receive = ConfirmingRaftNode.receive
 
 
-@plant_in(
-    READ_SCHEDULED,
-    "who reads confirms first that it leads (thesis 6.4)",
-    holder=confirmed_leadership,
-    name="is_confirmed",
-)
+@plant_in(READ_SCHEDULED, confirmed_leadership, "is_confirmed")
 def reads_without_a_round(replica: Replica, questions: Questions) -> bool:
+    """Breaks: who reads confirms first that it leads (thesis 6.4)."""
     return True
 
 
-@plant_in(
-    READ_SCHEDULED,
-    "a fetch says nothing of the time after it left",
-    holder=ConfirmingRaftNode,
-    name="receive",
-)
+@plant_in(READ_SCHEDULED, ConfirmingRaftNode, "receive")
 def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: int) -> None:
+    """Breaks: a fetch says nothing of the time after it left."""
     match event:
         case Request(body=FetchRequest() as asked):
             questions = self._open_questions()
@@ -51,11 +43,7 @@ def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: in
     _receive(self, event, now_ms)
 
 
-@plant_in(
-    READ_SCHEDULED,
-    "an answer that came before the question is none",
-    holder=confirmed_leadership,
-    name="begin_round",
-)
+@plant_in(READ_SCHEDULED, confirmed_leadership, "begin_round")
 def counts_the_answers_of_earlier_rounds(questions: Questions) -> None:
+    """Breaks: an answer that came before the question is none."""
     questions.round = questions.asked

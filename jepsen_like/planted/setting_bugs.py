@@ -34,42 +34,26 @@ _truncated = ProducerStates.truncated
 # --- settings -------------------------------------------------------------------------------
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "retention lets go of what is exposed only",
-    holder=LocalLog,
-    name="retain",
-    seeds_max=40,
-)
+@plant_in(SETTING_PLANTS, LocalLog, "retain", seeds_max=40)
 def lets_go_of_what_is_not_exposed(
     self: LocalLog, *, since_ms: int | None, bytes_max: int | None
 ) -> None:
+    """Breaks: retention lets go of what is exposed only."""
     before, self.high_watermark = self.high_watermark, self.end_offset
     _retain(self, since_ms=since_ms, bytes_max=bytes_max)
     self.high_watermark = before
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "a setting that has changed holds from then on",
-    holder=Replicas,
-    name="reconfigure",
-    seeds_max=40,
-)
+@plant_in(SETTING_PLANTS, Replicas, "reconfigure", seeds_max=40)
 def goes_by_the_settings_of_before(self: Replicas, delta: MetadataDelta, now_ms: int) -> None:
-    return
+    """Breaks: a setting that has changed holds from then on."""
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "no batch is larger than max.message.bytes",
-    holder=appends,
-    name="take",
-    seeds_max=40,
-)
+@plant_in(SETTING_PLANTS, appends, "take", seeds_max=40)
 def takes_batches_of_any_size(
     partition: Partition, records: bytes | None, **known: Any
 ) -> appends.Taken:
+    """Breaks: no batch is larger than max.message.bytes."""
     before = partition.settings
     partition.settings = replace(before, max_message_bytes=1 << 30)
     try:
@@ -78,41 +62,26 @@ def takes_batches_of_any_size(
         partition.settings = before
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "nobody from outside ISR and ELR leads unless the topic allows it",
-    holder=configs,
-    name="unclean_election_enabled",
-    seeds_max=20,
-)
+@plant_in(SETTING_PLANTS, configs, "unclean_election_enabled", seeds_max=20)
 def elects_uncleanly_unasked(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> bool:
+    """Breaks: nobody from outside ISR and ELR leads unless the topic allows it."""
     return True
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "who lags for replica.lag.time.max.ms is to leave the ISR",
-    holder=isr,
-    name="out_of_sync",
-    seeds_max=20,
-)
+@plant_in(SETTING_PLANTS, isr, "out_of_sync", seeds_max=20)
 def keeps_whoever_lags(state: IsrState, followers: Any, **known: Any) -> tuple[int, ...]:
+    """Breaks: who lags for replica.lag.time.max.ms is to leave the ISR."""
     return ()
 
 
 # --- batches in flight ------------------------------------------------------------------------
 
 
-@plant_in(
-    SETTING_PLANTS,
-    "each of the last five batches of a producer is known again (KIP-98)",
-    holder=idempotence,
-    name="find_duplicate",
-    seeds_max=40,
-)
+@plant_in(SETTING_PLANTS, idempotence, "find_duplicate", seeds_max=40)
 def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> ProducerBatch | None:
+    """Breaks: each of the last five batches of a producer is known again (KIP-98)."""
     return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None
 
 
@@ -122,13 +91,9 @@ def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> Prod
 # batch comes, and to be asked for the first of the two again. Unit tests know what it remembers.
 
 
-@plant_in(
-    SETTING_SURVIVORS,
-    "a truncation leaves the batches that it does not take (KIP-98)",
-    holder=ProducerStates,
-    name="truncated",
-)
+@plant_in(SETTING_SURVIVORS, ProducerStates, "truncated")
 def keeps_one_batch_of_a_producer(self: ProducerStates, end_offset: int) -> None:
+    """Breaks: a truncation leaves the batches that it does not take (KIP-98)."""
     _truncated(self, end_offset)
     for entry in self.entries():
         self._entries[entry.producer_id] = entry._replace(batches=entry.batches[-1:])

@@ -16,10 +16,9 @@ from quorum.raft.replica import Replica
 from quorum.raft.roles import Download, Follower
 from quorum.raft.voter_history import Membership, VoterHistory
 
-__all__ = ["SNAPSHOT_PLANTS", "SNAPSHOT_SURVIVORS"]
+__all__ = ["SNAPSHOT_PLANTS"]
 
 SNAPSHOT_PLANTS: Plants = {}
-SNAPSHOT_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _save = Compaction.save
@@ -29,43 +28,28 @@ _too_far_behind = fetch.too_far_behind
 # --- taking them ----------------------------------------------------------------------------
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "a snapshot is named by the end of what it holds (KAFKA-14618)",
-    holder=Compaction,
-    name="save",
-    seeds_max=10,
-)
+@plant_in(SNAPSHOT_PLANTS, Compaction, "save", seeds_max=10)
 def names_snapshots_one_off(
     self: Compaction, replica: Replica, state: State, last_timestamp_ms: int
 ) -> None:
+    """Breaks: a snapshot is named by the end of what it holds (KAFKA-14618)."""
     if state.end_offset - 1 > replica.log.start_offset:
         state = replace(state, end_offset=state.end_offset - 1)
     _save(self, replica, state, last_timestamp_ms)
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "a snapshot says who voted where it ends, not who votes now",
-    holder=VoterHistory,
-    name="at",
-    seeds_max=40,
-)
+@plant_in(SNAPSHOT_PLANTS, VoterHistory, "at", seeds_max=40)
 def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
+    """Breaks: a snapshot says who voted where it ends, not who votes now."""
     return self.latest
 
 
 # --- cleaning -------------------------------------------------------------------------------
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "a log is cleaned up to a snapshot, not beyond the newest (KAFKA-14238)",
-    holder=compaction,
-    name="start_after_cleaning",
-    seeds_max=20,
-)
+@plant_in(SNAPSHOT_PLANTS, compaction, "start_after_cleaning", seeds_max=20)
 def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
+    """Breaks: a log is cleaned up to a snapshot, not beyond the newest (KAFKA-14238)."""
     own = replica.log
     if not own.snapshots or own.committed_offset <= own.start_offset:
         return None
@@ -75,29 +59,19 @@ def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
 # --- serving --------------------------------------------------------------------------------
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "who ended before our log starts begins with a snapshot",
-    holder=fetch,
-    name="too_far_behind",
-    seeds_max=30,
-)
+@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=30)
 def serves_who_is_too_far_behind(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> TooFarBehind | None:
+    """Breaks: who ended before our log starts begins with a snapshot."""
     return None
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "who ended where our log starts must have ended in its epoch",
-    holder=fetch,
-    name="too_far_behind",
-    seeds_max=80,
-)
+@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=80)
 def judges_the_far_behind_by_offset(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> TooFarBehind | None:
+    """Breaks: who ended where our log starts must have ended in its epoch."""
     if end.offset > 0 and end.offset >= start_offset:
         return None
     return _too_far_behind(end, start_offset=start_offset, snapshots=snapshots)
@@ -106,62 +80,40 @@ def judges_the_far_behind_by_offset(
 # --- loading --------------------------------------------------------------------------------
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "a loaded snapshot says who votes",
-    holder=VoterHistory,
-    name="restart",
-    seeds_max=40,
-)
+@plant_in(SNAPSHOT_PLANTS, VoterHistory, "restart", seeds_max=40)
 def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
+    """Breaks: a loaded snapshot says who votes."""
     return False
 
 
-@plant_in(
-    SNAPSHOT_PLANTS,
-    "what is loaded is not delivered again",
-    holder=delivery,
-    name="next_after",
-    seeds_max=30,
-)
+@plant_in(SNAPSHOT_PLANTS, delivery, "next_after", seeds_max=30)
 def delivers_on_from_the_record_after(snapshot_id: OffsetAndEpoch) -> int:
+    """Breaks: what is loaded is not delivered again."""
     return snapshot_id.offset + 1
 
 
 # --- changes that break nothing by themselves -----------------------------------------------
 
 
-@plant_in(
-    SNAPSHOT_SURVIVORS,
-    "the epoch before the start of the log is that of the snapshot there",
-    holder=fetch,
-    name="diverging_at_start",
-)
+@plant_in(SNAPSHOT_PLANTS, fetch, "diverging_at_start")
 def forgets_the_epoch_of_the_snapshot(
     diverging: Diverging, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> Diverging:
+    """Breaks: the epoch before the start of the log is that of the snapshot there."""
     return diverging
 
 
-@plant_in(
-    SNAPSHOT_SURVIVORS,
-    "a download begins anew with another leader: its bytes are its own",
-    holder=downloading,
-    name="goes_on",
-)
+@plant_in(SNAPSHOT_PLANTS, downloading, "goes_on")
 def goes_on_with_another_leaders_bytes(
     download: Download, snapshot_id: OffsetAndEpoch, leader_id: int
 ) -> bool:
+    """Breaks: a download begins anew with another leader: its bytes are its own."""
     return download.id == snapshot_id
 
 
-@plant_in(
-    SNAPSHOT_SURVIVORS,
-    "a snapshot must hold all that is committed here",
-    holder=downloading,
-    name="is_plausible",
-)
+@plant_in(SNAPSHOT_PLANTS, downloading, "is_plausible")
 def loads_whatever_it_is_offered(
     replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
 ) -> bool:
+    """Breaks: a snapshot must hold all that is committed here."""
     return True

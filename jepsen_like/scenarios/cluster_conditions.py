@@ -64,11 +64,7 @@ def ends_at(partition: WithMetadata, node: int, offset: int) -> bool:
 
 
 CONDITIONS = Forms(PARTITION_CONDITIONS)
-CONDITIONS.add(
-    "NODE has held reads",
-    DirectedCluster.has_held_reads,
-    "its disk has been asked, and has not read",
-)
+CONDITIONS.add("NODE has held reads", DirectedCluster.has_held_reads)
 
 
 @CONDITIONS.form("ready", "orders-0 is there, and all its replicas are in sync")

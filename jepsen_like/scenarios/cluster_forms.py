@@ -2,15 +2,27 @@
 
 from typing import Protocol
 
+from broker.partition.partition import LeaderOf
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios import cluster_pictures, directed_forms
-from jepsen_like.scenarios.directed_clients import Produced
+from jepsen_like.scenarios import directed_forms
+from jepsen_like.scenarios.directed_clients import Produced, values_in
 from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.topic_forms import TOPIC_FORMS
+from jepsen_like.scenarios.story import logs_table, table
+from jepsen_like.sim.assemblies.cluster.client import Key
 from jepsen_like.sim.world.network import Message
+from wire.batch import data_batch
+from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.producing import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 
 __all__ = ["FORMS", "PARTITION_FORMS", "DirectedPartition", "broker_of"]
 
@@ -36,51 +48,70 @@ def commit(partition: DirectedPartition, value: str, node: int) -> None:
     partition.until(lambda: produced.is_acknowledged, f"{value} is committed")
 
 
-FORMS = Forms(directed_forms.FORMS, TOPIC_FORMS, around=directed_forms.AROUND)
-FORMS.add_number(
-    "the broker epoch of NODE", DirectedCluster.broker_epoch, "as the broker is registered by now"
-)
-FORMS.add_number(
-    "the metadata end of NODE", DirectedCluster.metadata_end, "where its metadata log ends by now"
-)
-FORMS.add(
-    "elect NODE", DirectedCluster.elect, "an administrator has this node, which is in sync, elected"
-)
-FORMS.add(
-    "reassign orders-0 to NODES",
-    DirectedCluster.reassign,
-    "an administrator wants these replicas and no others, and is not waited for",
-)
-FORMS.add(
-    "write register COUNT at NODE",
-    DirectedCluster.write_register,
-    "a client sets a topic's config, and is waited for",
-)
-FORMS.add(
-    "begin to write register COUNT at NODE",
-    DirectedCluster.begin_register,
-    "a client sets a topic's config, and is not waited for",
-)
-FORMS.add(
-    "read register at NODE",
-    DirectedCluster.read_register,
-    "a client asks this controller for what is committed",
-)
-FORMS.add(
-    "begin to stop NODE",
-    DirectedCluster.stop,
-    "tell the process to end in good order, and do not wait for it",
-)
-FORMS.add(
-    "hold reads of NODE",
-    DirectedCluster.hold_reads,
-    "its disk reads nothing of orders-0 until `release reads of NODE`",
-)
-FORMS.add(
-    "release reads of NODE",
-    DirectedCluster.release_reads,
-    "its disk has read what it was asked for",
-)
+FORMS = Forms(directed_forms.FORMS, around=directed_forms.AROUND)
+_FETCH_BYTES = 1 << 20
+
+
+# --- topics beside orders -------------------------------------------------------------------
+
+# A topic is named in the scenario, since another one of the same name in the cluster may follow it.
+
+
+@FORMS.form("NAME = new topic VALUE on NODE", "one partition and one replica, there")
+def create_topic(cluster: DirectedCluster, name: str, value: str, node: int) -> None:
+    assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=(node,))
+    topic = CreatableTopic(name=value, assignments=(assignment,))
+    cluster.ask(cluster.controller, CreateTopicsRequest(topics=(topic,)))
+    watched = cluster.cluster.partitions.watched.items()
+    (key,) = (key for key, each in watched if each.name == f"{value}-0" and each.state)
+    cluster.until(lambda: cluster.is_leading(node, key), "the topic can be written to")
+    cluster.topics[name] = key
+
+
+@FORMS.form("delete topic VALUE", "by its name in the cluster")
+def delete_topic(cluster: DirectedCluster, value: str) -> None:
+    cluster.ask(cluster.controller, DeleteTopicsRequest(topics=(DeleteTopicState(name=value),)))
+
+
+@FORMS.form("write VALUE to topic NAME at NODE", "by its id, with acks=all")
+def write_to_topic(cluster: DirectedCluster, value: str, name: str, node: int) -> None:
+    topic_id, partition = _key_of(cluster, name)
+    data = PartitionProduceData(
+        index=partition, records=data_batch([value.encode()], timestamp_ms=0)
+    )
+    topic = TopicProduceData(topic_id=topic_id, partition_data=(data,))
+    cluster.ask(node, ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(topic,)))
+
+
+@FORMS.form("read topic NAME at NODE", "by its id alone, from the beginning")
+def read_topic(cluster: DirectedCluster, name: str, node: int) -> None:
+    key = _key_of(cluster, name)
+    place = FetchPartition(partition=key[1], fetch_offset=0, partition_max_bytes=_FETCH_BYTES)
+    topic = FetchTopic(topic_id=key[0], partitions=(place,))
+    answer = cluster.ask(node, FetchRequest(max_wait_ms=0, topics=(topic,)))
+    assert isinstance(answer, FetchResponse), answer
+    for offset, value in values_in(answer.responses[0].partitions[0].records or b""):
+        cluster.cluster.judge.has_read(key, offset, value.encode())
+
+
+def _key_of(cluster: DirectedCluster, name: str) -> Key:
+    if name not in cluster.topics:
+        raise Misused(f"no topic is named {name} here: `{name} = new topic NAME on NODE` makes one")
+    return cluster.topics[name]
+
+
+# --- what a method of the cluster carries out ---------------------------------------------------
+
+FORMS.add_number("the broker epoch of NODE", DirectedCluster.broker_epoch)
+FORMS.add_number("the metadata end of NODE", DirectedCluster.metadata_end)
+FORMS.add("elect NODE", DirectedCluster.elect)
+FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
+FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
+FORMS.add("begin to write register COUNT at NODE", DirectedCluster.begin_register)
+FORMS.add("read register at NODE", DirectedCluster.read_register)
+FORMS.add("begin to stop NODE", DirectedCluster.stop)
+FORMS.add("hold reads of NODE", DirectedCluster.hold_reads)
+FORMS.add("release reads of NODE", DirectedCluster.release_reads)
 
 # --- clients --------------------------------------------------------------------------------
 
@@ -194,14 +225,41 @@ def divert(cluster: DirectedCluster, node: int, other: int, name: str) -> None:
 
 @FORMS.form("state", "each broker, and its replica")
 def state(cluster: DirectedCluster) -> None:
-    for line in cluster_pictures.state(cluster):
-        cluster.story.tell(line)
+    heading = ("broker", "process", "registered", "orders-0", "epoch", "high watermark", "log")
+    cluster.story.tell(*table(heading, [_state_of(cluster, node) for node in cluster.brokers]))
+
+
+def _state_of(cluster: DirectedCluster, node: int) -> tuple[object, ...]:
+    process = "up" if node in cluster.machines.up else "down"
+    registered = cluster.registered(node)
+    known = None if registered is None else "fenced" if registered.fenced else "unfenced"
+    replica = cluster.replica(node)
+    if replica is None:
+        return (node, process, known, None, None, None, None)
+    role = "leader" if isinstance(replica.role, LeaderOf) else "follower"
+    log = replica.open_log
+    return (
+        node,
+        process,
+        known,
+        role,
+        replica.leader_epoch,
+        log.high_watermark,
+        f"0 to {log.end_offset}",
+    )
 
 
 @FORMS.form("logs", "value and epoch of each record of each replica")
 def logs(cluster: DirectedCluster) -> None:
-    for line in cluster_pictures.logs(cluster):
-        cluster.story.tell(line)
+    cluster.story.tell(*logs_table({node: _cells(cluster, node) for node in cluster.brokers}))
+
+
+def _cells(cluster: DirectedCluster, node: int) -> dict[int, str]:
+    return {
+        offset: f"{value}@{entry.epoch}"
+        for entry in cluster.written(node).entries
+        for offset, value in values_in(entry.records)
+    }
 
 
 FORMS.all += PARTITION_FORMS.all

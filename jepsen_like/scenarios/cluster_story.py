@@ -1,5 +1,6 @@
 """Tells what happens in a cluster: who is the active controller, what the metadata says of brokers
-and of the partition, what replicas append, and what is committed.
+and of the partition, what replicas append, and what is committed; which ISR changes brokers ask
+for, and what nodes refuse one another.
 
 What the metadata says is told once, when it is committed; a broker knows it a moment later.
 """
@@ -8,13 +9,17 @@ from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.scenarios.directed_clients import values_in
-from jepsen_like.scenarios.request_story import RequestStory
-from jepsen_like.scenarios.story import Story, appended_after
+from jepsen_like.scenarios.story import Story, appended_after, told_to_part
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
-from quorum.core.effects import Effect, Event, Stop, Truncate
+from quorum.core.effects import Effect, Event, Reply, Request, Send, Stop, Truncate
+from wire.errors import ErrorCode
+from wire.messages.fetching import FetchedPartition, FetchRequest, FetchResponse
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from wire.messages.registration import BrokerRegistrationRequest
+from wire.primitives import METADATA_TOPIC_ID
 
 __all__ = ["ClusterStory"]
 
@@ -26,7 +31,7 @@ class ClusterStory(Observer):
         self.cluster: Cluster
         self.story = story
         self._name = partition
-        self._requests = RequestStory(story)
+        self._asked: dict[tuple[int, int], object] = {}  # by node and token: the request
         self._active: set[int] = set()
         self._brokers: dict[int, str] = {}
         self._partition = ""
@@ -43,12 +48,30 @@ class ClusterStory(Observer):
     # --- Observer -----------------------------------------------------------------------
 
     def received(self, host: Host, event: Event) -> None:
-        self._requests.received(host.node_id, event)
+        """How brokers follow the metadata log is told in the scenarios of a quorum."""
+        match event:
+            case Request(body=AlterPartitionRequest()):
+                self._asked[host.node_id, event.token] = event.body
+            case Request(body=FetchRequest(topics=topics)):
+                if all(topic.topic_id != METADATA_TOPIC_ID for topic in topics):
+                    self._asked[host.node_id, event.token] = event.body
+            case _:
+                pass
 
     def performing(self, host: Host, effect: Effect) -> None:
         node = host.node_id
-        self._requests.performing(node, effect)
         match effect:
+            case Send(body=AlterPartitionRequest() as body):
+                asked = body.topics[0].partitions[0]
+                members = sorted(member.broker_id for member in asked.new_isr_with_epochs)
+                self.story.tell(
+                    f"{node} asks for the ISR {', '.join(map(str, members))},"
+                    f" in partition epoch {asked.partition_epoch}"
+                )
+            case Send(body=BrokerRegistrationRequest()):
+                self.story.tell(f"{node} asks to be registered")
+            case Reply():
+                self._replied(node, self._asked.pop((node, effect.token), None), effect.body)
             case Truncate(log=log, end_offset=end_offset) if log == self._name:
                 self.story.tell(f"{node} truncates {log} to offset {end_offset}")
             case Stop(reason=reason):
@@ -66,6 +89,31 @@ class ClusterStory(Observer):
         for partition in () if broker is None else broker.replicas:
             if partition.name == self._name:
                 self._tell_replica(node, partition)
+
+    def _replied(self, node: int, asked: object, answer: object) -> None:
+        match asked, answer:
+            case AlterPartitionRequest(broker_id=broker), AlterPartitionResponse() as told:
+                results = [each for topic in told.topics for each in topic.partitions]
+                errors = [told.error_code, *(result.error_code for result in results)]
+                for error in errors:
+                    if error is not ErrorCode.NONE:
+                        self.story.tell(f"{node} refuses that to {broker}: {error.name}")
+            case FetchRequest(replica_state=state), FetchResponse(responses=topics):
+                for topic in topics:
+                    for partition in topic.partitions:
+                        self._fetched(node, state.replica_id, partition)
+            case _:
+                pass
+
+    def _fetched(self, node: int, follower: int, answer: FetchedPartition) -> None:
+        """Of followers; a client tells its answers itself."""
+        diverging = answer.diverging_epoch
+        if follower < 0:
+            return
+        if answer.error_code is not ErrorCode.NONE:
+            self.story.tell(f"{node} refuses a fetch of {follower}: {answer.error_code.name}")
+        elif diverging.end_offset >= 0:
+            self.story.tell(told_to_part(node, follower, diverging))
 
     def _tell_controller(self, node: int, cluster: Cluster) -> None:
         running = cluster.nodes[node]

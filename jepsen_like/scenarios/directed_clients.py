@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from jepsen_like.clients.admin_client import register_write
 from jepsen_like.histories.history import Kind, Value
+from jepsen_like.scenarios.forms import Names
 from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Acknowledged, Judge, Key
 from jepsen_like.sim.assemblies.quorum.asking import AskingCore
+from jepsen_like.sim.world.host import Host
 from jepsen_like.workloads.metadata_workloads import CONFIG
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
@@ -70,25 +73,37 @@ class Reader:
 
 
 class DirectedClients(AskingCore):
-    """A core that asks what it is told to. `timeout_ms`: when it gives up.
+    """A core that asks what it is told to, in the turn that it is then given on its `host`.
 
-    `told` takes what is answered, `name` gives a node's name.
+    What is asked is noted in the account; what is answered is told in the story, too.
     """
 
+    host: Host  # set as soon as there is one
+
     def __init__(
-        self,
-        production: Production,
-        judge: Judge,
-        *,
-        told: Callable[[str], None],
-        name: Callable[[int], str],
-        timeout_ms: int,
+        self, production: Production, judge: Judge, names: Names, story: Story, *, timeout_ms: int
     ) -> None:
+        """`timeout_ms`: when it gives up."""
         super().__init__(timeout_ms=timeout_ms)
+        self.sent: dict[str, Produced] = {}  # by value
         self._production = production
         self._judge = judge
-        self._told = told
-        self._name = name
+        self._names = names
+        self._story = story
+
+    def _told(self, line: str) -> None:
+        self._production.note(f"client: {line}")
+        self._story.tell(f"client: {line}")
+
+    def _send(self) -> None:
+        self.host.command(lambda _now_ms: None)
+
+    def order(
+        self, to: int, body: object, answered: Callable[[object], None] = lambda _answer: None
+    ) -> None:
+        """Ask anything; the history does not tell of it."""
+        self.ask(to, body, lambda answer, _now_ms: answered(answer))
+        self._send()
 
     @property
     def is_quiet(self) -> bool:
@@ -101,7 +116,9 @@ class DirectedClients(AskingCore):
         self, key: Key, value: str, to: int, producer: tuple[int, int] = (-1, -1)
     ) -> Produced:
         """With acks=all. `producer`: its id, and the sequence of the record."""
-        produced = Produced(value)
+        named = f"{value} ({number_of(value)} in the history)"
+        self._production.note(f"a client sends {named} to {self._names.of(to)}")
+        produced = self.sent[value] = Produced(value)
         process = self._production.invoke("send", [["send", _name(key), number_of(value)]])
         records = build_batch(
             [Record(value=value.encode())],
@@ -118,9 +135,10 @@ class DirectedClients(AskingCore):
             told = _produced_in(answer)
             produced.error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
             self._has_produced(key, produced, told, process)
-            self._told(f"{value} {_outcome(told, self._name(to))}")
+            self._told(f"{value} {_outcome(told, self._names.of(to))}")
 
         self.ask(to, body, answered)
+        self._send()
         return produced
 
     def _has_produced(
@@ -140,10 +158,12 @@ class DirectedClients(AskingCore):
 
     def read(self, key: Key, of: int) -> Reader:
         """Everything from zero on, of one leader."""
+        self._production.note(f"a reader begins at the beginning, at {self._names.of(of)}")
         process = self._production.invoke("assign", [_name(key)], seek="beginning")
         self._production.complete(process, Kind.OK)
         reader = Reader(process)
         self._poll(key, of, reader)
+        self._send()
         return reader
 
     def _poll(self, key: Key, of: int, reader: Reader) -> None:
@@ -160,7 +180,7 @@ class DirectedClients(AskingCore):
         told = answer.responses[0].partitions[0] if is_answer else None  # type: ignore[attr-defined]
         if told is None or told.error_code is not ErrorCode.NONE:
             error = "no answer" if told is None else told.error_code.name
-            node = self._name(of)
+            node = self._names.of(of)
             why = f"gets no answer of {node}" if told is None else f"is refused by {node}: {error}"
             self._production.complete(reader.process, Kind.FAIL, error=error)
             self._told(f"a read {why}")
@@ -177,7 +197,7 @@ class DirectedClients(AskingCore):
         extra: dict[str, Value] = {"caught_up": True} if reader.is_done else {}
         self._production.complete(reader.process, Kind.OK, done, extra=extra)
         text = ", ".join(f"{value} at {offset}" for offset, value in records)
-        self._told(f"reads of {self._name(of)}: {text or 'nothing'}")
+        self._told(f"reads of {self._names.of(of)}: {text or 'nothing'}")
         if not reader.is_done:
             self._poll(key, of, reader)
 
@@ -185,6 +205,7 @@ class DirectedClients(AskingCore):
 
     def write_register(self, value: int, to: int) -> int:
         """Returns the process that does it, which may be left waiting."""
+        self._production.note(f"a client asks {self._names.of(to)} to write {value}")
         process = self._production.invoke("write", [TOPIC, value])
 
         def answered(answer: object, _now_ms: int) -> None:
@@ -195,6 +216,7 @@ class DirectedClients(AskingCore):
             self._production.complete(process, Kind.OK if is_done else Kind.INFO)
 
         self.ask(to, register_write(TOPIC, value), answered)
+        self._send()
         return process
 
     def read_register(self, of: int) -> int:
@@ -204,12 +226,13 @@ class DirectedClients(AskingCore):
         def answered(answer: object, _now_ms: int) -> None:
             if isinstance(answer, ReadCommittedResponse) and answer.error is ErrorCode.NONE:
                 value = None if answer.value is None else int(answer.value)
-                self._told(f"{self._name(of)} says that it is {value}")
+                self._told(f"{self._names.of(of)} says that it is {value}")
                 self._production.complete(process, Kind.OK, [TOPIC, value])
             else:
                 self._production.complete(process, Kind.FAIL, error="no answer")
 
         self.ask(of, ReadCommittedRequest(topic=TOPIC, config=CONFIG), answered)
+        self._send()
         return process
 
 

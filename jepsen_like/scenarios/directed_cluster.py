@@ -8,14 +8,13 @@ the cluster comes to rest with everything that was promised.
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.scenarios.cluster_story import ClusterStory
-from jepsen_like.scenarios.directed_clients import DirectedClients, Produced, number_of
+from jepsen_like.scenarios.directed_clients import DirectedClients, Produced
 from jepsen_like.scenarios.forms import Misused, Names
 from jepsen_like.scenarios.machines import SimulatedMachines
 from jepsen_like.scenarios.production import Production
@@ -70,7 +69,6 @@ class DirectedCluster:
         self.note = production.note
         self.names = Names(lambda: self.machines.nodes)
         self.names.changing["controller"] = lambda: self.controller
-        self.sent: dict[str, Produced] = {}  # by value
         self.topics: dict[str, Key] = {}  # beside orders, by the name that a scenario gives them
         self._production = production
         if tracer is not None:
@@ -86,13 +84,10 @@ class DirectedCluster:
             events_max=events_max,
         )
         self.clients = DirectedClients(
-            production,
-            cluster.judge,
-            told=self._client_told,
-            name=self.names.of,
-            timeout_ms=options.client_timeout_ms,
+            production, cluster.judge, self.names, self.story, timeout_ms=options.client_timeout_ms
         )
-        self._client_host = world.add_client(self.clients)
+        self.clients.host = world.add_client(self.clients)
+        self.sent = self.clients.sent
         self._convergence = Convergence(cluster, events_max=self.machines.events_max, patience=2)
         self._shown = ""
         for host in cluster.hosts.values():
@@ -136,7 +131,7 @@ class DirectedCluster:
         return self.node(node).end_offset
 
     def broker_epoch(self, node: int) -> int:
-        """As it is registered by now."""
+        """As the broker is registered by now."""
         return self.cluster.metadata.image.brokers[node].epoch
 
     @property
@@ -212,10 +207,6 @@ class DirectedCluster:
 
     # --- the account --------------------------------------------------------------------
 
-    def _client_told(self, line: str) -> None:
-        self.note(f"client: {line}")
-        self.story.tell(f"client: {line}")
-
     def cast(self) -> None:
         """a leads at first, b and c are the other replicas; a broker without one comes next."""
         state = self.state
@@ -258,7 +249,7 @@ class DirectedCluster:
     # --- processes and disks ------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """In good order, for which it may have to wait."""
+        """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.hosts[node].command(self.node(node).shut_down)
 
@@ -272,7 +263,7 @@ class DirectedCluster:
         self.cluster.hosts[node].command(self.node(node).resign)
 
     def hold_reads(self, node: int) -> None:
-        """What the broker reads of the partition takes until `release_reads`."""
+        """Its disk reads nothing of orders-0 until `release reads of NODE`."""
         self.note(f"the disk of {self.names.of(node)} is slow to read")
         self._disk(node).held_reads[PARTITION] = []
 
@@ -294,88 +285,70 @@ class DirectedCluster:
 
     def produce(self, value: str, to: int, producer: tuple[int, int] = (-1, -1)) -> Produced:
         """With acks=all; the answer is not awaited."""
-        self.note(f"a client sends {value} ({number_of(value)} in the history) to {self._of(to)}")
-        self.sent[value] = self.clients.produce(self.key, value, to, producer)
-        self.send()
-        return self.sent[value]
+        return self.clients.produce(self.key, value, to, producer)
 
     def read(self, of: int) -> None:
-        self.note(f"a reader begins at the beginning, at {self._of(of)}")
         self.clients.read(self.key, of)
-        self.send()
 
     def read_to_the_end(self, of: int, within_ms: int = WAIT_MS) -> bool:
-        self.note(f"a reader begins at the beginning, at {self._of(of)}")
         reader = self.clients.read(self.key, of)
-        self.send()
         return self.machines.reach(lambda: reader.is_done, within_ms)
-
-    def _of(self, node: int) -> str:
-        return self.names.of(node)
 
     def ask(self, node: int, body: object) -> object:
         """Anything, by a client whose history is not judged, and wait for the answer."""
-        self.note(f"a client sends {type(body).__name__} to {self._of(node)}")
+        self.note(f"a client sends {type(body).__name__} to {self.names.of(node)}")
         answers: list[object] = []
-        self.clients.ask(node, body, lambda answer, _now_ms: answers.append(answer))
-        self.send()
+        self.clients.order(node, body, answers.append)
         self.until(lambda: bool(answers), "it is answered")
         return answers[0]
 
     def write_register(self, value: int, to: int) -> None:
         """A client sets a topic's config, and is waited for."""
-        self.note(f"a client asks {self._of(to)} to write {value}")
         process = self.clients.write_register(value, to)
-        self.send()
         self.until(lambda: not self._production.is_open(process), f"{value} is written")
 
     def begin_register(self, value: int, to: int) -> None:
         """A client sets a topic's config, and is not waited for."""
-        self.note(f"a client asks {self._of(to)} to write {value}")
         self.clients.write_register(value, to)
-        self.send()
 
     def read_register(self, of: int) -> None:
-        """A client asks a controller for what is committed."""
+        """A client asks this controller for what is committed."""
         process = self.clients.read_register(of)
-        self.send()
         self.until(lambda: not self._production.is_open(process), "a client has looked it up")
 
     def reassign(self, replicas: list[int]) -> None:
-        """An administrator wants these replicas, and no others. Not waited for."""
-        self.note(f"an administrator wants the replicas to be {', '.join(map(self._of, replicas))}")
-        self.clients.ask(self.controller, _reassignment(replicas), _ignore)
-        self.send()
+        """An administrator wants these replicas and no others, and is not waited for."""
+        self.note(
+            f"an administrator wants the replicas to be {', '.join(map(self.names.of, replicas))}"
+        )
+        self.clients.order(self.controller, _reassignment(replicas))
 
     def prefer(self, node: int, controller: int) -> None:
         """Make it the first of the replicas, and have the first one elected."""
-        elect = partial(self.clients.ask, controller, ElectLeadersRequest(), _ignore)
-        self.clients.ask(
-            controller, _reassignment(self._first(node)), lambda _answer, _now_ms: elect()
-        )
-        self.send()
+
+        def elect(_answer: object) -> None:
+            self.clients.ask(controller, ElectLeadersRequest(), lambda _answer, _now_ms: None)
+
+        self.clients.order(controller, _reassignment(self._first(node)), elect)
 
     def _first(self, node: int) -> list[int]:
         return [node, *(replica for replica in self.state.replicas if replica != node)]
 
     def elect(self, node: int) -> None:
-        """Let `node`, which is in sync, lead. Brokers learn of it when they do."""
-        self.note(f"an administrator has {self._of(node)} elected")
+        """An administrator has this node, which is in sync, elected.
+
+        Brokers learn of it when they do.
+        """
+        self.note(f"an administrator has {self.names.of(node)} elected")
         is_elected = self._elects(node)
         assert is_elected, f"{node} is not elected: {self.state}"
 
     def _elects(self, node: int) -> bool:
-        self.clients.ask(self.controller, _reassignment(self._first(node)), _ignore)
-        self.send()
+        self.clients.order(self.controller, _reassignment(self._first(node)))
         if not self.machines.reach(lambda: self.state.replicas[0] == node, WAIT_MS):
             return False
-        self.clients.ask(self.controller, ElectLeadersRequest(), _ignore)
-        self.send()
+        self.clients.order(self.controller, ElectLeadersRequest())
         return self.machines.reach(lambda: self.leader == node, WAIT_MS)
-
-    def send(self) -> None:
-        """Have the clients' core send what it wants."""
-        self._client_host.command(lambda _now_ms: None)
 
     # --- the end ------------------------------------------------------------------------
 
@@ -433,7 +406,3 @@ def _reassignment(replicas: list[int]) -> AlterPartitionReassignmentsRequest:
     partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))
     topic = ReassignableTopic(name=TOPIC, partitions=(partition,))
     return AlterPartitionReassignmentsRequest(topics=(topic,))
-
-
-def _ignore(_answer: object, _now_ms: int) -> None:
-    pass

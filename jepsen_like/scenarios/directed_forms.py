@@ -57,10 +57,10 @@ class Machines(Protocol):
         times: int | None = ...,
     ) -> None: ...
     def hold_fetches(self, follower: int, leader: int) -> None:
-        """Requests and answers: it gets nothing of that log."""
+        """Keep the fetches of the node and the answers: it gets nothing of that log."""
 
     def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:
-        """To each of these nodes, something is held under this name."""
+        """Something to each of these nodes is held under this name."""
 
 
 class Directed(Protocol):
@@ -87,26 +87,11 @@ class Directed(Protocol):
         """Heal everything and start everybody: what was promised must be there, and go on."""
 
 
-FORMS.add("run MS ms", Machines.run, "let so much time pass", of="machines")
-FORMS.add("heal", Machines.heal, "all links are whole again", of="machines")
-FORMS.add(
-    "hold fetches of NODE from OTHER",
-    Machines.hold_fetches,
-    "keep the fetches of the node and the answers: it gets nothing of that log",
-    of="machines",
-)
-FORMS.add(
-    "release NAME",
-    HeldMessages.release,
-    "what is held under this name arrives now, and no more is held",
-    of="machines.messages",
-)
-FORMS.add(
-    "lose NAME",
-    HeldMessages.lose,
-    "what is held under this name never arrives, and no more is held",
-    of="machines.messages",
-)
+FORMS.add("run MS ms", Machines.run, of="machines")
+FORMS.add("heal", Machines.heal, of="machines")
+FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
+FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
+FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
 
 
 def check_up(directed: Directed, node: int) -> None:
@@ -290,21 +275,6 @@ def is_down(directed: Directed, node: int) -> bool:
     return node not in directed.machines.up
 
 
-CONDITIONS.add(
-    "NAME has a message",
-    HeldMessages.has,
-    "something is held under this name",
-    of="machines.messages",
-)
-CONDITIONS.add(
-    "NAME has no message",
-    HeldMessages.has_none,
-    "nothing is held under this name",
-    of="machines.messages",
-)
-CONDITIONS.add(
-    "NAME has messages to NODES",
-    Machines.has_held_for,
-    "something to each of these nodes is held under this name",
-    of="machines",
-)
+CONDITIONS.add("NAME has a message", HeldMessages.has, of="machines.messages")
+CONDITIONS.add("NAME has no message", HeldMessages.has_none, of="machines.messages")
+CONDITIONS.add("NAME has messages to NODES", Machines.has_held_for, of="machines")

@@ -171,7 +171,7 @@ class DirectedQuorum(Observer):
         return all(self.replica(node).leader == known for node in reached)
 
     def takes_records(self, node: int) -> bool:
-        """It leads, and has committed what it began its epoch with."""
+        """It leads, and has committed the first record of its epoch."""
         application = self.replica(node).application
         return node in self.machines.up and application.leads_epoch is not None
 
@@ -189,7 +189,7 @@ class DirectedQuorum(Observer):
         return self.written(node).start_offset
 
     def is_led_by_one(self, among: Iterable[int]) -> bool:
-        """One of these leads, and all of them that are up know it."""
+        """One of these leads, and those of them that are up know it."""
         return self.who_leads(among) is not None
 
     def who_leads(self, among: Iterable[int]) -> int | None:
@@ -221,7 +221,7 @@ class DirectedQuorum(Observer):
             raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.quorum.summary()}")
 
     def leader(self, among: Iterable[int] | None = None, within_ms: int = _WAIT_MS) -> int:
-        """Wait until one of `among` leads, and all of them that are up know it."""
+        """Wait until one of these nodes leads, and those of them that are up know it."""
         nodes = self.nodes if among is None else list(among)
         what = "one of them leads, and all know it"
         self._reach("L-EL", lambda: self.who_leads(nodes) is not None, within_ms, what)
@@ -230,7 +230,7 @@ class DirectedQuorum(Observer):
         return leader
 
     def first_leader(self, among: Iterable[int]) -> int:
-        """As soon as one of them leads, whoever knows it."""
+        """Wait until one of these nodes leads, whoever knows it."""
         nodes = list(among)
 
         def leading() -> list[int]:
@@ -246,12 +246,12 @@ class DirectedQuorum(Observer):
         self.until(lambda: self.committed >= goal, what, within_ms=within_ms)
 
     def rest(self) -> None:
-        """Nothing more is written; all have the same log, and have heard what is committed."""
+        """Wait until nothing more is written, and all know one log committed."""
         self.quorum.stop_proposing()
         self.run(_REST_MS)
 
     def converges(self, within_ms: int = 3000) -> None:
-        """All logs that are up are the same, and all of it is committed and applied."""
+        """Wait until all logs that are up are the same, committed and applied."""
         self._reach("L-EL", lambda: self.quorum.leader() is not None, within_ms, "somebody leads")
         self.quorum.stop_proposing()
         before = self.committed
@@ -260,14 +260,8 @@ class DirectedQuorum(Observer):
         self.until(lambda: self.quorum.has_converged(above=before), what, within_ms=within_ms)
         self.quorum.resume_proposing()
 
-    def stays(self, ms: int) -> None:
-        """Nothing is committed, although there is time."""
-        before = self.committed
-        self.run(ms)
-        assert self.committed == before, self.quorum.summary()
-
     def must_lead_on(self, node: int, epoch: int) -> None:
-        """Nothing may have deposed it (L-ST)."""
+        """An error if something has deposed it (L-ST)."""
         after = self.leads(node)
         if after != (node, epoch) and self._production.is_judged:
             before = (node, epoch)
@@ -335,14 +329,14 @@ class DirectedQuorum(Observer):
             self.write(shorter, missing)
 
     def restart_until(self, node: int, other: int) -> None:
-        """Each election of others than `other` adds a record."""
+        """Each election of a third node adds a record to its log."""
         while self.end_offset(node) < self.end_offset(other):
             self.kill(node)
             self.restart(node)
             self.leader(self.others(other))
 
     def commit_unheard(self, batches: int, leader: int, by: Iterable[int]) -> None:
-        """The leader is given its last batches, and these followers commit them and do not hear so.
+        """These followers commit the last batches of the leader, which does not hear so.
 
         That matters, since a node stops before it takes back what it knows to be committed. No
         answer of the leader arrives at them any more: cut it off next, or kill it.
@@ -407,12 +401,6 @@ class DirectedQuorum(Observer):
         self.note(f"{self.names.of(node)} loses its disk")
         self.host(node).disk.wipe()
 
-    def replace_disk(self, node: int) -> None:
-        """It comes back with an empty one."""
-        self.kill(node)
-        self.wipe(node)
-        self.restart(node)
-
     def cut(self, side: Iterable[int]) -> None:
         """Between these nodes and all others."""
         inside = list(side)
@@ -424,16 +412,10 @@ class DirectedQuorum(Observer):
     # --- voters -------------------------------------------------------------------------
 
     def add_voter(self, node: int, to: int | None = None) -> None:
-        """Ask this node, which takes itself for the leader."""
+        """Ask the other, which takes itself for the leader, to let this node vote."""
         self.note(f"an administrator adds voter {self.names.of(node)}")
         self._administrator.add(self.host(to or self.leader()), self.host(node))
 
     def remove_voter(self, voter: ReplicaKey, to: int | None = None) -> None:
         self.note(f"an administrator removes voter {self.names.of(voter.id)}")
         self._administrator.remove(self.host(to or self.leader()), voter)
-
-    def has_voters(self, *voters: int, within_ms: int = _WAIT_MS) -> None:
-        what = f"the voters are {', '.join(map(self.names.of, voters))}"
-        self.until(
-            lambda: sorted(self.voters) == sorted(voters), what, bound="L-MC", within_ms=within_ms
-        )

@@ -15,7 +15,7 @@ from broker.partition.partition import Partition
 from controller.zk.zk_metadata import topic_id_of
 from jepsen_like.clients.admin_client import deletion
 from jepsen_like.scenarios.cluster_settings import ZkSettings
-from jepsen_like.scenarios.directed_clients import DirectedClients, Produced, number_of
+from jepsen_like.scenarios.directed_clients import DirectedClients, Produced
 from jepsen_like.scenarios.directed_cluster import WAIT_MS
 from jepsen_like.scenarios.forms import Names
 from jepsen_like.scenarios.machines import SimulatedMachines
@@ -62,7 +62,6 @@ class DirectedZooKeeper(Observer):
         self.story = Story()
         self.names = Names(lambda: self.brokers)
         self.names.changing["controller"] = lambda: self.controller
-        self.sent: dict[str, Produced] = {}
         self.watched = ZkPartition(self.design, TopicPartition(TOPIC, 0), cluster.ensemble.data)
         self._news = ZkNews(self.watched, self.names, self.note)
         self.machines = SimulatedMachines(
@@ -75,12 +74,9 @@ class DirectedZooKeeper(Observer):
         )
         self._judge = ZkJudge(is_judging=production.is_judged)
         self._clients = DirectedClients(
-            production,
-            self._judge,
-            told=lambda line: self.note(f"client: {line}"),
-            name=self.names.of,
-            timeout_ms=WAIT_MS,
+            production, self._judge, self.names, self.story, timeout_ms=WAIT_MS
         )
+        self.sent = self._clients.sent
         without = f" without {wanted.without}" if wanted.without else ""
         self.note(f"the design is {wanted.design}{without}")
         world.observe(self)
@@ -90,7 +86,7 @@ class DirectedZooKeeper(Observer):
         )
         self._administrator.start()
         self.until(self._is_ready, "all brokers serve", bound="L-BR")
-        self._host = cluster.add(self._clients)
+        self._clients.host = cluster.add(self._clients)
 
     def _is_ready(self) -> bool:
         has_controller = self.controller is not None or not self.design.has_controller
@@ -166,7 +162,7 @@ class DirectedZooKeeper(Observer):
         return self.cluster.ensemble.data(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
-        """In ZooKeeper."""
+        """In ZooKeeper, as a broker that lives."""
         return self.cluster.ensemble.data(paths.broker(node)) is not None
 
     def candidacies(self, nodes: Iterable[int]) -> int:
@@ -193,7 +189,7 @@ class DirectedZooKeeper(Observer):
     # --- processes ----------------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """In good order, for which it may have to wait."""
+        """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
         self.cluster.stop(node)
 
@@ -253,19 +249,11 @@ class DirectedZooKeeper(Observer):
         """Asked for by a client, who is not waited for."""
         self.note(f"a client wants {topic} deleted")
         node = self.controller or self.cluster.up[0].broker.config.node_id
-        self._clients.ask(node, deletion(topic, WAIT_MS), lambda _answer, _now_ms: None)
-        self._send()
+        self._clients.order(node, deletion(topic, WAIT_MS))
 
     def produce(self, value: str, to: int) -> Produced:
         """With acks=all; the answer is awaited by the schedule."""
-        named = f"{value} ({number_of(value)} in the history)"
-        self.note(f"a client sends {named} to {self.names.of(to)}")
-        self.sent[value] = self._clients.produce(self.key, value, to)
-        self._send()
-        return self.sent[value]
-
-    def _send(self) -> None:
-        self._host.command(lambda _now_ms: None)
+        return self._clients.produce(self.key, value, to)
 
     # --- the end ------------------------------------------------------------------------
 
@@ -294,9 +282,7 @@ class DirectedZooKeeper(Observer):
         if not self.machines.reach(lambda: is_led(self), WAIT_MS):
             return
         writes(self)
-        self.note(f"a reader begins at the beginning, at {self.names.of(self.leader)}")
         reader = self._clients.read(self.key, self.leader)
-        self._send()
         self.machines.reach(lambda: reader.is_done, 3_000)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import getdoc
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -150,30 +151,38 @@ class Forms:
         self,
         usage: str,
         method: Callable[..., Any],
-        meaning: str,
+        meaning: str = "",
         *,
         of: str = "",
         bound: str = "",
     ) -> None:
-        """Enter a method of what is directed, or `of` a part of it, simulated or not."""
-        call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
-        self._enter(usage, meaning, lambda directed, *said: call(directed)(*said), bound)
+        """Enter a method of what is directed, or `of` a part of it, simulated or not.
 
-    def add_number(self, usage: str, method: Callable[..., int], meaning: str) -> None:
+        What it means is the first line of its docstring, unless `meaning` says it.
+        """
+        call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
+        self._enter(
+            usage,
+            meaning or _meaning_of(method),
+            lambda directed, *said: call(directed)(*said),
+            bound,
+        )
+
+    def add_number(self, usage: str, method: Callable[..., int]) -> None:
         """Enter the naming of a number that the method tells."""
 
         def act(directed: Any, name: str, *said: object) -> None:
             directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
 
-        self._enter(f"NAME = {usage}", meaning, act, "")
+        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
 
-    def add_node(self, usage: str, method: Callable[..., int], meaning: str) -> None:
+    def add_node(self, usage: str, method: Callable[..., int], meaning: str = "") -> None:
         """Enter the naming of a node that the method tells."""
 
         def act(directed: Any, name: str, *said: object) -> None:
             directed.names.name([name], [getattr(directed, method.__name__)(*said)])
 
-        self._enter(f"NAME = {usage}", meaning, act, "")
+        self._enter(f"NAME = {usage}", meaning or _meaning_of(method), act, "")
 
     def _enter(self, usage: str, meaning: str, act: Callable[..., Any], bound: str) -> None:
         pattern = re.compile("".join(map(_pattern_of, re.split(r"([A-Z]+)", usage))))
@@ -205,6 +214,11 @@ class Forms:
 
     def usages(self) -> Iterator[str]:
         return (form.usage for form in self.all)
+
+
+def _meaning_of(method: Callable[..., Any]) -> str:
+    told = (getdoc(method) or "").partition("\n")[0].removesuffix(".")
+    return told[:1].lower() + told[1:]
 
 
 def near_or_all(name: str, known: Collection[str]) -> str:

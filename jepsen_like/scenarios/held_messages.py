@@ -50,11 +50,17 @@ class HeldMessages:
         return sum(len(rule.kept) for rules in self._rules.values() for rule in rules)
 
     def release(self, name: str | None = None) -> None:
-        """What is kept arrives now, by the rules of that name or by all, which end."""
+        """What is held under this name arrives now, and no more is held.
+
+        None: under all names.
+        """
         self._end("lets go of", name, self._release)
 
     def lose(self, name: str | None = None) -> None:
-        """What is kept never arrives, by the rules of that name or by all, which end."""
+        """What is held under this name never arrives, and no more is held.
+
+        None: under all names.
+        """
         self._end("loses", name, self._lose)
 
     def _end(self, verb: str, name: str | None, end: Callable[[Rule], None]) -> None:

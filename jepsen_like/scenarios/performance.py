@@ -1,33 +1,31 @@
-"""Plays a scenario: each command in its turn, and what came of it beside what the file says.
+"""Plays a script: each command in its turn, and what came of it beside what the file says.
 
 The first command starts what the others act on. What breaks an invariant of the simulator ends the
-scenario with a line that says so: then nothing that follows is what the file says.
+script with a line that says so: then nothing that follows is what the file says. What came of the
+commands of a schedule is dated in virtual time: the same text gives the same lines.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from jepsen_like.scenarios import (
-    cluster_conditions,
-    cluster_forms,
-    quorum_conditions,
-    quorum_forms,
-)
 from jepsen_like.scenarios.cluster_story import ClusterStory
 from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.forms import Misused
 from jepsen_like.scenarios.machines import POLL_US
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.quorum_story import QuorumStory
+from jepsen_like.scenarios.schedules import SIMULATED, carry_out, in_turn, started
 from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
-from jepsen_like.scenarios.starts import STARTS, QuorumSettings
+from jepsen_like.scenarios.starts import STARTS, Start
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.vocabulary import VOCABULARIES
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 
@@ -63,49 +61,93 @@ class Played:
 
 def play(script: Script, *, is_judged: bool = True) -> Played:
     """A run that is not judged goes on when an invariant is broken. Raises ScriptError."""
-    return _Performance(script, is_judged=is_judged).play()
+    production = Production(is_judged=is_judged)
+    playing = (_Schedule if script.is_schedule else _Scenario)(script.name, production)
+    outputs: list[tuple[str, ...]] = []
+    broken = ""
+    for block in script.blocks:
+        lines: list[str] = []
+        for command in playing.in_turn(block.commands):
+            if broken:
+                break
+            broken = _broken(script.name, command, playing)
+            lines += playing.told()
+            if broken:
+                playing.failures.append(broken)
+                lines.append(broken)
+        outputs.append(tuple(lines))
+    return Played(script=script, outputs=tuple(outputs), failures=tuple(playing.failures))
 
 
-class _Performance:
-    def __init__(self, script: Script, *, is_judged: bool) -> None:
-        self._script = script
-        self._is_judged = is_judged
+def _broken(name: str, command: Command, playing: "_Schedule | _Scenario") -> str:
+    """Carry the command out; returns to which bad end the script has come, or nothing."""
+    try:
+        playing.act(command.text)
+    except Misused as misused:
+        raise ScriptError(name, command.line, str(misused)) from misused
+    except KeyError as error:
+        problem = f"`{command.text}`: there is no {error}"
+        raise ScriptError(name, command.line, problem) from error
+    except (Violation, Stuck, Crash) as error:
+        return f"broken: {error}"
+    except EventsSpent as spent:
+        return f"broken: no end after {spent} events"
+    return ""
+
+
+class _Schedule:
+    def __init__(self, name: str, production: Production) -> None:
+        self._name = name
+        self._production = production
+        self._directed: Directed | None = None
+        self._kind = ""
+        self._seen = 0  # steps of the production
+        self.failures: list[str] = []
+
+    def in_turn(self, commands: tuple[Command, ...]) -> Iterator[Command]:
+        return in_turn(self._name, commands)
+
+    def act(self, text: str) -> None:
+        if self._directed is not None:
+            carry_out(self._directed, self._kind, text)
+            return
+        self._kind, settings = started(text)
+        try:
+            self._directed = SIMULATED[self._kind](self._production, **settings)
+        except TypeError as error:
+            raise Misused(f"`{text}` cannot be started: {error}") from error
+
+    def told(self) -> list[str]:
+        """What has come since it was asked last."""
+        steps, self._seen = self._production.steps[self._seen :], len(self._production.steps)
+        known = {step.what for step in steps}
+        story = [] if self._directed is None else self._directed.story.take()
+        return [
+            *(f"{step.at_ms:>6} ms  {step.what}" for step in steps),
+            *(line for line in story if line not in known),
+        ]
+
+
+class _Scenario:
+    def __init__(self, _name: str, production: Production) -> None:
+        self._production = production
         self._story = Story()
         self._directed: Directed | None = None
+        self._kind = ""
+        self.failures = self._story.failures
 
-    def play(self) -> Played:
-        outputs = []
-        is_over = False
-        for block in self._script.blocks:
-            lines: list[str] = []
-            for command in block.commands:
-                is_over = is_over or self._carry_out(command)
-                lines += self._story.take()
-            outputs.append(tuple(lines))
-        return Played(
-            script=self._script, outputs=tuple(outputs), failures=tuple(self._story.failures)
-        )
+    def in_turn(self, commands: tuple[Command, ...]) -> Iterator[Command]:
+        return iter(commands)
 
-    def _carry_out(self, command: Command) -> bool:
-        """Returns whether the scenario has come to a bad end."""
-        try:
-            self._act(command.text)
-        except Misused as misused:
-            raise ScriptError(self._script.name, command.line, str(misused)) from misused
-        except (Violation, Stuck, Crash) as broken:
-            self._story.fail(f"broken: {broken}")
-            return True
-        except EventsSpent as spent:
-            self._story.fail(f"broken: no end after {spent} events")
-            return True
-        return False
+    def told(self) -> list[str]:
+        return self._story.take()
 
-    def _act(self, text: str) -> None:
+    def act(self, text: str) -> None:
         if text.startswith(_QUIETLY):
-            before = len(self._story.failures)
-            self._act(text.removeprefix(_QUIETLY))
+            before = len(self.failures)
+            self.act(text.removeprefix(_QUIETLY))
             self._story.take()
-            for failure in self._story.failures[before:]:
+            for failure in self.failures[before:]:
                 self._story.tell(failure)
         elif self._directed is None:
             if text.split()[0] != _START:
@@ -115,62 +157,45 @@ class _Performance:
         elif text.startswith(("deliver until ", "expect ")):
             self._judge(self._directed, text)
         else:
-            forms, _ = _forms_of(self._directed)
+            forms, _ = VOCABULARIES[self._kind]
             form, arguments = forms.find(text, self._directed.names)
             _check_nodes(self._directed, arguments)
             form.act(self._directed, *arguments.values())
 
-    def _started(self, settings: QuorumSettings | ClusterOptions) -> Directed:
-        production = Production(is_judged=self._is_judged)
-        match settings:
-            case QuorumSettings():
-                return _quorum(production, settings, self._story)
-            case ClusterOptions():
-                return _cluster(production, settings, self._story)
+    def _started(self, start: Start) -> Directed:
+        streams = SteadyStreams()
+        match start.options:
+            case Options() as options:
+                self._kind = "quorum"
+                if not start.are_timers_equal:
+                    streams.order_timers(range(1, options.voters + options.observers + 1))
+                tracer = QuorumStory(self._story)
+                return DirectedQuorum(self._production, options, streams=streams, tracer=tracer)
+            case ClusterOptions() as options:
+                self._kind = "cluster"
+                streams.order_timers([*options.controllers, *options.brokers])
+                return DirectedCluster(
+                    self._production,
+                    options,
+                    streams=streams,
+                    tracer=ClusterStory(self._story, PARTITION),
+                    poll_us=POLL_US,
+                )
 
     def _judge(self, directed: Directed, text: str) -> None:
         is_awaited = text.startswith("deliver")
         what = text.removeprefix("deliver until ").removeprefix("expect ")
-        holds = _condition(directed, what)
+        _, conditions = VOCABULARIES[self._kind]
+        form, arguments = conditions.find(what, directed.names)
+        _check_nodes(directed, arguments)
+
+        def holds() -> bool:
+            return bool(form.act(directed, *arguments.values()))
+
         if is_awaited and not directed.machines.reach(holds, _WAIT_MS):
             self._story.fail(f"not within {_WAIT_MS} ms: {what}")
         elif not is_awaited and not holds():
             self._story.fail(f"not so: {what}")
-
-
-def _forms_of(directed: Directed) -> tuple[Forms, Forms]:
-    """The commands and the conditions of what has been started."""
-    if isinstance(directed, DirectedCluster):
-        return cluster_forms.FORMS, cluster_conditions.CONDITIONS
-    return quorum_forms.FORMS, quorum_conditions.CONDITIONS
-
-
-def _quorum(production: Production, settings: QuorumSettings, story: Story) -> DirectedQuorum:
-    streams = SteadyStreams()
-    if not settings.are_timers_equal:
-        streams.order_timers(range(1, settings.voters + settings.observers + 1))
-    return DirectedQuorum(
-        production, settings.options(), streams=streams, tracer=QuorumStory(story)
-    )
-
-
-def _cluster(production: Production, options: ClusterOptions, story: Story) -> DirectedCluster:
-    streams = SteadyStreams()
-    streams.order_timers([*options.controllers, *options.brokers])
-    return DirectedCluster(
-        production,
-        options,
-        streams=streams,
-        tracer=ClusterStory(story, PARTITION),
-        poll_us=POLL_US,
-    )
-
-
-def _condition(directed: Directed, text: str) -> Callable[[], bool]:
-    _, conditions = _forms_of(directed)
-    form, arguments = conditions.find(text, directed.names)
-    _check_nodes(directed, arguments)
-    return lambda: bool(form.act(directed, *arguments.values()))
 
 
 def _check_nodes(directed: Directed, arguments: dict[str, Any]) -> None:

@@ -8,17 +8,8 @@ from quorum.core.storage import METADATA_LOG
 __all__ = ["CONDITIONS"]
 
 CONDITIONS = Forms(directed_forms.CONDITIONS)
-CONDITIONS.add(
-    "NODE takes records",
-    DirectedQuorum.takes_records,
-    "it leads, and has committed the first record of its epoch",
-)
-CONDITIONS.add(
-    "one of NODES leads",
-    DirectedQuorum.is_led_by_one,
-    "one of these leads, and those of them that are up know it",
-    bound="L-EL",
-)
+CONDITIONS.add("NODE takes records", DirectedQuorum.takes_records)
+CONDITIONS.add("one of NODES leads", DirectedQuorum.is_led_by_one, bound="L-EL")
 
 
 @CONDITIONS.form("a leader", "somebody leads and takes records, and all that it reaches know it")

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
-from jepsen_like.scenarios import directed_forms, quorum_pictures
+from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.forms import Forms, Misused
+from jepsen_like.scenarios.story import logs_table, table
 from jepsen_like.sim.world.network import Message
 from quorum.raft.responses import only_partition
+from quorum.raft.roles import Leader
 from wire.messages.fetching import FetchResponse
 from wire.messages.quorum_epochs import VoteRequest, VoteResponse
 
@@ -18,75 +20,27 @@ _ELECTION = "all but that election"  # what holds everything else
 FORMS.add_node(
     "the leader", DirectedQuorum.leader, "wait until one node leads, and all that are up know it"
 )
-FORMS.add_node(
-    "the leader among NODES",
-    DirectedQuorum.leader,
-    "wait until one of these nodes leads, and those of them that are up know it",
-)
-FORMS.add_node(
-    "the first leader among NODES",
-    DirectedQuorum.first_leader,
-    "wait until one of these nodes leads, whoever knows it",
-)
-FORMS.add_number("the end of NODE", DirectedQuorum.end_offset, "where its log ends by now")
-FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch, "the epoch in which the node is by now")
-FORMS.add_number(
-    "the committed offset",
-    DirectedQuorum.committed_offset,
-    "up to which records are committed by now",
-)
-FORMS.add(
-    "wake NODE", DirectedQuorum.wake, "it does what is due, so that what comes next comes alone"
-)
-FORMS.add(
-    "stop proposing", DirectedQuorum.stop_proposing, "applications give their leaders no records"
-)
-FORMS.add(
-    "resume proposing",
-    DirectedQuorum.resume_proposing,
-    "applications give their leaders records now and then",
-)
-FORMS.add(
-    "rest",
-    DirectedQuorum.rest,
-    "wait until nothing more is written, and all know one log committed",
-)
-FORMS.add("commit COUNT", DirectedQuorum.commits, "wait until so many more records are committed")
+FORMS.add_node("the leader among NODES", DirectedQuorum.leader)
+FORMS.add_node("the first leader among NODES", DirectedQuorum.first_leader)
+FORMS.add_number("the end of NODE", DirectedQuorum.end_offset)
+FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch)
+FORMS.add_number("the committed offset", DirectedQuorum.committed_offset)
+FORMS.add("wake NODE", DirectedQuorum.wake)
+FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
+FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
+FORMS.add("rest", DirectedQuorum.rest)
+FORMS.add("commit COUNT", DirectedQuorum.commits)
 FORMS.add(
     "commit COUNT within MS ms",
     DirectedQuorum.commits,
     "the same, and the wait is no longer than this",
 )
-FORMS.add(
-    "commit COUNT batches of NODE on NODES unheard",
-    DirectedQuorum.commit_unheard,
-    "these followers commit the last batches of the leader, which does not hear so",
-)
-FORMS.add(
-    "converge",
-    DirectedQuorum.converges,
-    "wait until all logs that are up are the same, committed and applied",
-)
-FORMS.add(
-    "add voter NODE at OTHER",
-    DirectedQuorum.add_voter,
-    "ask the other, which takes itself for the leader, to let this node vote",
-)
-FORMS.add(
-    "NODE must lead on in epoch EPOCH",
-    DirectedQuorum.must_lead_on,
-    "an error if something has deposed it (L-ST)",
-)
-FORMS.add(
-    "restart NODE until its log is as long as that of OTHER",
-    DirectedQuorum.restart_until,
-    "each election of a third node adds a record to its log",
-)
-FORMS.add(
-    "write COUNT at NODE and OTHER, or more",
-    DirectedQuorum.write_to_one_end,
-    "write to both, until their logs end at the same offset",
-)
+FORMS.add("commit COUNT batches of NODE on NODES unheard", DirectedQuorum.commit_unheard)
+FORMS.add("converge", DirectedQuorum.converges)
+FORMS.add("add voter NODE at OTHER", DirectedQuorum.add_voter)
+FORMS.add("NODE must lead on in epoch EPOCH", DirectedQuorum.must_lead_on)
+FORMS.add("restart NODE until its log is as long as that of OTHER", DirectedQuorum.restart_until)
+FORMS.add("write COUNT at NODE and OTHER, or more", DirectedQuorum.write_to_one_end)
 
 
 # --- records --------------------------------------------------------------------------------
@@ -268,17 +222,55 @@ def _leader(quorum: DirectedQuorum) -> int:
 
 @FORMS.form("state", "what each node is, and knows")
 def state(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.state(quorum):
-        quorum.story.tell(line)
+    heading = ("node", "role", "epoch", "leader", "voted for", "high watermark", "log")
+    quorum.story.tell(*table(heading, [_state_of(quorum, node) for node in quorum.machines.nodes]))
+
+
+def _state_of(quorum: DirectedQuorum, node: int) -> tuple[object, ...]:
+    written = quorum.written(node)
+    span = f"{written.start_offset} to {written.end_offset}"
+    if node not in quorum.machines.up:
+        return (node, "down", None, None, None, None, span)
+    replica = quorum.replica(node)
+    voted = replica.raft.role.voted
+    return (
+        node,
+        replica.role_name,
+        replica.leader.epoch,
+        replica.leader.leader_id,
+        None if voted is None else voted.id,
+        replica.high_watermark,
+        span,
+    )
 
 
 @FORMS.form("logs", "the epoch of each record of each log; * if it is not synced yet")
 def logs(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.logs(quorum):
-        quorum.story.tell(line)
+    cells = {node: _epochs(quorum, node) for node in quorum.machines.nodes}
+    quorum.story.tell(*logs_table(cells))
+
+
+def _epochs(quorum: DirectedQuorum, node: int) -> dict[int, str]:
+    durable = quorum.durable(node)
+    return {
+        offset: f"{entry.epoch}{'' if durable.holds(entry) else '*'}"
+        for entry in quorum.written(node).entries
+        for offset in range(entry.base_offset, entry.next_offset)
+    }
 
 
 @FORMS.form("acks", "up to where each voter has acknowledged, as the leader has counted")
 def acks(quorum: DirectedQuorum) -> None:
-    for line in quorum_pictures.acks(quorum, _leader(quorum)):
-        quorum.story.tell(line)
+    leader = _leader(quorum)
+    role = quorum.replica(leader).raft.role
+    assert isinstance(role, Leader), role
+    ends: dict[int, int | None] = {leader: quorum.durable(leader).end_offset}
+    for node, progress in role.progress.items():
+        ends[node] = progress.log_end_offset if progress.last_fetch_ms >= 0 else None
+    rows = [(node, _all_before(end), "=" * (end or 0)) for node, end in sorted(ends.items())]
+    quorum.story.tell(*table(("voter", "has stored", ""), rows))
+    quorum.story.tell(f"committed: {_all_before(role.high_watermark)}")
+
+
+def _all_before(offset: int | None) -> str:
+    return "not known yet" if offset is None else f"all before {offset}"

@@ -7,8 +7,7 @@ disk that a scenario has slowed down it is also told when it is written.
 
 from itertools import groupby
 
-from jepsen_like.scenarios.story import Story, appended_after, offsets
-from jepsen_like.scenarios.vote_story import VoteStory
+from jepsen_like.scenarios.story import Story, appended_after, offsets, told_to_part
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -18,6 +17,7 @@ from quorum.core.effects import (
     Effect,
     Event,
     Reply,
+    Request,
     ResetLog,
     SaveSnapshot,
     Send,
@@ -27,7 +27,8 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from wire.errors import ErrorCode
-from wire.messages.fetching import FetchSnapshotRequest
+from wire.messages.fetching import FetchRequest, FetchResponse, FetchSnapshotRequest
+from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 from wire.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
 
 __all__ = ["QuorumStory"]
@@ -48,7 +49,7 @@ class QuorumStory(Observer):
     def __init__(self, story: Story) -> None:
         self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
         self.story = story
-        self._votes = VoteStory(story)
+        self._asked: dict[tuple[int, int], object] = {}  # by node and token: the request
         self._roles: dict[int, str] = {}
         self._high_watermarks: dict[int, int | None] = {}
         self._durable: dict[int, Entry | None] = {}
@@ -67,11 +68,13 @@ class QuorumStory(Observer):
         self._replica_of = replica_of
 
     def received(self, host: Host, event: Event) -> None:
-        self._votes.received(host.node_id, event)
+        if isinstance(event, Request) and isinstance(event.body, VoteRequest | FetchRequest):
+            self._asked[host.node_id, event.token] = event.body
 
     def performing(self, host: Host, effect: Effect) -> None:
         node = host.node_id
-        self._votes.performing(node, effect)
+        if isinstance(effect, Reply):
+            self._tell_answer(node, self._asked.pop((node, effect.token), None), effect.body)
         match effect:
             case Truncate(end_offset=end_offset):
                 self.story.tell(f"{node} truncates its log to offset {end_offset}")
@@ -100,6 +103,19 @@ class QuorumStory(Observer):
         self._tell_high_watermark(host.node_id, replica)
 
     # --- what is told -------------------------------------------------------------------
+
+    def _tell_answer(self, node: int, asked: object, answer: object) -> None:
+        """Who votes, or would vote, for whom; and where logs are said to part."""
+        match asked, answer:
+            case VoteRequest(topics=(topic, *_)), VoteResponse(topics=(answered, *_)):
+                is_granted = answered.partitions[0].vote_granted
+                self.story.tell(f"{node} {_voted(topic.partitions[0], is_granted)}")
+            case FetchRequest(replica_state=state), FetchResponse(responses=(fetched, *_)):
+                diverging = fetched.partitions[0].diverging_epoch
+                if diverging.end_offset >= 0:
+                    self.story.tell(told_to_part(node, state.replica_id, diverging))
+            case _:
+                pass
 
     def _tell_role(self, node: int, replica: RunningReplica) -> None:
         leader = replica.leader
@@ -152,3 +168,11 @@ def _kind_of(entry: Entry) -> str:
     if entry.voters is not None and (parent is None or entry.voters != parent.voters):
         says.append(f"the voters are {', '.join(str(voter.id) for voter in entry.voters)}")
     return f" ({'; '.join(says)})" if says else ""
+
+
+def _voted(vote: VotePartition, is_granted: bool) -> str:
+    """Of a pre-vote the epoch is the one that the candidate would leave."""
+    candidate, epoch = vote.replica_id, vote.replica_epoch
+    if vote.pre_vote:
+        return f"{'would' if is_granted else 'would not'} vote for {candidate}"
+    return f"{'votes' if is_granted else 'does not vote'} for {candidate} in epoch {epoch}"

@@ -19,18 +19,13 @@ hold; where neither that nor the condition names one, the schedule was not what 
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
-from jepsen_like.scenarios import (
-    cluster_conditions,
-    cluster_forms,
-    quorum_conditions,
-    quorum_forms,
-    zk_forms,
-)
 from jepsen_like.scenarios.cluster_settings import ClusterSettings, ZkSettings
 from jepsen_like.scenarios.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.directed_forms import Directed
@@ -38,7 +33,8 @@ from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.forms import Forms, Misused, near_or_all
 from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.script import SEPARATOR
+from jepsen_like.scenarios.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.vocabulary import VOCABULARIES
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 
 __all__ = [
@@ -51,11 +47,9 @@ __all__ = [
     "Schedule",
     "Schedules",
     "carry_out",
-    "repeated",
+    "in_turn",
     "schedule_text",
     "started",
-    "steps",
-    "without_output",
 ]
 
 _FINDS = "Finds: "
@@ -92,7 +86,7 @@ Schedules = Mapping[str, Schedule]
 def carry_out(directed: Directed, kind: str, command: str) -> None:
     """One command of what has been started, a `quorum`, a `cluster` or `zookeeper`. Raises Misused,
     Violation or Stuck."""
-    forms, conditions = _VOCABULARIES[kind]
+    forms, conditions = VOCABULARIES[kind]
     if command.startswith("deliver until "):
         _await(directed, conditions, command)
     else:
@@ -115,8 +109,8 @@ def _await(directed: Directed, conditions: Forms, command: str) -> None:
 def started(command: str) -> tuple[str, dict[str, Any]]:
     """`start quorum, voters=3`: what is started, and its settings. Raises Misused."""
     kind, *pairs = command.removeprefix("start ").split(", ")
-    if not command.startswith("start ") or kind not in _VOCABULARIES:
-        known = " or ".join(f"`start {each}`" for each in _VOCABULARIES)
+    if not command.startswith("start ") or kind not in VOCABULARIES:
+        known = " or ".join(f"`start {each}`" for each in VOCABULARIES)
         raise Misused(f"`{command}` cannot be read: a schedule begins with {known}")
     settings = {}
     for pair in pairs:
@@ -148,11 +142,6 @@ def _cluster(production: Production, **settings: Any) -> DirectedCluster:
 
 
 _CLUSTER_EVENTS_MAX = 20_000
-_VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
-    "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),
-    "cluster": (cluster_forms.FORMS, cluster_conditions.CONDITIONS),
-    "zookeeper": (zk_forms.FORMS, zk_forms.CONDITIONS),
-}
 _SETTINGS: Mapping[str, type[Options | ClusterSettings | ZkSettings]] = {
     "quorum": Options,
     "cluster": ClusterSettings,
@@ -168,79 +157,75 @@ SIMULATED: Mapping[str, Beginning] = {
 # --- the texts ------------------------------------------------------------------------------------
 
 
-def _texts(folder: str) -> Iterator[tuple[str, list[str]]]:
-    for path in sorted((files(__package__) / "schedules" / folder).iterdir(), key=str):
-        name = path.name.removesuffix(".txt")
-        yield name, path.read_text(encoding="utf-8").splitlines()
-
-
-def _schedules(folder: str) -> Schedules:
-    return {name: _schedule(name, lines) for name, lines in _texts(folder)}
-
-
-def _schedule(name: str, lines: list[str]) -> Schedule:
-    told = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
-    found = [line.removeprefix(_FINDS) for line in told if line.startswith(_FINDS)]
-    return Schedule(
-        name=name,
-        story=" ".join(line for line in told if not line.startswith(_FINDS)),
-        finds=tuple(plants for line in found for plants in line.split("; ")),
-        commands=tuple(_commands(lines)),
-    )
-
-
-def without_output(lines: Iterable[str]) -> Iterator[str]:
-    """What came of the commands stands behind a line `----`, up to an empty one."""
-    is_output = False
-    for line in lines:
-        is_output = line == SEPARATOR or (is_output and bool(line))
-        if not is_output:
-            yield line
-
-
-def steps(command: str) -> list[str]:
-    """The commands of `do NAME`. Raises Misused."""
-    name = command.removeprefix("do ").replace(" ", "_")
-    if name not in _STEPS:
-        raise Misused(f"there are no steps `{name}`: {', '.join(sorted(_STEPS))}")
-    return list(_commands(_STEPS[name]))
-
-
-def repeated(line: str) -> int | None:
-    """How often `repeat COUNT times` has the lines below it done; None: it is another command."""
-    match = _REPEAT.fullmatch(line)
-    return int(match[1]) if match else None
-
-
-def _commands(lines: list[str]) -> Iterator[str]:
-    """All of them, one after the other: what is repeated, and the steps that are elsewhere, too."""
-    told = [line for line in without_output(lines) if line and not line.startswith("#")]
-    while told:
-        line = told.pop(0)
-        if (times := repeated(line)) is not None:
-            block: list[str] = []
-            while told and told[0].startswith("    "):
-                block.append(told.pop(0).strip())
-            yield from times * [*_commands(block)]
-        elif line.startswith("do "):
-            yield from steps(line)
-        else:
-            yield line
-
-
+_SCHEDULES = files(__package__) / "schedules"
 _FOLDERS = ("partition", "quorum", "zookeeper", "harm")
 
 
 def schedule_text(name: str) -> str | None:
     """The file of a schedule that is shipped; None: there is no such one."""
     for folder in _FOLDERS:
-        path = files(__package__) / "schedules" / folder / f"{name}.txt"
+        path = _SCHEDULES / folder / f"{name}.txt"
         if path.is_file():
             return path.read_text(encoding="utf-8")
     return None
 
 
-_STEPS = dict(_texts("steps"))
+def in_turn(name: str, commands: Iterable[Command]) -> Iterator[Command]:
+    """What is repeated, and the steps that are elsewhere, each with the line that says so.
+
+    Raises ScriptError.
+    """
+    waiting = deque(commands)
+    while waiting:
+        command = waiting.popleft()
+        if match := _REPEAT.fullmatch(command.text):
+            inner: list[Command] = []
+            while waiting and waiting[0].text.startswith("    "):
+                each = waiting.popleft()
+                inner.append(replace(each, text=each.text.strip()))
+            for _ in range(int(match[1])):
+                yield from in_turn(name, inner)
+        elif command.text.startswith("do "):
+            steps = command.text.removeprefix("do ").replace(" ", "_")
+            if steps not in _STEPS:
+                problem = f"there are no steps `{steps}`: {', '.join(sorted(_STEPS))}"
+                raise ScriptError(name, command.line, problem)
+            found = in_turn(steps, _commands(_STEPS[steps]))
+            yield from (replace(each, line=command.line) for each in found)
+        else:
+            yield command
+
+
+def _commands(blocks: Iterable[Block]) -> Iterator[Command]:
+    return (command for block in blocks for command in block.commands)
+
+
+def _paths(folder: str) -> list[Traversable]:
+    return sorted((_SCHEDULES / folder).iterdir(), key=str)
+
+
+def _schedules(folder: str) -> Schedules:
+    found = (_schedule(path.name, path.read_text(encoding="utf-8")) for path in _paths(folder))
+    return {schedule.name: schedule for schedule in found}
+
+
+def _schedule(name: str, text: str) -> Schedule:
+    told = [line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#")]
+    found = [line.removeprefix(_FINDS) for line in told if line.startswith(_FINDS)]
+    return Schedule(
+        name=name.removesuffix(".txt"),
+        story=" ".join(line for line in told if not line.startswith(_FINDS)),
+        finds=tuple(plants for line in found for plants in line.split("; ")),
+        commands=tuple(each.text for each in in_turn(name, _commands(parse(name, text).blocks))),
+    )
+
+
+def _steps(path: Traversable) -> tuple[Block, ...]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return blocks_in(path.name, lines, is_schedule=True)[0]
+
+
+_STEPS = {path.name.removesuffix(".txt"): _steps(path) for path in _paths("steps")}
 QUORUM_SCHEDULES = _schedules("quorum")
 SCHEDULES = _schedules("partition")
 HARM: Schedules = {

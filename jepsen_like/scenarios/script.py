@@ -12,14 +12,28 @@
 A block is one command a line, a line `----`, and the output until an empty line. Lines that begin
 with `#` are comments wherever they stand between blocks. Parsing keeps every line, so that a file
 whose output is written anew changes in its output only.
+
+A schedule (`jepsen_like.scenarios.schedules`) is such a text that need not say what comes of its
+commands: where there is no output, the line `----` may be missing, too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
-__all__ = ["SEPARATOR", "Block", "Command", "Script", "ScriptError", "parse", "rewritten"]
+__all__ = [
+    "Block",
+    "Command",
+    "Script",
+    "ScriptError",
+    "blocks_in",
+    "names",
+    "parse",
+    "rewritten",
+    "scenario",
+]
 
-SEPARATOR = "----"
+_SEPARATOR = "----"
 
 
 class ScriptError(Exception):
@@ -48,39 +62,55 @@ class Script:
     title: str
     blocks: tuple[Block, ...]
     after: tuple[str, ...]  # comments and empty lines behind the last block
+    is_schedule: bool
 
 
 def parse(name: str, text: str) -> Script:
     """Raises ScriptError."""
     lines = text.splitlines()
+    is_schedule = _is_schedule(lines)
     if not lines or not lines[0].startswith("# "):
-        raise ScriptError(name, 1, "a scenario begins with a comment: `# ` and its title")
+        what, tells = (
+            ("schedule", "what happens in it") if is_schedule else ("scenario", "its title")
+        )
+        raise ScriptError(name, 1, f"a {what} begins with a comment: `# ` and {tells}")
+    blocks, after = blocks_in(name, lines, is_schedule=is_schedule)
+    if not blocks:
+        raise ScriptError(name, len(lines), "there is no command")
+    title = lines[0].removeprefix("# ").partition(". ")[0].strip().removesuffix(".")
+    return Script(name=name, title=title, blocks=blocks, after=after, is_schedule=is_schedule)
+
+
+def _is_schedule(lines: Sequence[str]) -> bool:
+    """A scenario starts a number of nodes, a schedule what has a name."""
+    commands = (line.split() for line in lines if not _is_between(line))
+    words = next(commands, [])
+    return len(words) > 1 and words[0] == "start" and not words[1].isdecimal()
+
+
+def blocks_in(
+    name: str, lines: Sequence[str], *, is_schedule: bool
+) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """The blocks, and the lines behind the last one. Raises ScriptError."""
     blocks: list[Block] = []
     at = 0
     while True:
-        begin = at
-        at = _skip(lines, at, _is_between)
+        begin, at = at, _skip(lines, at, _is_between)
         before = tuple(lines[begin:at])
         if at == len(lines):
-            break
-        block, at = _block(name, lines, at, before)
-        blocks.append(block)
-    if not blocks:
-        raise ScriptError(name, len(lines), "there is no command")
-    return Script(name=name, title=_title(lines[0]), blocks=tuple(blocks), after=before)
-
-
-def _block(name: str, lines: list[str], at: int, before: tuple[str, ...]) -> tuple[Block, int]:
-    separator = _skip(lines, at, lambda line: bool(line.strip()) and line != SEPARATOR)
-    if separator == len(lines) or lines[separator] != SEPARATOR:
-        raise ScriptError(name, separator, f"a line `{SEPARATOR}` belongs below the commands")
-    if separator == at:
-        raise ScriptError(name, at + 1, f"no command stands above `{SEPARATOR}`")
-    end = _skip(lines, separator + 1, lambda line: bool(line.strip()))
-    commands = tuple(
-        Command(line=number + 1, text=lines[number].strip()) for number in range(at, separator)
-    )
-    return Block(before=before, commands=commands, output=tuple(lines[separator + 1 : end])), end
+            return tuple(blocks), before
+        end = _skip(lines, at, lambda line: bool(line.strip()) and line != _SEPARATOR)
+        has_output = end < len(lines) and lines[end] == _SEPARATOR
+        if not has_output and not is_schedule:
+            raise ScriptError(name, end, f"a line `{_SEPARATOR}` belongs below the commands")
+        if end == at:
+            raise ScriptError(name, at + 1, f"no command stands above `{_SEPARATOR}`")
+        # The lines that a schedule repeats are indented.
+        told = (line.rstrip() if is_schedule else line.strip() for line in lines[at:end])
+        commands = tuple(Command(line=line, text=text) for line, text in enumerate(told, at + 1))
+        at = _skip(lines, end + 1, lambda line: bool(line.strip())) if has_output else end
+        output = tuple(lines[end + 1 : at])
+        blocks.append(Block(before=before, commands=commands, output=output))
 
 
 def rewritten(script: Script, outputs: Sequence[Sequence[str]]) -> str:
@@ -92,12 +122,12 @@ def _lines(script: Script, outputs: Sequence[Sequence[str]]) -> Iterator[str]:
     for block, output in zip(script.blocks, outputs, strict=True):
         yield from block.before
         yield from (command.text for command in block.commands)
-        yield SEPARATOR
+        yield _SEPARATOR
         yield from output
     yield from script.after
 
 
-def _skip(lines: list[str], at: int, matches: Callable[[str], bool]) -> int:
+def _skip(lines: Sequence[str], at: int, matches: Callable[[str], bool]) -> int:
     while at < len(lines) and matches(lines[at]):
         at += 1
     return at
@@ -107,5 +137,18 @@ def _is_between(line: str) -> bool:
     return not line.strip() or line.startswith("#")
 
 
-def _title(line: str) -> str:
-    return line.removeprefix("# ").strip().removesuffix(".")
+# --- those that come with quorumlab, in the order in which they teach ---------------------------
+
+
+def names() -> list[str]:
+    """Without the suffix; each begins with its number."""
+    return sorted(
+        each.name.removesuffix(".txt")
+        for each in files(__package__).iterdir()
+        if each.name.endswith(".txt")
+    )
+
+
+def scenario(name: str) -> Script:
+    text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    return parse(f"{name}.txt", text)

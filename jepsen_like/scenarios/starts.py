@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jepsen_like.scenarios.forms import Forms, Misused
 from jepsen_like.scenarios.machines import DISKS, LINKS
@@ -10,7 +11,7 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.pace import AT_ONCE
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["STARTS", "QuorumSettings"]
+__all__ = ["STARTS", "Start"]
 
 STARTS = Forms()
 _NODES_MAX = 9
@@ -31,60 +32,45 @@ _QUORUM = Options(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumSettings:
-    voters: int
-    observers: int = 0
-    snapshot_bytes: int = 0  # after how many a snapshot is taken; 0: none is
-    fetch_bytes: int = _QUORUM.bytes_max  # of one fetch, which gives one batch at least
+@dataclass(frozen=True, slots=True)
+class Start:
+    options: Options | ClusterOptions  # of a quorum, or of a cluster
     are_timers_equal: bool = False
-
-    def options(self) -> Options:
-        """The log before a snapshot is dropped as soon as it may be."""
-        often = SnapshotSettings(
-            bytes_between=self.snapshot_bytes, interval_ms=0, retention_bytes=0
-        )
-        return replace(
-            _QUORUM,
-            voters=self.voters,
-            observers=self.observers,
-            bytes_max=self.fetch_bytes,
-            snapshots=often if self.snapshot_bytes else SnapshotSettings(),
-        )
 
 
 @STARTS.form("start COUNT", "a quorum of so many voters")
-def start(count: int) -> QuorumSettings:
-    return _checked(QuorumSettings(voters=count))
+def start(count: int) -> Start:
+    return Start(_quorum(count))
 
 
 @STARTS.form("start COUNT and OTHER observers", "a quorum of voters, and nodes that only follow")
-def start_observers(count: int, other: int) -> QuorumSettings:
-    return _checked(QuorumSettings(voters=count, observers=other))
+def start_observers(count: int, other: int) -> Start:
+    return Start(_quorum(count, observers=other))
 
 
 @STARTS.form("start COUNT with a snapshot every OTHER bytes", "the log before it is dropped")
-def start_snapshots(count: int, other: int) -> QuorumSettings:
-    return _checked(QuorumSettings(voters=count, snapshot_bytes=other))
+def start_snapshots(count: int, other: int) -> Start:
+    often = SnapshotSettings(bytes_between=other, interval_ms=0, retention_bytes=0)
+    return Start(_quorum(count, snapshots=often if other else SnapshotSettings()))
 
 
 @STARTS.form("start COUNT with fetches of OTHER bytes", "or of one batch, if it is larger")
-def start_small_fetches(count: int, other: int) -> QuorumSettings:
-    return _checked(QuorumSettings(voters=count, fetch_bytes=other))
+def start_small_fetches(count: int, other: int) -> Start:
+    return Start(_quorum(count, bytes_max=other))
 
 
 @STARTS.form("start COUNT with equal timers", "no time-out has a random part")
-def start_equal_timers(count: int) -> QuorumSettings:
-    return _checked(QuorumSettings(voters=count, are_timers_equal=True))
+def start_equal_timers(count: int) -> Start:
+    return Start(_quorum(count), are_timers_equal=True)
 
 
 @STARTS.form("start COUNT controllers, OTHER brokers", "a cluster with the partition orders-0")
-def start_cluster(count: int, other: int) -> ClusterOptions:
-    return _cluster(count, other)
+def start_cluster(count: int, other: int) -> Start:
+    return Start(_cluster(count, other))
 
 
 @STARTS.form("start COUNT controllers, OTHER brokers with WHAT", "NAME=VALUE, …; Kafka's names")
-def start_cluster_with(count: int, other: int, what: str) -> ClusterOptions:
+def start_cluster_with(count: int, other: int, what: str) -> Start:
     settings = _cluster(count, other)
     for pair in what.split(", "):
         name, _, value = pair.partition("=")
@@ -94,7 +80,7 @@ def start_cluster_with(count: int, other: int, what: str) -> ClusterOptions:
             settings = _SETTINGS[name](settings, value)
         except (KeyError, ValueError):
             raise Misused(f"`{value}` is nothing for {name}") from None
-    return settings
+    return Start(settings)
 
 
 def _number(text: str) -> int:
@@ -149,7 +135,7 @@ def _cluster(controllers: int, brokers: int) -> ClusterOptions:
     )
 
 
-def _checked(settings: QuorumSettings) -> QuorumSettings:
-    if not settings.voters or settings.voters + settings.observers > _NODES_MAX:
+def _quorum(voters: int, observers: int = 0, **changed: Any) -> Options:
+    if not voters or voters + observers > _NODES_MAX:
         raise Misused(f"a quorum here has 1 to {_NODES_MAX} nodes, and a voter among them")
-    return settings
+    return replace(_QUORUM, voters=voters, observers=observers, **changed)

@@ -1,10 +1,11 @@
-"""What a scenario tells: lines in the order in which things happened; and what is news."""
+"""What a scenario tells: lines in the order in which things happened; what is news; and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jepsen_like.sim.logs.logtree import Entry
+from wire.messages.fetching import EpochEndOffset
 
-__all__ = ["Story", "appended_after", "offsets"]
+__all__ = ["Story", "appended_after", "logs_table", "offsets", "table", "told_to_part"]
 
 
 class Story:
@@ -14,8 +15,8 @@ class Story:
         self.failures: list[str] = []  # what a scenario expected, and did not come
         self._lines: list[str] = []
 
-    def tell(self, line: str) -> None:
-        self._lines.append(line)
+    def tell(self, *lines: str) -> None:
+        self._lines += lines
 
     def fail(self, line: str) -> None:
         self.failures.append(line)
@@ -45,3 +46,34 @@ def _is_in_history(entry: Entry, last: Entry | None) -> bool:
     while last is not None and last.index > entry.index:
         last = last.parent
     return last is entry
+
+
+def told_to_part(node: int, follower: int, diverging: EpochEndOffset) -> str:
+    """What the answer to a fetch says where the logs diverge."""
+    return (
+        f"{node} tells {follower} that their logs part: here epoch {diverging.epoch}"
+        f" ends at offset {diverging.end_offset}"
+    )
+
+
+# --- tables, with the columns under each other ----------------------------------------------
+
+
+def table(heading: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Without blanks at the ends of lines; an empty line would end a block."""
+    cells = [list(heading), *(["-" if each is None else str(each) for each in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    ]
+
+
+def logs_table(cells: Mapping[int, Mapping[int, str]]) -> list[str]:
+    """Like figure 3.7 of the Raft thesis: one row a node, one column an offset."""
+    held = [offset for of_node in cells.values() for offset in of_node]
+    if not held:
+        return ["no records"]
+    columns = range(min(held), max(held) + 1)
+    rows = [(node, *(mine.get(offset, "") for offset in columns)) for node, mine in cells.items()]
+    return table(("offset", *map(str, columns)), rows)

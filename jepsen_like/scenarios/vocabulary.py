@@ -1,6 +1,6 @@
 """What a scenario may say, one line each: the tables of forms, and the words around them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jepsen_like.scenarios import (
     cluster_conditions,
@@ -14,7 +14,14 @@ from jepsen_like.scenarios.directed_forms import AROUND
 from jepsen_like.scenarios.forms import Forms
 from jepsen_like.scenarios.starts import STARTS
 
-__all__ = ["vocabulary"]
+__all__ = ["VOCABULARIES", "vocabulary"]
+
+# By what is started: its commands, and its conditions.
+VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
+    "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),
+    "cluster": (cluster_forms.FORMS, cluster_conditions.CONDITIONS),
+    "zookeeper": (zk_forms.FORMS, zk_forms.CONDITIONS),
+}
 
 
 def vocabulary() -> Iterator[dict[str, str]]:

@@ -3,14 +3,12 @@
 What has no topic named is of the topic that counts, orders.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
-
 from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS, WithMetadata
+from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS
 from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
 from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.zk_promises import Design
 from wire.zk import paths
 from wire.zk.session import Delete, GetData, Operation
 
@@ -20,60 +18,18 @@ FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUN
 CONDITIONS = Forms(PARTITION_CONDITIONS)
 
 
-class Design(WithMetadata, Protocol):
-    """One of the designs, simulated or of processes."""
-
-    @property
-    def controller(self) -> int | None: ...
-    def note(self, what: str) -> None: ...
-    def leads(self, node: int, topic: str = ...) -> bool:
-        """It takes itself for the leader of the topic."""
-
-    def leader_among(self, nodes: Iterable[int]) -> int:
-        """The first of them that takes itself for the leader."""
-
-    def not_the_controller(self) -> int:
-        """The last of them."""
-
-    def told_isrs(self) -> set[tuple[int, ...]]: ...
-    def has_topic(self, topic: str) -> bool: ...
-    def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
-    def delete(self, topic: str) -> None:
-        """A client wants this topic deleted, and is not waited for."""
-
-    def cut_session(self, node: int) -> None:
-        """It finds no way to ZooKeeper any more."""
-
-    def heal_session(self, node: int) -> None:
-        """It finds its way again."""
-
-
-FORMS.add_node(
-    "the leader among NODES",
-    Design.leader_among,
-    "the first of these nodes that takes itself for the leader",
-)
-FORMS.add_node("a broker that is not the controller", Design.not_the_controller, "the last of them")
-FORMS.add_number(
-    "the candidacies of NODES",
-    DirectedZooKeeper.candidacies,
-    "how often these have stood for an election, so far",
-)
-FORMS.add("delete VALUE", Design.delete, "a client wants this topic deleted, and is not waited for")
-FORMS.add("cut NODE from ZooKeeper", Design.cut_session, "it finds no way to ZooKeeper any more")
-FORMS.add("heal NODE to ZooKeeper", Design.heal_session, "it finds its way to ZooKeeper again")
-FORMS.add(
-    "begin to stop NODE",
-    DirectedZooKeeper.stop,
-    "tell the process to end in good order, and do not wait for it",
-)
-CONDITIONS.add("NODE leads", Design.leads, "this node takes itself for the leader of orders")
+FORMS.add_node("the leader among NODES", Design.leader_among)
+FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
+FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
+FORMS.add("delete VALUE", Design.delete)
+FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
+FORMS.add("heal NODE to ZooKeeper", Design.heal_session)
+FORMS.add("begin to stop NODE", DirectedZooKeeper.stop)
+CONDITIONS.add("NODE leads", Design.leads)
 CONDITIONS.add(
     "NODE leads VALUE", Design.leads, "this node takes itself for the leader of that topic"
 )
-CONDITIONS.add(
-    "NODE is registered", DirectedZooKeeper.is_registered, "in ZooKeeper, as a broker that lives"
-)
+CONDITIONS.add("NODE is registered", DirectedZooKeeper.is_registered)
 
 
 # --- topics ---------------------------------------------------------------------------------

@@ -8,17 +8,17 @@ L-PL    the leader knows that it leads; L-WR: a write is acknowledged; L-ISR: al
 Source: the reliability facts, sections 3.2 and 3.3.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from jepsen_like.scenarios.directed_clients import Produced
+from jepsen_like.scenarios.cluster_conditions import WithMetadata
 from jepsen_like.scenarios.forms import Names
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from wire.zk.znodes import PartitionState
 
-__all__ = ["ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]
+__all__ = ["Design", "ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]
 
 _LAST = "!"
 _TRIES = 3
@@ -103,29 +103,42 @@ class ZkJudge:
 # --- at rest, asked alike of the simulator and of processes ---------------------------------
 
 
-class Time(Protocol):
-    def run(self, ms: int) -> None: ...
-    def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
+class Design(WithMetadata, Protocol):
+    """One of the designs, simulated or of processes."""
 
-
-class Resting(Protocol):
-    """What has to be asked."""
-
-    @property
-    def machines(self) -> Time: ...
     @property
     def watched(self) -> ZkPartition: ...
-    def leads(self, node: int) -> bool: ...
-    def produce(self, value: str, to: int) -> Produced: ...
-    def until(self, condition: Callable[[], bool], what: str, *, bound: str) -> None: ...
+    @property
+    def controller(self) -> int | None: ...
+    def note(self, what: str) -> None: ...
+    def leads(self, node: int, topic: str = ...) -> bool:
+        """This node takes itself for the leader of orders."""
+
+    def leader_among(self, nodes: Iterable[int]) -> int:
+        """The first of these nodes that takes itself for the leader."""
+
+    def not_the_controller(self) -> int:
+        """The last of them."""
+
+    def told_isrs(self) -> set[tuple[int, ...]]: ...
+    def has_topic(self, topic: str) -> bool: ...
+    def create(self, *replicas: int, topic: str = ...) -> tuple[int, ...]: ...
+    def delete(self, topic: str) -> None:
+        """A client wants this topic deleted, and is not waited for."""
+
+    def cut_session(self, node: int) -> None:
+        """It finds no way to ZooKeeper any more."""
+
+    def heal_session(self, node: int) -> None:
+        """It finds its way to ZooKeeper again."""
 
 
-def is_led(directed: Resting) -> bool:
+def is_led(directed: Design) -> bool:
     leader = directed.watched.leader
     return leader >= 0 and directed.leads(leader)
 
 
-def must_rest(directed: Resting, *, led: Callable[[], None] = lambda: None) -> None:
+def must_rest(directed: Design, *, led: Callable[[], None] = lambda: None) -> None:
     """Raises Stuck. `led`: what else must hold as soon as somebody leads."""
     directed.until(lambda: is_led(directed), "the leader leads", bound="L-PL")
     led()
@@ -134,7 +147,7 @@ def must_rest(directed: Resting, *, led: Callable[[], None] = lambda: None) -> N
     directed.until(lambda: directed.watched.is_whole, "all replicas are in sync", bound="L-ISR")
 
 
-def writes(directed: Resting) -> bool:
+def writes(directed: Design) -> bool:
     """Is a last record acknowledged? Sent again where the leader changes, as a client would."""
     for _ in range(_TRIES):
         directed.machines.reach(lambda: is_led(directed), _ANSWER_MS)

@@ -19,10 +19,8 @@ from pathlib import Path
 
 from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.performance import Played, play
-from jepsen_like.scenarios.schedule_script import is_schedule, parse_schedule, play_schedule
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text
-from jepsen_like.scenarios.script import Script, ScriptError, parse
-from jepsen_like.scenarios.shipped import names, scenario
+from jepsen_like.scenarios.script import Script, ScriptError, names, parse, scenario
 from jepsen_like.scenarios.vocabulary import vocabulary
 from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.output import complain, print_rows, say
@@ -83,7 +81,7 @@ def _scripts(name: str) -> list[Script]:
     if wanted:
         return [scenario(wanted[0])]
     text = schedule_text(name)
-    return [_read(_path(name))] if text is None else [parse_schedule(f"{name}.txt", text)]
+    return [_read(_path(name))] if text is None else [parse(f"{name}.txt", text)]
 
 
 def _path(name: str) -> Path:
@@ -100,8 +98,7 @@ def _path(name: str) -> Path:
 
 def _read(path: Path) -> Script:
     try:
-        text = path.read_text(encoding="utf-8")
-        return (parse_schedule if is_schedule(text) else parse)(str(path), text)
+        return parse(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise Failed(f"{path}: not UTF-8: {error}") from error
 
@@ -115,18 +112,13 @@ def _show(scripts: Sequence[Script], plant: str | None) -> int:
     differing = 0
     with planted(plant):
         for script in scripts:
-            played = _played(script, is_judged=not plant)
+            played = play(script, is_judged=not plant)
             differing += _tell(played, is_told=is_told)
             if plant:
-                judged = _played(script)
+                judged = play(script)
                 _complain_of(judged)
                 differing += bool(judged.failures)
     return EXIT_DIFFERS if differing else EXIT_OK
-
-
-def _played(script: Script, *, is_judged: bool = True) -> Played:
-    starts = script.blocks[0].commands[0].text
-    return (play_schedule if is_schedule(starts) else play)(script, is_judged=is_judged)
 
 
 def _tell(played: Played, *, is_told: bool) -> bool:
@@ -135,7 +127,7 @@ def _tell(played: Played, *, is_told: bool) -> bool:
     A schedule need not say what comes.
     """
     says_nothing = not any(block.output for block in played.script.blocks)
-    is_open = says_nothing and is_schedule(played.script.blocks[0].commands[0].text)
+    is_open = says_nothing and played.script.is_schedule
     differences = [] if is_open else played.differences()
     if differences:
         for line in differences:
@@ -156,7 +148,7 @@ def _complain_of(played: Played) -> None:
 def _rewrite(paths: Sequence[Path]) -> int:
     differing = 0
     for path in paths:
-        played = _played(_read(path))
+        played = play(_read(path))
         if played.failures:
             differing += 1
             for failure in played.failures:

@@ -250,7 +250,7 @@ def asked_in_a_round(brokers: Brokers, node_id: int = 1) -> list[str]:
     broker = brokers.brokers[node_id]
     brokers.now_ms += CHECK_MS
     broker.tick(brokers.now_ms)
-    asked = [each.log for each in broker.outbox._effects if isinstance(each, Retain)]
+    asked = [each.log for each in broker.outbox.effects if isinstance(each, Retain)]
     brokers.settle()
     return asked
 
@@ -307,8 +307,8 @@ def test_what_all_logs_would_let_go_of_has_gone(steps: list[tuple[str, int, int]
                 timestamp_ms = brokers.now_ms + value * CHECK_MS
                 brokers.produce(1, topic, 0, batch_of(b"x", timestamp_ms=timestamp_ms))
             case "trim":
-                log = brokers.partition(1, topic, 0).open_log
-                log.trim(min(log.start_offset + value, log.high_watermark))
+                led = brokers.partition(1, topic, 0).open_log
+                led.trim(min(led.start_offset + value, led.high_watermark))
             case "age" | "size":
                 limits[kind] = value
                 unit, key = (CHECK_MS, "ms") if kind == "age" else (len(batch_of(b"x")), "bytes")

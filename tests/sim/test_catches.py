@@ -7,7 +7,7 @@ many seeds all the same is left to `quorumlab chaos sim --catches`, which `make 
 
 import pytest
 
-from jepsen_like.planted.quorum_bugs import PLANTS
+from jepsen_like.planted.every_bug import PLANTS
 from jepsen_like.sim.assemblies.quorum.simulation import run
 
 # A seed that finds each bug. Where the draws of a run have changed and it does so no more, the test

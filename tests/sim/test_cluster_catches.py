@@ -6,7 +6,7 @@ Bounds were set on one set of seeds and confirmed on another by `quorumlab chaos
 
 import pytest
 
-from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS
+from jepsen_like.planted.every_bug import CLUSTER_PLANTS
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 
 # A seed that finds each bug: see `test_catches.py`.

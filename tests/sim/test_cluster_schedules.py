@@ -3,7 +3,7 @@
 import pytest
 
 from jepsen_like.museum.item import ITEMS
-from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
+from jepsen_like.planted.every_bug import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import SCHEDULES
 from jepsen_like.sim.violation import Stuck, Violation

@@ -13,7 +13,7 @@ from itertools import product
 
 import pytest
 
-from jepsen_like.planted.quorum_bugs import planted
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.assemblies.quorum.crash_points import KINDS, CrashPoints, Death
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.planted.cluster_bugs import planted
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.planted.quorum_bugs import PLANTS
+from jepsen_like.planted.every_bug import PLANTS
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES
 

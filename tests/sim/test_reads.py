@@ -11,7 +11,7 @@ import pytest
 
 from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History
-from jepsen_like.planted.quorum_bugs import planted
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.production import Production

@@ -30,6 +30,25 @@ def is_request_between(these: list[int], others: list[int]) -> Callable[[Message
     return lambda message: message.is_request and (message.source, message.target) in links
 
 
+def stays(quorum: DirectedQuorum, ms: int) -> None:
+    """Nothing is committed, although there is time."""
+    before = quorum.committed
+    quorum.run(ms)
+    assert quorum.committed == before, quorum.quorum.summary()
+
+
+def replace_disk(quorum: DirectedQuorum, node: int) -> None:
+    """It comes back with an empty one."""
+    quorum.kill(node)
+    quorum.wipe(node)
+    quorum.restart(node)
+
+
+def has_voters(quorum: DirectedQuorum, *voters: int) -> None:
+    what = f"the voters are {', '.join(map(quorum.names.of, voters))}"
+    quorum.until(lambda: sorted(quorum.voters) == sorted(voters), what, bound="L-MC")
+
+
 # --- those of Kafka's simulation -------------------------------------------------------------
 
 
@@ -76,7 +95,7 @@ def test_all_die_and_a_majority_comes_back(seed: int, power_loss: bool) -> None:
     quorum.kill(*quorum.nodes, power_loss=power_loss)
     quorum.run(50)
     quorum.restart(1, 2)
-    quorum.stays(500)
+    stays(quorum, 500)
     quorum.restart(4)
     quorum.commits()
     quorum.restart(3, 5)
@@ -174,10 +193,10 @@ def test_damaged_voter_stays_away_until_it_has_an_empty_disk(seed: int) -> None:
     quorum.restart(damaged.id)
     quorum.commits()
     quorum.remove_voter(damaged)
-    quorum.has_voters(*(node for node in quorum.nodes if node != damaged.id))
+    has_voters(quorum, *(node for node in quorum.nodes if node != damaged.id))
     quorum.run(200)
     quorum.add_voter(damaged.id)
-    quorum.has_voters(1, 2, 3)
+    has_voters(quorum, 1, 2, 3)
     quorum.converges()
 
 
@@ -187,15 +206,15 @@ def test_voters_are_added_and_removed_one_by_one(seed: int) -> None:
     quorum.leader()
     quorum.commits()
     quorum.add_voter(2)
-    quorum.has_voters(1, 2)
+    has_voters(quorum, 1, 2)
     quorum.commits()
     quorum.run(100)
     quorum.add_voter(3)
-    quorum.has_voters(1, 2, 3)
+    has_voters(quorum, 1, 2, 3)
     quorum.commits()
     quorum.run(100)
     quorum.remove_voter(quorum.key(2))
-    quorum.has_voters(1, 3)
+    has_voters(quorum, 1, 3)
     quorum.kill(2)
     quorum.commits()
     quorum.converges()
@@ -209,7 +228,7 @@ def test_leader_removes_itself_and_another_takes_over(seed: int, voters: int) ->
     quorum.commits()
     quorum.remove_voter(quorum.key(leader))
     left = [node for node in quorum.nodes if node != leader]
-    quorum.has_voters(*left)
+    has_voters(quorum, *left)
     assert quorum.leader() in left
     quorum.commits()
     quorum.converges()
@@ -230,7 +249,7 @@ def test_who_removed_itself_leads_on_until_that_is_committed(seed: int) -> None:
     quorum.run(1000)
     assert quorum.voters == [1, 2], "not committed"
     quorum.restart(leader)
-    quorum.has_voters(other)
+    has_voters(quorum, other)
     assert quorum.leader() == other
     quorum.converges()
 
@@ -292,9 +311,9 @@ def test_voter_loses_its_disk_before_the_next_election(seed: int) -> None:
     quorum.cut([behind])
     quorum.commits()
     quorum.kill(leader)
-    quorum.replace_disk(forgetful)
+    replace_disk(quorum, forgetful)
     quorum.heal()
-    quorum.stays(2000)
+    stays(quorum, 2000)
     quorum.restart(leader)
     quorum.commits()
     quorum.converges()
@@ -310,7 +329,7 @@ def test_static_voters_cannot_tell_that_a_disk_was_lost(seed: int) -> None:
     quorum.cut([behind])
     quorum.commits()
     quorum.kill(leader)
-    quorum.replace_disk(forgetful)
+    replace_disk(quorum, forgetful)
     quorum.heal()
     with pytest.raises(Violation, match="R-LC"):
         quorum.leader([forgetful, behind])
@@ -371,5 +390,5 @@ def test_without_a_majority_nothing_happens(seed: int) -> None:
     quorum.commits()
     quorum.kill(*(node for node in quorum.nodes if node != leader))
     quorum.run(100)
-    quorum.stays(2000)
+    stays(quorum, 2000)
     assert not quorum.quorum.replicas[leader].leads

@@ -20,9 +20,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from jepsen_like.planted.cluster_bugs import CLUSTER_PLANTS, CLUSTER_SCHEDULED, CLUSTER_SURVIVORS
+from jepsen_like.planted.every_bug import (
+    CLUSTER_PLANTS,
+    CLUSTER_SCHEDULED,
+    CLUSTER_SURVIVORS,
+    PLANTS,
+    SURVIVORS,
+)
 from jepsen_like.planted.planting import Plants
-from jepsen_like.planted.quorum_bugs import PLANTS, SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.assemblies.quorum.client_run import run_with_clients

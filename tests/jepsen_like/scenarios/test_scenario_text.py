@@ -15,8 +15,7 @@ from jepsen_like.scenarios import (
 )
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.script import ScriptError, parse, rewritten
-from jepsen_like.scenarios.shipped import names, scenario
+from jepsen_like.scenarios.script import ScriptError, names, parse, rewritten, scenario
 from jepsen_like.scenarios.starts import STARTS
 from jepsen_like.scenarios.vocabulary import vocabulary
 

@@ -11,7 +11,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.performance import play
-from jepsen_like.scenarios.shipped import names, scenario
+from jepsen_like.scenarios.script import names, scenario
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from quorum.raft import voters
 from wire.errors import ErrorCode

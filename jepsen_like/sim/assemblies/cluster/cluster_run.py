@@ -14,8 +14,8 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 from collections import Counter
 from collections.abc import Sequence
 
-from jepsen_like.planted.cluster_bugs import planted
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_faults import ClusterFaults

@@ -9,7 +9,7 @@ from functools import partial
 
 from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History, Kind, Op
-from jepsen_like.planted.quorum_bugs import planted
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome, Simulation

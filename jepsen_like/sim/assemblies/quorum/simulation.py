@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jepsen_like.planted.file_bugs import FILE_PLANTS, FILE_SURVIVORS
-from jepsen_like.planted.quorum_bugs import planted
+from jepsen_like.planted.every_bug import planted
+from jepsen_like.planted.file_bugs import FILE_PLANTS
 from jepsen_like.sim.assemblies.quorum.administrator import ADMINISTRATOR, Administrator
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.assemblies.quorum.losses import Losses
@@ -235,7 +235,7 @@ def _options_of(seed: int, on_files: bool) -> Options:
 
 
 def _is_of_files(plant: str | None) -> bool:
-    return plant in FILE_PLANTS or plant in FILE_SURVIVORS
+    return plant in FILE_PLANTS
 
 
 def run(
