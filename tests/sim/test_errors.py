@@ -64,7 +64,7 @@ ONE_SEED = [
     ("", VirtualTime, "after", "ERROR OSError: planted", 1),
     ("", RaftNode, "receive", "CRASH raised: node", 4),
     ("--clients", ElectionInvariants, "hears_majority", "ERROR OSError: planted", 1),
-    ("--clients", Clients, "_has_proposed", "CRASH raised: node", 4),
+    ("--clients", Clients, "proposes", "CRASH raised: node", 4),
     ("--clients", client_run, "judge", "ERROR OSError: planted", 1),
     ("--cluster", PartitionInvariants, "has_read", "CRASH raised: node", 4),
     ("--cluster", MetadataInvariants, "says_state", "CRASH raised: node", 4),

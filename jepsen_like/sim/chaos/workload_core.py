@@ -15,7 +15,7 @@ from typing import Protocol
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.histories.history import Kind
-from jepsen_like.sim.assemblies.quorum.asking import Asking
+from jepsen_like.sim.assemblies.quorum.asking import AskingCore
 from jepsen_like.sim.chaos.recording import Recording
 from jepsen_like.workloads.workload import (
     Done,
@@ -25,7 +25,7 @@ from jepsen_like.workloads.workload import (
     invocation,
     is_to_be_repeated,
 )
-from quorum.core.effects import Effect, Event
+from quorum.core.effects import Event
 
 __all__ = ["OpenClient", "PerformsSteps", "Workers"]
 
@@ -54,16 +54,16 @@ class _Slot:
     given_up: bool = False
 
 
-class Workers:
+class Workers(AskingCore):
     """A `Core` that sends requests and serves none."""
 
     def __init__(self, workload: Workload, open_client: OpenClient, recording: Recording) -> None:
+        super().__init__(timeout_ms=0)  # each question has its own
         self.works = False  # on what the workload wishes
         self.operations_max: int | None = None  # of it
         self._workload = workload
         self._open_client = open_client
         self._recording = recording
-        self._asking = Asking()
         self._now_ms = 0
         self._next_process = workload.processes
         self._is_final = False
@@ -94,10 +94,7 @@ class Workers:
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
-        self._asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
+        super().receive(event, now_ms)
 
     def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -113,9 +110,6 @@ class Workers:
         if not self.works and self.is_idle:
             return None
         return min((slot.due_ms for slot in self._slots if not slot.is_asking), default=None)
-
-    def take_effects(self) -> list[Effect]:
-        return self._asking.take()
 
     # --- one process --------------------------------------------------------------------
 
@@ -149,9 +143,9 @@ class Workers:
                 slot.due_ms = self._now_ms + ms
             case Ask(node=node, body=body, timeout_ms=timeout_ms):
                 slot.is_asking = True
-                self._asking.ask(node, body, timeout_ms, partial(self._answered, slot))
+                self.ask(node, body, partial(self._has_answer, slot), timeout_ms)
 
-    def _answered(self, slot: _Slot, body: object, now_ms: int) -> None:
+    def _has_answer(self, slot: _Slot, body: object, now_ms: int) -> None:
         slot.is_asking = False
         self._go_on(slot, body)
 

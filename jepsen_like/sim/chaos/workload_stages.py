@@ -11,13 +11,13 @@ from typing import Protocol
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.cluster_faults import StaleBrokers
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.liveness import (
     brokers_are_up,
     controller_is_active,
     in_sync,
 )
-from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.site import Site

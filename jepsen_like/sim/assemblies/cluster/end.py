@@ -8,7 +8,7 @@ from collections import Counter
 from controller.metadata.image import ResourceType
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_administrator import SETTING
-from jepsen_like.sim.assemblies.cluster.partition_invariants import Watched
+from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.violation import Violation
 from wire.batch import records_of

@@ -9,12 +9,7 @@ from uuid import UUID
 
 from controller.decisions.failover import COLUMNS_FROM
 from controller.metadata.apply import apply_with_delta
-from controller.metadata.changes import (
-    CommittedBatch,
-    decode_changes,
-    offsets_of,
-    record_count,
-)
+from controller.metadata.changes import CommittedBatch, decode_changes, offsets_of, record_count
 from controller.metadata.configs import UNCLEAN_ELECTION, min_insync_replicas, topic_value
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import BrokerImage, MetadataImage
@@ -22,7 +17,7 @@ from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState
 from controller.metadata.snapshot import SnapshotLoad
 from jepsen_like.sim.assemblies.cluster.client import Key
 from jepsen_like.sim.assemblies.cluster.same_images import say_the_same
-from jepsen_like.sim.assemblies.quorum.committed_history import History
+from jepsen_like.sim.assemblies.quorum.quorum_view import History
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation
 from quorum.core.types import OffsetAndEpoch

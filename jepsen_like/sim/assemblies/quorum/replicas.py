@@ -1,18 +1,15 @@
 """One replica of the simulated quorum: the shipped member with its Raft, and the counter on top."""
 
-from collections.abc import Callable
 from typing import TypeVar
 
 from jepsen_like.sim.assemblies.quorum.counting import CountingApplication
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
-from jepsen_like.sim.assemblies.quorum.reader import Answer, Reader
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host, directory_of
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.log.snapshots import snapshot_content, snapshot_head
-from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.raft_node import RaftNode
@@ -27,7 +24,6 @@ __all__ = [
     "format_disk",
     "listener_of",
     "start_raft",
-    "start_replica",
     "voters_at_start",
 ]
 
@@ -58,40 +54,6 @@ class SimulatedReplica(RunningReplica):
         """
         if self.leads and self.application.leads_epoch is not None:
             self.application.propose(now_ms)
-
-
-def start_replica(
-    *,
-    host: Host,
-    options: Options,
-    world: VirtualTime,
-    applies: Callable[[Host, bytes, int], None],
-    loads: Callable[[Host, OffsetAndEpoch, bytes], None],
-    asks: Callable[[Host], Answer],
-    proposes: Callable[[Host, list[bytes], int], None],
-) -> SimulatedReplica:
-    """A new process of `host` on what its disk holds."""
-    raft = start_raft(host, options, world, ConfirmingRaftNode)
-    life = f"{host.node_id}/{host.incarnation}"
-    reader = Reader(
-        log=raft,
-        random=world.fork(f"reader/{life}"),
-        interval_ms=options.read_interval_ms,
-        asked=lambda: asks(host),
-    )
-    application = CountingApplication(
-        log=raft,
-        random=world.fork(f"application/{life}"),
-        interval_ms=options.propose_interval_ms,
-        burst_max=options.burst_max,
-        next_serial=world.sequence,
-        reader=reader,
-        on_committed=lambda batches, next_offset: applies(host, batches, next_offset),
-        on_loaded=lambda end, digest: loads(host, end, digest),
-        on_proposed=lambda values, last_offset: proposes(host, values, last_offset),
-    )
-    member = ConfirmingMember(raft, {"counter": application}, snapshots=options.snapshots)
-    return SimulatedReplica(raft, member, application)
 
 
 def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:

@@ -4,17 +4,17 @@ Nothing happens here by itself: simulation.py injects faults drawn from a seed, 
 do what they say.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from jepsen_like.faults.fault import Injector
+from jepsen_like.sim.assemblies.quorum.counting import Answer, CountingApplication, Told
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
-from jepsen_like.sim.assemblies.quorum.reader import Answer
 from jepsen_like.sim.assemblies.quorum.replicas import (
     SimulatedReplica,
     format_disk,
-    start_replica,
+    start_raft,
     voters_at_start,
 )
 from jepsen_like.sim.logs.logtree import Entry
@@ -27,13 +27,14 @@ from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 
 __all__ = ["SimulatedQuorum"]
 
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
 
-class SimulatedQuorum:
+class SimulatedQuorum(Told):
     """A `Site`: its observers are its brokers."""
 
     def __init__(
@@ -68,11 +69,8 @@ class SimulatedQuorum:
         self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
         self.keeps_power: Collection[int] = ()
         self.injectors: Mapping[str, Injector] = {}
-        self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
-        self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
-        self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
-        self.asks: Callable[[Host], Answer] = lambda _host: lambda _applied_offset: None
-        self.proposes = True
+        self.clients = Told()
+        self._lets_propose = True
         self.replicas: dict[int, SimulatedReplica] = {}
         self.invariants = Invariants(
             world=world,
@@ -103,33 +101,32 @@ class SimulatedQuorum:
         return Clock(offset_ms=random.randrange(600_000), drift_ppm=drift_ppm)
 
     def _start_core(self, host: Host) -> Core:
-        replica = start_replica(
-            host=host,
-            options=self.options,
-            world=self.world,
-            applies=self._applies,
-            loads=self._loads,
-            asks=self._asks,
-            proposes=lambda host, values, last: self.proposed(host, values, last),
-        )
-        replica.application.proposes = self.proposes
-        self.replicas[host.node_id] = replica
-        return replica.member
+        raft = start_raft(host, self.options, self.world, ConfirmingRaftNode)
+        application = CountingApplication(raft, host, self.options, self.world, self)
+        application.proposes = self._lets_propose
+        member = ConfirmingMember(raft, {"counter": application}, snapshots=self.options.snapshots)
+        self.replicas[host.node_id] = SimulatedReplica(raft, member, application)
+        return member
 
-    def _applies(self, host: Host, batches: bytes, next_offset: int) -> None:
-        self.applied(host, batches)
+    # --- what applications tell -----------------------------------------------------------
+
+    def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
+        self.clients.proposes(host, values, last_offset)
+
+    def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
+        self.clients.applies(host, batches, next_offset)
         with self.world.judging:
             self.invariants.applies(host, batches, next_offset)
 
-    def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
+    def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self.counts.fired("snapshot_loaded")
-        self.loaded(host, digest)
+        self.clients.loads(host, end, digest)
         with self.world.judging:
             self.invariants.loads(host, end, digest)
 
-    def _asks(self, host: Host) -> Answer:
+    def asks(self, host: Host) -> Answer:
         asked_offset = self.invariants.committed_offset
-        answer = self.asks(host)
+        answer = self.clients.asks(host)
 
         def answered(applied_offset: int) -> None:
             answer(applied_offset)
@@ -152,10 +149,10 @@ class SimulatedQuorum:
     def resume_proposing(self) -> None:
         self._let_propose(True)
 
-    def _let_propose(self, proposes: bool) -> None:
-        self.proposes = proposes
+    def _let_propose(self, lets_propose: bool) -> None:
+        self._lets_propose = lets_propose
         for replica in self.replicas.values():
-            replica.application.proposes = proposes
+            replica.application.proposes = lets_propose
 
     def propose(self) -> None:
         """One batch, by the leader that everybody knows."""
