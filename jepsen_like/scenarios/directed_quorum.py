@@ -19,8 +19,7 @@ from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
-from jepsen_like.sim.assemblies.quorum.replicas import SimulatedReplica
-from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum, SimulatedReplica
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.time.pace import AT_ONCE
 from jepsen_like.sim.time.virtual_time import EventsSpent

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
-from jepsen_like.sim.ensemble.zk_connection import Delays
 from jepsen_like.sim.ensemble.zk_server import (
     Change,
     CloseSession,
+    Delays,
     OpenSession,
     Server,
     Transaction,

@@ -4,7 +4,7 @@ It creates its topic, then produces batches of unique values with acks=all, one 
 partition, and reads every partition from the beginning on. It goes on to ask for topics that were
 deleted, by their ids, when others have their names. What it was told goes to its `Judge`; whether
 that came true is judged in `jepsen_like.sim.assemblies.cluster.partition_invariants` and
-`jepsen_like.sim.assemblies.cluster.end`.
+`jepsen_like.sim.assemblies.cluster.liveness`.
 
 An idempotent client repeats a batch until it is acknowledged; the others never repeat one, so what
 got no answer may or may not be in the log.

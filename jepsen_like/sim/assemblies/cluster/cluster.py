@@ -22,7 +22,6 @@ from jepsen_like.sim.assemblies.cluster.client import (
     Acknowledged,
     Client,
     ClientSettings,
-    Judge,
     Key,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin
@@ -99,8 +98,8 @@ class Cluster(Observer):
             world.speak(Codec(world.fork("codec")), nodes=nodes)
         self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.nodes: dict[int, ClusterNode] = {}
-        self._digest = Digest(world, lambda host: self._node_of(host).state)
-        world.observe(self._digest)
+        self.digest = Digest(world, lambda host: self._node_of(host).state)
+        world.observe(self.digest)
         if tracer is not None:
             tracer.attach(world, self._node_of)
             world.observe(tracer)
@@ -289,10 +288,6 @@ class Cluster(Observer):
 
     # --- Judge ----------------------------------------------------------------------------
 
-    @property
-    def judge(self) -> Judge:
-        return self
-
     def acknowledged(self, key: Key, batch: Acknowledged) -> None:
         with self.world.judging:
             self.partitions.acknowledged(key, batch)
@@ -308,7 +303,3 @@ class Cluster(Observer):
     def refused_sequence(self, key: Key, sequence: int) -> None:
         with self.world.judging:
             self.partitions.refused_sequence(key, sequence)
-
-    @property
-    def digest(self) -> str:
-        return str(self._digest)

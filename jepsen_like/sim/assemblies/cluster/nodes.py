@@ -16,7 +16,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.metadata.metadata_version import METADATA_VERSION
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import CLUSTER_ID, start_raft
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host

@@ -6,8 +6,8 @@
     GroupCommits     offsets, each for a group of its own, while coordinators come and go
     GroupReads       what is committed, asked by software of an older release
 
-Whether what they are told comes true is judged elsewhere: in `end`, `partition_invariants`,
-`broker_invariants` and `group_invariants`. One more operator is the `cluster_administrator`.
+Whether what they are told comes true is judged elsewhere: in `liveness`, `broker_invariants`,
+`partition_invariants` and `group_invariants`. One more operator is the `cluster_administrator`.
 """
 
 from collections.abc import Callable
@@ -195,7 +195,7 @@ class WideTopics(Operator):
     def __init__(self, world: World, options: ClusterOptions) -> None:
         interval_ms = options.operations.wide_interval_ms
         super().__init__(world, options, "wide topics", interval_ms=interval_ms)
-        self.expected: dict[str, int] = {}  # partitions by name: see `end`
+        self.expected: dict[str, int] = {}  # partitions by name: see `check_end`
         self._present = ""
 
     def _operate(self) -> None:

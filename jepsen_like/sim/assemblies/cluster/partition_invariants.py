@@ -111,17 +111,14 @@ class PartitionInvariants:
         if was is not None and now.leader not in (*was.isr, *was.eligible_leader_replicas):
             watched.excused = f"unclean election of {now.leader}"
         lossy = [node for node in now.replicas if self._has_lost(watched, node)]
-        enough = 1 if not self._has_elr else self._min_isr(watched, now)
+        has_elr = self._metadata.image.has_eligible_leaders
+        enough = self._min_isr(watched, now) if has_elr else 1
         if now.leader in lossy and len(lossy) >= enough:
             watched.excused = f"{now.leader} is elected after it lost records"
 
     def _has_lost(self, watched: Watched, node: int) -> bool:
         """Has the replica come up with less than it had, and not joined the ISR since?"""
         return watched.lossy_at.get(node, -1) > watched.joined_at.get(node, -1)
-
-    @property
-    def _has_elr(self) -> bool:
-        return self._metadata.image.has_eligible_leaders
 
     def _min_isr(self, watched: Watched, state: PartitionState) -> int:
         """The fewest by which anything of it may have been exposed."""

@@ -8,8 +8,11 @@ delayed and duplicated as all others are, and it does not mind an error: it trie
 from random import Random
 
 from jepsen_like.sim.assemblies.quorum.quorum_view import key_of, names, written
-from jepsen_like.sim.assemblies.quorum.replicas import CLUSTER_ID, listener_of
-from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import (
+    CLUSTER_ID,
+    SimulatedQuorum,
+    listener_of,
+)
 from jepsen_like.sim.logs.logtree import Voters
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import Message
@@ -46,7 +49,11 @@ class Administrator:
 
     def change_voters(self, leader: Host | None) -> None:
         """Ask for one change, by what is committed."""
-        if leader is not None and not self._is_good_moment(leader) and not self._is_hasty():
+        if (
+            leader is not None
+            and not self._is_good_moment(leader)
+            and self._random.random() >= _HASTE
+        ):
             return
         up = [host for host in self._view.hosts.values() if host.is_up]
         if leader is None or not up:
@@ -55,7 +62,7 @@ class Administrator:
         voters, lost, others = self._candidates()
         if lost and self._random.random() < 0.7:
             self.remove(to, self._random.choice(lost))
-        elif others and (len(voters) < 2 or self._random.random() < self._wish_to_add(len(voters))):
+        elif others and (len(voters) < 2 or self._random.random() < 1 - len(voters) / _VOTERS_MAX):
             self.add(to, self._random.choice(others))
         elif len(voters) > 1:
             victims = [*voters, *(voter for voter in voters if names(voter, key_of(leader)))]
@@ -89,9 +96,6 @@ class Administrator:
         is_waiting = self._world.now_us < self._answer_by_us
         return is_settled and not is_waiting
 
-    def _is_hasty(self) -> bool:
-        return self._random.random() < _HASTE
-
     def _may_remove(self, victim: ReplicaKey, to: Host) -> bool:
         """Not who is needed, since others have lost their disks, or may go by earlier requests.
 
@@ -103,9 +107,6 @@ class Administrator:
             if not fewest or min(map(self._view.spare, (left, fewest))) < 0:
                 return False
         return True
-
-    def _wish_to_add(self, voters: int) -> float:
-        return (_VOTERS_MAX - voters) / _VOTERS_MAX
 
     def _is_named(self, host: Host) -> bool:
         return any(names(voter, key_of(host)) for voter in self._view.committed_voters)

@@ -30,7 +30,7 @@ from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
-from jepsen_like.sim.world.world import World
+from jepsen_like.sim.world.world import Digest, World
 from quorum.raft.voters import majority_count
 
 __all__ = [
@@ -225,7 +225,7 @@ def ending_of_run(
 
 
 def outcome_of(
-    world: World, options: Options, invariants: Invariants, digest: str, ending: Ending
+    world: World, options: Options, invariants: Invariants, digest: Digest, ending: Ending
 ) -> Outcome:
     return Outcome(
         seed=world.seed,
@@ -234,7 +234,7 @@ def outcome_of(
         detail=ending.detail,
         event=world.events_done,
         now_ms=world.now_ms,
-        digest=digest,
+        digest=str(digest),
         faults=Counter(world.counts.by_kind),
         elections=invariants.elections,
         committed=invariants.committed_offset,
