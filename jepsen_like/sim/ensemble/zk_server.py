@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from random import Random
 from typing import NamedTuple, Protocol
 
 from jepsen_like.sim.ensemble.zk_tree import Tree
@@ -39,7 +38,6 @@ __all__ = [
     "Change",
     "CloseSession",
     "Connection",
-    "Delays",
     "Leader",
     "OpenSession",
     "Server",
@@ -49,17 +47,6 @@ __all__ = [
 
 
 _Arrival = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delays:
-    """One way, between any two; a mean of an exponential distribution comes on top."""
-
-    us_min: int = 100
-    us_mean: int = 300
-
-    def draw(self, random: Random) -> int:
-        return self.us_min + int(random.expovariate(1 / self.us_mean))
 
 
 class Stream:
