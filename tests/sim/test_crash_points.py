@@ -129,14 +129,12 @@ class Commit(Told):
         """
         quorum = self.quorum
         self._reach("L-EL", lambda: quorum.leader() is not None)
-        told = quorum.leader()
-        assert told is not None
-        assert told.leader_id is not None
+        leader = quorum.leading_host()
         before = len(self._proposed)
         quorum.propose()
         value = list(self._proposed)[before]
         self._reach("L-HW", lambda: all(self._has(host, value) for host in quorum.up()))
-        return quorum.hosts[told.leader_id - 1]
+        return leader
 
     def _reach(self, bound: str, condition: Callable[[], bool]) -> None:
         if not self.quorum.world.reaches(condition, WAIT_MS, EVENTS_MAX):

@@ -44,8 +44,10 @@ class Expected:
 
 
 class Admin(Operator):
+    stream = "admin"
+
     def __init__(self, world: World, options: ClusterOptions) -> None:
-        super().__init__(world, options, "admin", interval_ms=options.admin_interval_ms)
+        super().__init__(world, options, options.admin_interval_ms)
         self.expected: dict[str, Expected] = {}
         # Old versions of Produce and Fetch know but names.
         is_newest = options.operations.client_release is NEWEST

@@ -11,6 +11,7 @@ Whether what they are told comes true is judged elsewhere: in `liveness`, `broke
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.decisions.failover import COLUMNS_FROM
@@ -131,22 +132,22 @@ def reassignment(
 class Operator(AskingCore):
     """One operation is under way at a time; subclasses say which in `_operate`."""
 
+    stream: ClassVar[str]  # of what is random in it
+    share: ClassVar[int] = 1  # its time-out is this part of the client's
+
     def __init__(
         self,
         world: World,
         options: ClusterOptions,
-        stream: str,
-        *,
         interval_ms: int,
-        timeout_ms: int | None = None,
         release: ClientRelease = NEWEST,
     ) -> None:
         """`interval_ms`: between two operations, on average; 0: there are none."""
-        super().__init__(timeout_ms=timeout_ms or options.client_timeout_ms, release=release)
+        super().__init__(timeout_ms=options.client_timeout_ms // self.share, release=release)
         self.interval_ms = interval_ms
         self.works = True
         self._options = options
-        self._random = world.fork(stream)
+        self._random = world.fork(self.stream)
         self._next_serial = world.sequence
         self._fired = world.counts.fired
         self._due_ms: int | None = None
@@ -192,9 +193,10 @@ class WideTopics(Operator):
     asked, and a name is used once.
     """
 
+    stream = "wide topics"
+
     def __init__(self, world: World, options: ClusterOptions) -> None:
-        interval_ms = options.operations.wide_interval_ms
-        super().__init__(world, options, "wide topics", interval_ms=interval_ms)
+        super().__init__(world, options, options.operations.wide_interval_ms)
         self.expected: dict[str, int] = {}  # partitions by name: see `check_end`
         self._present = ""
 
@@ -252,11 +254,12 @@ class RecordDeletion(Operator):
     """By the leader, up to where its log lets go, or up to an offset: of what was read, or a little
     beyond what may be asked for. The judge is told before, and what came of it: see `Deletable`."""
 
+    stream = "record deletion"
+
     def __init__(
         self, world: World, options: ClusterOptions, client: Client, judge: PartitionInvariants
     ) -> None:
-        interval_ms = options.operations.deletion_interval_ms
-        super().__init__(world, options, "record deletion", interval_ms=interval_ms)
+        super().__init__(world, options, options.operations.deletion_interval_ms)
         self._client = client
         self._judge = judge
 
@@ -295,14 +298,10 @@ class SettingChanges(Operator):
     """How long records are kept and how many, how many replicas must be in sync, how large a batch
     may be, and whether a partition may be led from outside the ISR."""
 
+    stream, share = "setting changes", 2
+
     def __init__(self, world: World, options: ClusterOptions, judge: PartitionInvariants) -> None:
-        super().__init__(
-            world,
-            options,
-            "setting changes",
-            interval_ms=options.operations.setting_interval_ms,
-            timeout_ms=options.client_timeout_ms // 2,
-        )
+        super().__init__(world, options, options.operations.setting_interval_ms)
         self._judge = judge  # is told which min.insync.replicas may come to hold
 
     def _operate(self) -> None:
@@ -340,14 +339,10 @@ class GroupCommits(Operator):
     is acknowledged: it does not know yet that it is committed.
     """
 
+    stream, share = "group commits", 4
+
     def __init__(self, world: World, options: ClusterOptions, judge: GroupInvariants) -> None:
-        super().__init__(
-            world,
-            options,
-            "group commits",
-            interval_ms=options.operations.commit_interval_ms,
-            timeout_ms=options.client_timeout_ms // 4,
-        )
+        super().__init__(world, options, options.operations.commit_interval_ms)
         self._judge = judge
         self._coordinator: int | None = None  # that answered last
         self._is_created = False
@@ -409,17 +404,14 @@ class GroupCommits(Operator):
 class GroupReads(Operator):
     """Asks for a recent commit where it was acknowledged; that broker may lead no longer."""
 
+    stream, share = "group reads", 4
+
     def __init__(self, world: World, options: ClusterOptions, judge: GroupInvariants) -> None:
         operations = options.operations
         is_older = operations.reader_release is not NEWEST and operations.commit_interval_ms > 0
-        super().__init__(
-            world,
-            options,
-            "group reads",
-            interval_ms=operations.commit_interval_ms if is_older else 0,
-            timeout_ms=options.client_timeout_ms // 4,
-            release=operations.reader_release if is_older else NEWEST,
-        )
+        interval_ms = operations.commit_interval_ms if is_older else 0
+        release = operations.reader_release if is_older else NEWEST
+        super().__init__(world, options, interval_ms, release)
         self._judge = judge
 
     def _operate(self) -> None:

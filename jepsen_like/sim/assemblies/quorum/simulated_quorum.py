@@ -5,6 +5,7 @@ do what they say.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from jepsen_like.faults.fault import Injector
@@ -46,13 +47,13 @@ __all__ = [
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
 
+@dataclass(slots=True)
 class SimulatedReplica(RunningReplica):
     """A running process, as the simulation looks at it."""
 
-    def __init__(self, raft: RaftNode, member: Member, application: CountingApplication) -> None:
-        self.raft = raft
-        self.member = member
-        self.application = application
+    raft: RaftNode
+    member: Member
+    application: CountingApplication
 
     def resign(self, now_ms: int) -> None:
         self.raft.resign(now_ms)
@@ -191,10 +192,8 @@ class SimulatedQuorum(Told):
 
     def propose(self) -> None:
         """One batch, by the leader that everybody knows."""
-        leader = self.leader()
-        assert leader is not None, self.summary()
-        assert leader.leader_id is not None, leader
-        self.hosts[leader.leader_id - 1].command(self.replicas[leader.leader_id].propose)
+        host = self.leading_host()
+        host.command(self.replicas[host.node_id].propose)
 
     def leads(self, node: int) -> bool:
         return self.replicas[node].leads
@@ -220,6 +219,13 @@ class SimulatedQuorum(Told):
             return None
         application = self.replicas[first.leader_id].application
         return first if application.leads_epoch == first.epoch else None
+
+    def leading_host(self) -> Host:
+        """The node of that leader, who must be there."""
+        leader = self.leader()
+        assert leader is not None, self.summary()
+        assert leader.leader_id is not None, leader
+        return self.hosts[leader.leader_id - 1]
 
     def up(self) -> list[Host]:
         """All but those whose damaged disk nobody could replace."""

@@ -169,10 +169,7 @@ class Simulation:
     def _leading_host(self, events_max: int) -> Host:
         """A request that was delayed for long may have removed the leader of before."""
         self._elects(events_max)
-        leader = self.quorum.leader()
-        assert leader is not None, self.quorum.summary()
-        assert leader.leader_id is not None, leader
-        return self.quorum.hosts[leader.leader_id - 1]
+        return self.quorum.leading_host()
 
     def _changes_voters(self, events_max: int) -> None:
         """L-MC: what nothing forbids is done, and the quorum goes on with other voters.
