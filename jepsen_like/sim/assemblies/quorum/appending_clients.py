@@ -4,7 +4,7 @@
             that proposed it has applied what is committed up to there, and leads the same epoch
     poll    what each process applies, by a reader that goes on from where it was; what a process
             loads from a snapshot is read anew, from the beginning
-    poll    where all ends, as a leader answers who has made sure that it leads (`reader`)
+    poll    where all ends, as a leader answers who has made sure that it leads (`counting`)
 
 So a quorum has the history of a log, and the checkers of logs can judge it: what is committed and
 lost, two records at one offset, an answer from the past.

@@ -1,7 +1,7 @@
 """Invariants of a simulated quorum, checked after every event, whatever was injected.
 
 The ids are those of docs/simulation.md. This file decides which rule looks at which event;
-the rules are in `election_invariants`, `log_invariants`, `committed_history` and `logtree`. Every
+the rules are in `election_invariants`, `log_invariants`, `quorum_view` and `logtree`. Every
 check looks only at the node that the event touched and at what changed, so that its cost does not
 grow with the run.
 """
