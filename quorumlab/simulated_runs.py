@@ -17,8 +17,7 @@ from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.installation import command
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
-from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.runs.sweep import commit_of_code
 from quorumlab.arguments import Failed
 from quorumlab.output import refuse_other_directory

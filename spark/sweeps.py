@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from jepsen_like.checkers.verdict import Finding, Outcome
-from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.runs.sweep import Run, SweepResult, run_all_apart
 from jepsen_like.sim.runs.workers import Died, apart, died

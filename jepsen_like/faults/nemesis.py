@@ -9,7 +9,7 @@ The nodes that have a role (`Roles`) are found at the moment when a fault strike
 asked of what watches the cluster; which node, where any would do, is drawn.
 
 The nemesis has no clock, no thread and no timer: `play` does what is due, and says when it wants to
-be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.nemesis_timer`
+be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.workload_run`
 do. Its words in the history are those of `jepsen_like.faults.validity`. Pure.
 """
 

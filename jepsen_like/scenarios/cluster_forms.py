@@ -91,7 +91,7 @@ def read_topic(cluster: DirectedCluster, name: str, node: int) -> None:
     answer = cluster.ask(node, FetchRequest(max_wait_ms=0, topics=(topic,)))
     assert isinstance(answer, FetchResponse), answer
     for offset, value in values_in(answer.responses[0].partitions[0].records or b""):
-        cluster.cluster.judge.has_read(key, offset, value.encode())
+        cluster.cluster.has_read(key, offset, value.encode())
 
 
 def _key_of(cluster: DirectedCluster, name: str) -> Key:

@@ -105,11 +105,6 @@ class DirectedClients(AskingCore):
         self.ask(to, body, lambda answer, _now_ms: answered(answer))
         self._send()
 
-    @property
-    def is_quiet(self) -> bool:
-        """Is nothing under way?"""
-        return self._asking.is_quiet
-
     # --- producing ----------------------------------------------------------------------
 
     def produce(
@@ -129,7 +124,7 @@ class DirectedClients(AskingCore):
         )
         data = PartitionProduceData(index=key[1], records=records)
         topic = TopicProduceData(name=TOPIC, topic_id=key[0], partition_data=(data,))
-        body = ProduceRequest(acks=-1, timeout_ms=self._timeout_ms, topic_data=(topic,))
+        body = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms, topic_data=(topic,))
 
         def answered(answer: object, _now_ms: int) -> None:
             told = _produced_in(answer)

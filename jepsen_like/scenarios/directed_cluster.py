@@ -23,9 +23,7 @@ from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.converging import Convergence
-from jepsen_like.sim.assemblies.cluster.end import check_end
-from jepsen_like.sim.assemblies.cluster.liveness import is_ready
+from jepsen_like.sim.assemblies.cluster.liveness import Convergence, check_end, is_ready
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.logs.content import Content
@@ -84,7 +82,7 @@ class DirectedCluster:
             events_max=events_max,
         )
         self.clients = DirectedClients(
-            production, cluster.judge, self.names, self.story, timeout_ms=options.client_timeout_ms
+            production, cluster, self.names, self.story, timeout_ms=options.client_timeout_ms
         )
         self.clients.host = world.add_client(self.clients)
         self.sent = self.clients.sent

@@ -16,11 +16,10 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.quorum_story import QuorumStory
 from jepsen_like.scenarios.steady_streams import SteadyStreams
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.assemblies.quorum.administrator import ADMINISTRATOR, Administrator
+from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
-from jepsen_like.sim.assemblies.quorum.replicas import SimulatedReplica
-from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum, SimulatedReplica
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.time.pace import AT_ONCE
 from jepsen_like.sim.time.virtual_time import EventsSpent
@@ -95,14 +94,7 @@ class DirectedQuorum(Observer):
         if tracer is not None:
             self.story, tracer.slow = tracer.story, self.machines.slow
         self._production = production
-        self._administrator = Administrator(
-            world=world,
-            network=quorum.network,
-            view=quorum.invariants.view,
-            counts=quorum.counts,
-            timeout_ms=wanted.request_timeout_ms,
-        )
-        world.delivers_elsewhere[ADMINISTRATOR] = self._administrator.deliver
+        self._administrator = Administrator(quorum)
         self._clients = Clients(production, quorum)
         self._led: dict[int, int | None] = {}  # by node: the epoch that it leads
         world.observe(self)
@@ -314,7 +306,7 @@ class DirectedQuorum(Observer):
             for _ in range(records):
                 value = quorum.world.sequence().to_bytes(8, "big")
                 batch = data_batch([value], timestamp_ms=now_ms)
-                quorum.proposed(host, [value], raft.append(batch, now_ms))
+                quorum.proposes(host, [value], raft.append(batch, now_ms))
 
         self.note(f"{self.names.of(leader)} is given {records} record{'s' * (records > 1)}")
         host.command(propose)

@@ -29,9 +29,8 @@ from jepsen_like.faults.kinds import KINDS, kind_and_role
 from jepsen_like.histories.history import Kind
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.real.runs.outcome import admitted_by
-from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.runs.command import run_sim as run_without_workload
 from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep

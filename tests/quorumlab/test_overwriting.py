@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.sim.chaos.plan import Plan, plan_as_json
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json
 from jepsen_like.sim.chaos.workload_run import run_plan
 from quorumlab.arguments import Failed
 from quorumlab.cli import main

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.histories.history import read_history
-from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, schedule_of
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.time.ending import Ending
 from quorumlab.arguments import Failed, Parser, UsageError

@@ -6,8 +6,7 @@ from jepsen_like.checkers.lint import lint
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.histories.history import Kind
-from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json, schedule_of
 from jepsen_like.sim.chaos.workload_run import run_plan
 
 SHORT = 4  # seconds of faults

@@ -7,8 +7,7 @@ import pytest
 from jepsen_like.histories.history import Kind
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.production import Production
-from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
-from jepsen_like.sim.assemblies.quorum.client_run import run_with_clients
+from jepsen_like.sim.assemblies.quorum.appending_clients import Clients, run_with_clients
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from jepsen_like.sim.runs.command import run_sim
 from jepsen_like.sim.runs.sim_arguments import add_sim_arguments

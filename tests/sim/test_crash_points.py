@@ -1,6 +1,6 @@
 """One commit of three voters, killed at every moment at which a process can die.
 
-An undisturbed run says how many moments there are (`assemblies/quorum/crash_points.py`); then the
+An undisturbed run says how many moments there are (`crash_points.py`); then the
 commit is run again for each of them. There a voter dies, or all lose their power. Two voters go on
 with what their disks kept; then the third comes back. Nothing acknowledged may be missing anywhere,
 and no process may have shown what others do not have.
@@ -14,7 +14,7 @@ from itertools import product
 import pytest
 
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.assemblies.quorum.crash_points import KINDS, CrashPoints, Death
+from jepsen_like.sim.assemblies.quorum.counting import Told
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -23,6 +23,7 @@ from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, Trace
 from quorum.core.storage import METADATA_LOG
+from tests.sim.crash_points import KINDS, CrashPoints, Death
 from tests.sim.watching import looking
 from wire.batch import headers, records_of
 
@@ -75,7 +76,7 @@ class Lost(AssertionError):
     """Something acknowledged is missing, or something was shown that others do not have."""
 
 
-class Commit:
+class Commit(Told):
     """A quorum at rest, to which one record is proposed, and what its clients know."""
 
     def __init__(self, setting: Setting, *, dies_at: int | None = None, judged: bool = True):
@@ -85,8 +86,7 @@ class Commit:
         self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node and incarnation
         self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, incarnation, epoch
         self.quorum = quorum = SimulatedQuorum(setting.seed, OPTIONS, self.points, is_judged=judged)
-        quorum.proposed = self._has_proposed
-        quorum.applied = self._has_applied
+        quorum.clients = self
         quorum.world.observe(looking(settled=self._settled))
         quorum.start()
         self.leader = self._commit_one()
@@ -103,12 +103,12 @@ class Commit:
 
     # --- what its clients know ----------------------------------------------------------
 
-    def _has_proposed(self, host: Host, values: list[bytes], _last_offset: int) -> None:
+    def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
         epoch = self.quorum.replicas[host.node_id].leader.epoch
         for value in values:
             self._proposed[value] = host.node_id, host.incarnation, epoch
 
-    def _has_applied(self, host: Host, batches: bytes) -> None:
+    def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
         """A process acknowledges what it proposed in an epoch that it still leads."""
         process = host.node_id, host.incarnation
         epoch = self.quorum.replicas[host.node_id].application.leads_epoch
@@ -129,14 +129,12 @@ class Commit:
         """
         quorum = self.quorum
         self._reach("L-EL", lambda: quorum.leader() is not None)
-        told = quorum.leader()
-        assert told is not None
-        assert told.leader_id is not None
+        leader = quorum.leading_host()
         before = len(self._proposed)
         quorum.propose()
         value = list(self._proposed)[before]
         self._reach("L-HW", lambda: all(self._has(host, value) for host in quorum.up()))
-        return quorum.hosts[told.leader_id - 1]
+        return leader
 
     def _reach(self, bound: str, condition: Callable[[], bool]) -> None:
         if not self.quorum.world.reaches(condition, WAIT_MS, EVENTS_MAX):

@@ -20,7 +20,7 @@ from jepsen_like.museum.playing import End, play
 from jepsen_like.sim.assemblies.cluster.client import Client
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.quorum import client_run
+from jepsen_like.sim.assemblies.quorum import appending_clients
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants
 from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants
@@ -64,8 +64,8 @@ ONE_SEED = [
     ("", VirtualTime, "after", "ERROR OSError: planted", 1),
     ("", RaftNode, "receive", "CRASH raised: node", 4),
     ("--clients", ElectionInvariants, "hears_majority", "ERROR OSError: planted", 1),
-    ("--clients", Clients, "_has_proposed", "CRASH raised: node", 4),
-    ("--clients", client_run, "judge", "ERROR OSError: planted", 1),
+    ("--clients", Clients, "proposes", "CRASH raised: node", 4),
+    ("--clients", appending_clients, "judge", "ERROR OSError: planted", 1),
     ("--cluster", PartitionInvariants, "has_read", "CRASH raised: node", 4),
     ("--cluster", MetadataInvariants, "says_state", "CRASH raised: node", 4),
     ("--cluster", Client, "_produce", "CRASH raised: node", 4),

@@ -28,11 +28,8 @@ from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_run import ClusterRun
 from jepsen_like.sim.assemblies.cluster.liveness import led_as_told
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import (
-    PartitionInvariants,
-    Watched,
-    _Seen,
-)
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, _Seen
+from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
 from jepsen_like.sim.disks.disk import Disk
@@ -42,6 +39,7 @@ from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world.host import Host
+from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import (
     Append,
     DeleteLog,
@@ -564,14 +562,11 @@ def test_what_was_exposed_is_remembered_though_its_only_disk_is_lost() -> None:
 def test_answer_counts_for_the_batch_that_was_sent_though_its_topic_seemed_gone() -> None:
     told: list[Acknowledged] = []
     judge = SimpleNamespace(acknowledged=lambda key, batch: told.append(batch))
-    settings = ClientSettings.of(
+    settings = ClientSettings(
         brokers=(1,),
-        partitions=1,
-        replication_factor=1,
-        configs={},
+        topic=NewTopic(name="orders", partitions=1, replication_factor=1),
         timeout_ms=1_000,
         interval_ms=10,
-        is_idempotent=False,
     )
     serials = iter(range(100))
     client = Client(settings, Random(1), lambda: next(serials), cast(Any, judge))
@@ -612,14 +607,11 @@ def test_record_that_was_never_in_a_topic_is_not_to_be_read_by_its_id() -> None:
 def test_client_asks_for_a_deleted_topic_by_its_id_when_another_has_its_name() -> None:
     read: list[tuple[Key, int, bytes]] = []
     judge = SimpleNamespace(has_read=lambda *told: read.append(told))
-    settings = ClientSettings.of(
+    settings = ClientSettings(
         brokers=(1,),
-        partitions=1,
-        replication_factor=1,
-        configs={},
+        topic=NewTopic(name="orders", partitions=1, replication_factor=1),
         timeout_ms=1_000,
         interval_ms=0,
-        is_idempotent=False,
     )
     client = Client(settings, Random(1), lambda: 0, cast(Any, judge))
     before, after = UUID(int=7), UUID(int=8)

@@ -8,17 +8,16 @@ from typing import Any, cast
 import pytest
 
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
-from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers, untrue_in
+from jepsen_like.sim.assemblies.cluster.metadata_answers import (
+    ImagesOfTurn,
+    MetadataAnswers,
+    untrue_in,
+)
 from jepsen_like.sim.violation import Violation
 from tests.broker.brokers import Brokers
 from wire.errors import ErrorCode
 from wire.message import replace
-from wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 ALL = MetadataRequest()
 
@@ -105,9 +104,8 @@ def test_what_held_when_the_turn_began_may_be_told_in_it(brokers: Brokers) -> No
     def images_between(first: int, last: int) -> Iterator[MetadataImage]:
         return (image for offset, image in images.items() if first <= offset <= last)
 
-    node_of = cast(Any, lambda _host: SimpleNamespace(broker=broker))
-    shown = ImagesOfTurn(node_of=node_of, images_between=images_between)
-    judge = MetadataAnswers(node_of=node_of, images=shown)
+    shown = ImagesOfTurn(lambda _host: broker, images_between)
+    judge = MetadataAnswers(lambda _host: broker, shown)
     host = cast(Any, SimpleNamespace(node_id=1))
     judge.replying(host, 7, ALL, before)
     shown.settled(host, [])

@@ -9,11 +9,12 @@ import pytest
 
 from broker.partition.partition import LeaderOf
 from controller.metadata.image import MetadataImage
+from jepsen_like.sim.assemblies.cluster.broker_invariants import SettingInvariants
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
-from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
+from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, Watched
-from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -77,12 +78,12 @@ class Bench:
         def images(_first: int, _last: int) -> Iterable[MetadataImage]:
             return iter(before)
 
-        node_of = cast(Any, lambda _host: SimpleNamespace(broker=broker))
+        broker_of = cast(Any, lambda _host: broker)
         self._judge = SettingInvariants(
-            node_of=node_of,
-            partitions=cast(Any, SimpleNamespace(watched={KEY: self.watched})),
-            images=ImagesOfTurn(node_of=node_of, images_between=cast(Any, images)),
-            fired=self.fired.append,
+            broker_of,
+            ImagesOfTurn(broker_of, cast(Any, images)),
+            cast(Any, SimpleNamespace(watched={KEY: self.watched})),
+            self.fired.append,
         )
 
     def performs(self, effect: Append | Retain) -> None:

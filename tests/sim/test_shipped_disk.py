@@ -224,5 +224,5 @@ def test_run_on_files_can_be_seen_again(seed: int) -> None:
     for _ in range(2):
         simulation = Simulation(seed, on_files=True)
         simulation.run()
-        digests.add(simulation.quorum.digest)
+        digests.add(str(simulation.quorum.digest))
     assert len(digests) == 1

@@ -13,16 +13,15 @@ from broker.partition.local_log import LocalLog
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged
-from jepsen_like.sim.assemblies.cluster.cluster_options import draw_cluster_options, draw_run
-from jepsen_like.sim.assemblies.cluster.deletable import ALL, Deletable
-from jepsen_like.sim.assemblies.cluster.end import _keeps_acknowledged, _keeps_read, check_end
-from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import (
-    PartitionInvariants,
-    Watched,
-    _Seen,
+from jepsen_like.sim.assemblies.cluster.cluster_options import (
+    Operations,
+    draw_cluster_options,
+    draw_run,
 )
-from jepsen_like.sim.assemblies.cluster.topic_operations import Operations
+from jepsen_like.sim.assemblies.cluster.liveness import _keeps_acknowledged, _keeps_read, check_end
+from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, _Seen
+from jepsen_like.sim.assemblies.cluster.watched import ALL, Deletable, Watched
 from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
@@ -102,7 +101,7 @@ def test_wide_topic_that_was_promised_must_be_there_with_all_its_partitions() ->
     )
     check_end(cast(Any, cluster))
     cluster.wide_topics.expected["wide-2"] = 100
-    with pytest.raises(Violation, match="wide-2 has 0 partitions, not 100"):
+    with pytest.raises(Violation, match=r"wide-2 has 0 partitions .*partitions=100"):
         check_end(cast(Any, cluster))
 
 

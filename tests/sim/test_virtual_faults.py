@@ -10,7 +10,7 @@ from jepsen_like.faults.nemesis import Roles
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.plan_parts import stage_of
+from jepsen_like.sim.chaos.workload_run import stage_of
 from jepsen_like.sim.chaos.workload_stages import Stage
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.faults.virtual_processes import start_again

@@ -11,8 +11,7 @@ from jepsen_like.histories.history import Value
 from jepsen_like.real.runs.outcome import why_admitted
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
-from jepsen_like.sim.chaos.plan import Plan, plan_as_json, plan_from_json, schedule_of
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json, schedule_of
 from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.violation import Violation
 from jepsen_like.workloads.workload import comparable

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
-from jepsen_like.sim.ensemble.zk_ensemble import Ensemble, EnsembleSettings
+from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from wire.zk.session import (
     Operation,
@@ -39,7 +39,7 @@ class Heard:
 class ZkCluster:
     def __init__(self, *, servers: int = 3, seed: int = 1, timeout_ms: int = 1000) -> None:
         self.world = VirtualTime(seed)
-        self.ensemble = Ensemble(self.world, EnsembleSettings(servers=servers))
+        self.ensemble = Ensemble(self.world, servers=servers)
         self.timeout_ms = timeout_ms
         self.heard: dict[str, Heard] = {}
         self.clients: dict[str, EnsembleClient] = {}

@@ -5,10 +5,17 @@ from dataclasses import dataclass, field
 
 from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_metadata import state_path, topic_id_of
-from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Client, ClientSettings, Key
+from jepsen_like.sim.assemblies.cluster.client import (
+    TOPIC,
+    Acknowledged,
+    Client,
+    ClientSettings,
+    Key,
+)
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.time.pace import AT_ONCE
+from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Effect, Event, RequestFailed, Response
 from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint
@@ -189,11 +196,9 @@ def leaders(cluster: ZkCluster, which: TopicPartition) -> list[int]:
 def write_to(cluster: ZkCluster, *, partitions: int = 3, interval_ms: int = 20) -> Told:
     """A client that creates `orders`, writes to it and reads it."""
     told = Told()
-    settings = ClientSettings.of(
+    settings = ClientSettings(
         brokers=cluster.options.brokers,
-        partitions=partitions,
-        replication_factor=3,
-        configs={},
+        topic=NewTopic(name=TOPIC, partitions=partitions, replication_factor=3),
         timeout_ms=1000,
         interval_ms=interval_ms,
         is_idempotent=True,

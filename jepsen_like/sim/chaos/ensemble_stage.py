@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
-from jepsen_like.faults.fault import Injector
+from jepsen_like.faults.fault import Fault, InForce, Injector, cannot, proof_of
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
-from jepsen_like.sim.assemblies.designs.virtual_zookeeper import ZooKeepers
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
@@ -22,7 +21,57 @@ from wire.zk.designs import Design
 from wire.zk.session import Children, GetChildren
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
-__all__ = ["EnsembleStage"]
+__all__ = ["EnsembleStage", "ZooKeepers"]
+
+
+class ZooKeepers:
+    """Faults of the ensemble: a server dies, and is started again; brokers find no way to any.
+
+    The second is what ends sessions while brokers go on talking to each other and to clients. What
+    the proof says was done: the ensemble has no message that could be lost without it.
+    """
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def kinds(self) -> Mapping[str, Injector]:
+        return {
+            "kill-zookeeper": Injector(self.kill),
+            "cut-zookeeper": Injector(self.cut),
+            "cut-controllers": cannot("no node is a controller alone"),
+            "resign": cannot("the controller holds its office as long as its session"),
+            "wipe": cannot("the designs on ZooKeeper rely on replicas that keep what they have"),
+        }
+
+    def kill(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        ensemble = self._cluster.ensemble
+        numbers = [node - FIRST_ZOOKEEPER + 1 for node in targets]
+        died = [number for number in numbers if ensemble.servers[number].is_up]
+        for number in died:
+            ensemble.kill(number)
+
+        def heal() -> None:
+            for number in died:
+                if not ensemble.servers[number].is_up:
+                    ensemble.restart(number)
+
+        proof = proof_of([f"ZooKeeper {number} died" for number in died])
+        return InForce(targets, heal=heal, prove=lambda: proof)
+
+    def cut(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        hosts = self._cluster.hosts
+        cut = {node: hosts[node].incarnation for node in targets if hosts[node].is_up}
+        for node in cut:
+            self._cluster.cut_session(node)
+
+        def heal() -> None:
+            for node, incarnation in cut.items():
+                if hosts[node].is_up and hosts[node].incarnation == incarnation:
+                    self._cluster.heal_session(node)
+
+        proof = proof_of([f"node {node} found no way to ZooKeeper" for node in cut])
+        return InForce(targets, heal=heal, prove=lambda: proof)
 
 
 def _options(
@@ -66,8 +115,8 @@ class EnsembleStage:
         self.keeps_power = self.brokers
         self.injectors: Mapping[str, Injector] = ZooKeepers(cluster).kinds
         self._nodes = self.world.nodes
-        self._digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
-        self.world.observe(self._digest)
+        self.digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
+        self.world.observe(self.digest)
         if is_judged:
             self.world.observe(ZkInvariants(cluster))
 
@@ -75,7 +124,8 @@ class EnsembleStage:
 
     def missing(self) -> str:
         for node in self.brokers:
-            if not self._is_up(node) or not self.cluster.nodes[node].broker.serves_clients:
+            running = self.cluster.node(node)
+            if running is None or not running.broker.serves_clients:
                 return f"broker {node} does not serve"
         if self.design.has_controller and self.active_controller() is None:
             return "nobody is the controller"
@@ -100,12 +150,9 @@ class EnsembleStage:
             for partition, replicas in partitions.items():
                 yield TopicPartition(topic, partition), replicas
 
-    def _is_up(self, node: int) -> bool:
-        return self._nodes[node].is_up and node in self.cluster.nodes
-
     def _leads(self, node: int, of: TopicPartition) -> bool:
-        found = self.cluster.node(node) if node in self._nodes else None
-        return found is not None and found.leads(of)
+        running = self.cluster.node(node) if node in self.brokers else None
+        return running is not None and running.leads(of)
 
     def active_controller(self) -> int | None:
         return self.cluster.active_controller
@@ -124,8 +171,8 @@ class EnsembleStage:
         return None if broker is None else broker.cluster.image
 
     def broker(self, node: int) -> Broker | None:
-        is_told = self._is_up(node) and not self._nodes[node].is_paused
-        return self.cluster.nodes[node].broker if is_told else None
+        running = self.cluster.node(node)
+        return None if running is None or self._nodes[node].is_paused else running.broker
 
     # --- faults -----------------------------------------------------------------------------
 
@@ -141,7 +188,3 @@ class EnsembleStage:
 
     def wipe(self, node: int) -> None:
         raise AssertionError(self.injectors["wipe"].why_not)
-
-    @property
-    def digest(self) -> str:
-        return str(self._digest)

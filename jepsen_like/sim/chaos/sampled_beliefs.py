@@ -12,7 +12,7 @@ from broker.describe import replica_marks
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of
-from jepsen_like.sim.chaos.recording import Recording
+from jepsen_like.sim.chaos.workload_core import Recording
 from jepsen_like.sim.chaos.workload_stages import Stage
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design

@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from jepsen_like.faults.fault import Scheduled
 from jepsen_like.histories.history import Kind
-from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, schedule_of
 from jepsen_like.sim.chaos.workload_run import run_plan
 
 __all__ = ["ddmin", "rules_of", "shrink"]

@@ -9,35 +9,55 @@ The clients' work comes in steps (`jepsen_like.clients.steps`), which are carrie
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
+from jepsen_like.clients.admin_client import create_topic
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
-from jepsen_like.histories.history import Kind
-from jepsen_like.sim.assemblies.quorum.asking import Asking
-from jepsen_like.sim.chaos.recording import Recording
+from jepsen_like.histories.history import Kind, Op
+from jepsen_like.sim.assemblies.quorum.asking import AskingCore
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.workloads.workload import (
     Done,
+    NewTopic,
     Wish,
     Workload,
     completion,
     invocation,
     is_to_be_repeated,
 )
-from quorum.core.effects import Effect, Event
+from quorum.core.effects import Event
 
-__all__ = ["OpenClient", "PerformsSteps", "Workers"]
+__all__ = ["OpenClient", "Performs", "Recording", "TopicMaker", "Workers"]
 
 _NOTHING_TO_DO_MS = 5
 _AGAIN_MS = 50  # before a final wish is done once more
 
 
-class PerformsSteps(Protocol):
-    def perform(self, wish: Wish) -> Steps[Done]: ...
+Performs = Callable[[Wish], Steps[Done]]
+OpenClient = Callable[[int, Clock], Performs]  # by process
 
 
-OpenClient = Callable[[int, Clock], PerformsSteps]  # by process
+class Recording:
+    """The history of a simulated run while it goes on."""
+
+    def __init__(self, world: VirtualTime) -> None:
+        self.ops: list[Op] = []
+        self._world = world
+        self._began_us = world.now_us
+
+    def begin(self) -> None:
+        """The time of the history begins now."""
+        assert not self.ops, len(self.ops)
+        self._began_us = self._world.now_us
+
+    def now_ms(self) -> int:
+        return (self._world.now_us - self._began_us) // 1000
+
+    def enter(self, op: Op) -> Op:
+        time_ns = (self._world.now_us - self._began_us) * 1000
+        self.ops.append(replace(op, index=len(self.ops), time_ns=time_ns))
+        return self.ops[-1]
 
 
 @dataclass(slots=True)
@@ -45,7 +65,7 @@ class _Slot:
     """One of so many processes that work at a time."""
 
     process: int
-    client: PerformsSteps
+    perform: Performs  # by its client
     due_ms: int = 0  # when to look what to do, or when a pause ends; while nothing is asked
     wish: Wish | None = None  # that is being done
     steps: Steps[Done] | None = None
@@ -54,16 +74,16 @@ class _Slot:
     given_up: bool = False
 
 
-class Workers:
+class Workers(AskingCore):
     """A `Core` that sends requests and serves none."""
 
     def __init__(self, workload: Workload, open_client: OpenClient, recording: Recording) -> None:
+        super().__init__(timeout_ms=0)  # each question has its own
         self.works = False  # on what the workload wishes
         self.operations_max: int | None = None  # of it
         self._workload = workload
         self._open_client = open_client
         self._recording = recording
-        self._asking = Asking()
         self._now_ms = 0
         self._next_process = workload.processes
         self._is_final = False
@@ -94,10 +114,7 @@ class Workers:
 
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
-        self._asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
+        super().receive(event, now_ms)
 
     def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -113,9 +130,6 @@ class Workers:
         if not self.works and self.is_idle:
             return None
         return min((slot.due_ms for slot in self._slots if not slot.is_asking), default=None)
-
-    def take_effects(self) -> list[Effect]:
-        return self._asking.take()
 
     # --- one process --------------------------------------------------------------------
 
@@ -134,7 +148,7 @@ class Workers:
                 self.operations_max -= 1
             self._recording.enter(invocation(slot.process, wish))
             slot.wish = wish
-            slot.steps = slot.client.perform(wish)
+            slot.steps = slot.perform(wish)
             self._go_on(slot, None)
 
     def _go_on(self, slot: _Slot, told: object) -> None:
@@ -149,9 +163,9 @@ class Workers:
                 slot.due_ms = self._now_ms + ms
             case Ask(node=node, body=body, timeout_ms=timeout_ms):
                 slot.is_asking = True
-                self._asking.ask(node, body, timeout_ms, partial(self._answered, slot))
+                self.ask(node, body, partial(self._has_answer, slot), timeout_ms)
 
-    def _answered(self, slot: _Slot, body: object, now_ms: int) -> None:
+    def _has_answer(self, slot: _Slot, body: object, now_ms: int) -> None:
         slot.is_asking = False
         self._go_on(slot, body)
 
@@ -179,4 +193,35 @@ class Workers:
             self._next_process += 1
         slot.process = self._next_process
         self._next_process += 1
-        slot.client = self._open_client(slot.process, self._clock)
+        slot.perform = self._open_client(slot.process, self._clock)
+
+
+class TopicMaker:
+    """Makes topics before a history begins: a workload of its own, and its client."""
+
+    name = "setup"
+    processes = 1
+
+    def __init__(self, topics: Sequence[NewTopic], broker: int, timeout_ms: int) -> None:
+        self.topics = topics
+        self._left = {topic.name: topic for topic in topics}
+        self._broker = broker
+        self._timeout_ms = timeout_ms
+
+    @property
+    def missing(self) -> str:
+        return ", ".join(self._left)
+
+    def next(self, process: int, now_ms: int) -> Wish | None:
+        return Wish(f="add", value=next(iter(self._left))) if self._left else None
+
+    def perform(self, wish: Wish) -> Steps[Done]:
+        error = yield from create_topic(self._left[wish.value], self._broker, self._timeout_ms)
+        return Done(kind=Kind.OK if error is not None else Kind.INFO, value=wish.value)
+
+    def completed(self, op: Op) -> None:
+        if op.kind is Kind.OK:
+            self._left.pop(op.value, None)
+
+    def final(self, process: int) -> Sequence[Wish]:
+        return ()

@@ -15,27 +15,30 @@ from collections.abc import Callable
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
+from jepsen_like.clients.admin_client import AdminClient, RegisterClient
+from jepsen_like.clients.log_client import LogClient
+from jepsen_like.clients.steps import Clock
 from jepsen_like.faults.kinds import kind_and_role
 from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.faults.validity import Figures, operations_during, why_void
 from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.chaos.nemesis_timer import start_nemesis
-from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from jepsen_like.sim.chaos.plan_parts import client_opener, stage_of, workload_of
-from jepsen_like.sim.chaos.recording import Recording
+from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
-from jepsen_like.sim.chaos.simulated_outcome import ChaosOutcome, digest_of
-from jepsen_like.sim.chaos.topic_maker import TopicMaker
-from jepsen_like.sim.chaos.workload_core import Workers
+from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, TopicMaker, Workers
+from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage, Timing
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
+from jepsen_like.sim.world.client_releases import draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
-from jepsen_like.workloads.workload import deed
+from jepsen_like.workloads.registry import WORKLOADS
+from jepsen_like.workloads.workload import Workload, WorkloadOptions, deed
 
-__all__ = ["failed", "run_plan"]
+__all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
 
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
@@ -171,7 +174,7 @@ class _Run:
         if not topics:
             return
         maker = TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
-        setup = Workers(maker, lambda _process, _clock: maker, Recording(self._world))
+        setup = Workers(maker, lambda _process, _clock: maker.perform, Recording(self._world))
         host = self._world.add_client(setup)
         host.start()
         setup.works = True
@@ -246,7 +249,7 @@ class _Run:
             is_error=ending.kind == ERROR,
             void=() if broken or verdict.findings else self._void(),
             fault_outcomes=tuple(self._nemesis.fault_outcomes),
-            digest=digest_of(history, self._stage.digest),
+            digest=digest_of(history, str(self._stage.digest)),
             now_ms=self._world.now_ms,
             events=self._world.events_done,
             counts={kind: count for kind, count in self._world.counts.by_kind.items() if count},
@@ -270,3 +273,84 @@ class _Run:
 
 def _is_ok(op: Op) -> bool:
     return op.kind is Kind.OK and isinstance(op.process, int)
+
+
+def start_nemesis(nemesis: Nemesis, world: VirtualTime) -> None:
+    """Play faults on virtual time: an event of the world whenever the next one is due."""
+
+    def play() -> None:
+        while (wait_ms := nemesis.play()) == 0:
+            pass
+        if wait_ms is not None:
+            world.after(wait_ms * 1000, play)
+
+    nemesis.begin()
+    play()
+
+
+_QUORUM_WORKLOADS = ("cas-register",)
+# The chance that a process has older software: in most runs none has.
+_OLDER_SHARES = (0.0, 0.0, 0.0, 0.5)
+_LOG_WORKLOADS = ("admin", "kafka", "log", "observe")
+
+
+def stage_of(plan: Plan) -> Stage:
+    timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
+    design = plan.zookeeper_design
+    if design is not None:
+        return EnsembleStage(
+            plan.seed,
+            design=design,
+            brokers=plan.brokers,
+            zookeepers=plan.zookeepers,
+            timing=timing,
+            is_judged=plan.judges_invariants,
+        )
+    if plan.workload in _QUORUM_WORKLOADS:
+        return RegisterQuorum(plan.seed, controllers=plan.controllers, timing=timing)
+    return ClusterStage(
+        plan.seed,
+        controllers=plan.controllers,
+        brokers=plan.brokers,
+        timing=timing,
+        is_judged=plan.judges_invariants,
+    )
+
+
+def workload_of(plan: Plan, stage: Stage) -> Workload:
+    options = WorkloadOptions(
+        seed=plan.seed,
+        brokers=stage.brokers,
+        controllers=(),  # topics are listed at brokers only: controllers do not speak Metadata
+        processes=plan.processes,
+        partitions=plan.partitions,
+        pause_ms=plan.pause_ms,
+        idempotent=plan.idempotent,
+        stale_reads_as_reads=plan.stale_reads_as_reads,
+    )
+    return WORKLOADS[plan.workload](options)
+
+
+def client_opener(plan: Plan, stage: Stage) -> OpenClient:
+    share = stage.world.fork("releases of clients").choice(_OLDER_SHARES)
+
+    def open_client(process: int, clock: Clock) -> Performs:
+        random, timeout_ms = stage.world.fork(f"process/{process}"), plan.timeout_ms
+        if plan.workload in _QUORUM_WORKLOADS:
+            voters = stage.controllers
+            return RegisterClient(voters, random=random, timeout_ms=timeout_ms).perform
+        if plan.workload not in _LOG_WORKLOADS:
+            controllers = stage.controllers
+            admin = AdminClient(stage.brokers, controllers, random=random, timeout_ms=timeout_ms)
+            return admin.perform
+        release = draw_release(stage.world.fork(f"release/{process}"), share)
+        client = LogClient(
+            stage.brokers,
+            clock=clock,
+            random=random,
+            timeout_ms=timeout_ms,
+            is_idempotent=plan.idempotent,
+        )
+        return lambda wish: spoken(client.perform(wish), release)
+
+    return open_client

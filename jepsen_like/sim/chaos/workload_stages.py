@@ -4,28 +4,37 @@ A stage knows the roles of its nodes, and what is missing before it is whole aga
 of faults and clients.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
+from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.cluster_faults import StaleBrokers
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.liveness import (
     brokers_are_up,
     controller_is_active,
     in_sync,
 )
-from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import start_raft
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
-from jepsen_like.sim.world.world import World
+from jepsen_like.sim.world.world import Digest, World
+from quorum.core.effects import Core
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
+from quorum.node.member import Member
+from quorum.node.register import Register
 from quorum.raft.config import SnapshotSettings
+from quorum.raft.raft_node import RaftNode
+from quorum.raft.roles import Leader
 
-__all__ = ["LINKS", "ClusterStage", "Stage", "Timing", "quorum_options"]
+__all__ = ["LINKS", "ClusterStage", "RegisterQuorum", "Stage", "Timing", "quorum_options"]
 
 LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
@@ -121,7 +130,7 @@ class Stage(Protocol):
         ...
 
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> Digest: ...
 
 
 class ClusterStage:
@@ -134,7 +143,7 @@ class ClusterStage:
     ) -> None:
         self.options = _cluster_options(controllers, brokers, timing)
         self.site = self.cluster = Cluster(seed, self.options, is_judged=is_judged)
-        self.world = self.cluster.world
+        self.world, self.digest = self.cluster.world, self.cluster.digest
         self.controllers = self.options.controllers
         self.brokers = self.options.brokers
         self._nodes = self.world.nodes
@@ -170,6 +179,80 @@ class ClusterStage:
             node for node, broker in running.items() if broker is not None and len(broker.leaders)
         }
 
+
+class RegisterQuorum:
+    """Voters whose only application is the plain register (`quorum.node.register`): a `Stage`, and
+    its `Site`.
+
+    Nothing is judged here but by the history of its clients.
+    """
+
+    brokers: Sequence[int] = ()
+    zookeepers: Sequence[int] = ()
+    keeps_power: Collection[int] = ()
+    injectors: Mapping[str, Injector] = {
+        "wipe": cannot("voters are known by their id alone: without its disk, one could vote twice")
+    }
+
+    def __init__(self, seed: int, *, controllers: int, timing: Timing) -> None:
+        self._options = quorum_options(controllers, 0, timing)
+        links, disks = self._options.links, self._options.disks
+        self.world = World(seed, links=links, disks=disks, is_judged=False)
+        self.controllers: Sequence[int] = range(1, controllers + 1)
+        self._rafts: dict[int, RaftNode] = {}
+        self._members: dict[int, Member] = {}
+        self.digest = Digest(self.world, lambda host: (self._rafts[host.node_id].end_offset,))
+        self.world.observe(self.digest)
+        for node_id in self.controllers:
+            self.world.add(node_id, self._start_core)
+
+    def _start_core(self, host: Host) -> Core:
+        raft = start_raft(host, self._options, self.world, ConfirmingRaftNode)
+        applications = {"register": Register(raft)}
+        member = ConfirmingMember(raft, applications, snapshots=self._options.snapshots)
+        self._rafts[host.node_id], self._members[host.node_id] = raft, member
+        return member
+
     @property
-    def digest(self) -> str:
-        return self.cluster.digest
+    def site(self) -> Site:
+        return self
+
+    @property
+    def _running(self) -> list[RaftNode]:
+        return [raft for node, raft in self._rafts.items() if self.world.nodes[node].is_up]
+
+    def missing(self) -> str:
+        down = [node for node, host in self.world.nodes.items() if not host.is_up]
+        if down:
+            return f"down: {down}"
+        told = {raft.leader for raft in self._running}
+        is_agreed = len(told) == 1 and told.pop().leader_id is not None
+        return "" if is_agreed else "nobody leads that all know"
+
+    def active_controller(self) -> int | None:
+        """The newest leader."""
+        leading = [raft for raft in self._running if isinstance(raft.role, Leader)]
+        newest = max(leading, key=lambda raft: raft.role.epoch, default=None)
+        return None if newest is None else newest.replica.node_id
+
+    @property
+    def epoch(self) -> int:
+        return max((raft.leader.epoch for raft in self._running), default=0)
+
+    def partition_leaders(self) -> set[int]:
+        return set()
+
+    def image(self, node: int) -> MetadataImage | None:
+        return None
+
+    def broker(self, node: int) -> Broker | None:
+        return None
+
+    def shut_down(self, node: int) -> None:
+        self.world.nodes[node].command(self._members[node].shut_down)
+
+    def resign(self, node: int) -> None:
+        self.world.nodes[node].command(self._rafts[node].resign)
+
+    def wipe(self, node: int) -> None:
+        raise AssertionError(self.injectors["wipe"].why_not)

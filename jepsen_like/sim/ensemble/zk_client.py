@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
-from jepsen_like.sim.ensemble.zk_connection import Connection
 from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
-from jepsen_like.sim.ensemble.zk_server import Server
+from jepsen_like.sim.ensemble.zk_server import Connection, Server
 from wire.zk.accounting import ZkCounts
 from wire.zk.session import (
     Error,

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
-from jepsen_like.sim.ensemble.zk_connection import Delays
 from jepsen_like.sim.ensemble.zk_server import (
     Change,
     CloseSession,
@@ -30,17 +29,17 @@ from jepsen_like.sim.ensemble.zk_tree import Tree
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from wire.zk.session import Result
 
-__all__ = ["Ensemble", "EnsembleSettings"]
+__all__ = ["Ensemble"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnsembleSettings:
-    servers: int = 3
-    tick_us: int = 100_000
-    timeout_ms_min: int = 200
-    timeout_ms_max: int = 60_000
-    election_us_min: int = 200_000
-    election_us_max: int = 500_000
+_TICK_US = 100_000
+_TIMEOUT_MS_MIN = 200
+_TIMEOUT_MS_MAX = 60_000
+_ELECTION_US_MIN = 200_000
+_ELECTION_US_MAX = 500_000
+# One way, between any two; a mean of an exponential distribution comes on top.
+_DELAY_US_MIN = 100
+_DELAY_US_MEAN = 300
 
 
 @dataclass(slots=True)
@@ -51,13 +50,9 @@ class _Session:
 
 
 class Ensemble:
-    def __init__(self, world: VirtualTime, settings: EnsembleSettings | None = None) -> None:
-        self.settings = settings or EnsembleSettings()
+    def __init__(self, world: VirtualTime, *, servers: int = 3) -> None:
         self.world = world
-        self.delays = Delays()  # may be changed at any time
-        self.servers = {
-            server_id: Server(server_id, self) for server_id in range(1, self.settings.servers + 1)
-        }
+        self.servers = {each: Server(each, self) for each in range(1, servers + 1)}
         self.leader_id: int | None = 1
         self.traffic: Counter[str] = Counter()  # requests and events by kind, since the beginning
         self._random = world.fork("zookeeper")
@@ -137,7 +132,7 @@ class Ensemble:
 
     def draw_us(self) -> int:
         """A way through the network."""
-        return self.delays.draw(self._random)
+        return _DELAY_US_MIN + int(self._random.expovariate(1 / _DELAY_US_MEAN))
 
     def serves(self, server_id: int, zxid_seen: int) -> bool:
         """Would it take a client that has seen that much?"""
@@ -146,8 +141,7 @@ class Ensemble:
 
     def open(self, timeout_ms: int, *, server_id: int, answer: Callable[[int, int], None]) -> None:
         """Begin a session; `answer` gets its id and the time-out that it is granted."""
-        settings = self.settings
-        granted_ms = max(settings.timeout_ms_min, min(settings.timeout_ms_max, timeout_ms))
+        granted_ms = max(_TIMEOUT_MS_MIN, min(_TIMEOUT_MS_MAX, timeout_ms))
         self._sessions_opened += 1
         session_id = (server_id << 56) + self._sessions_opened
 
@@ -183,9 +177,8 @@ class Ensemble:
     def _begin_silence(self, session_id: int, session: _Session, ago_us: int) -> None:
         session.is_silent = True
         session.silences += 1
-        tick_us = self.settings.tick_us
         due_us = self.world.now_us - ago_us + session.timeout_ms * 1000
-        due_us = -(-due_us // tick_us) * tick_us
+        due_us = -(-due_us // _TICK_US) * _TICK_US
         judge = partial(self._judge, session_id, session.silences)
         self.world.at(max(self.world.now_us, due_us), judge)
 
@@ -270,8 +263,7 @@ class Ensemble:
 
     def _begin_election(self) -> None:
         self._epoch += 1
-        settings = self.settings
-        takes_us = self._random.randint(settings.election_us_min, settings.election_us_max)
+        takes_us = self._random.randint(_ELECTION_US_MIN, _ELECTION_US_MAX)
         self.world.after(takes_us, partial(self._elect, self._epoch))
 
     def _elect(self, epoch: int) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from jepsen_like.sim.ensemble.zk_connection import Connection
 from jepsen_like.sim.ensemble.zk_tree import Tree
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from wire.zk.accounting import request_bytes
 from wire.zk.session import (
     REQUEST_BYTES_MAX,
@@ -34,7 +34,84 @@ from wire.zk.session import (
     WatchKind,
 )
 
-__all__ = ["Change", "CloseSession", "Leader", "OpenSession", "Server", "Transaction"]
+__all__ = [
+    "Change",
+    "CloseSession",
+    "Connection",
+    "Leader",
+    "OpenSession",
+    "Server",
+    "Stream",
+    "Transaction",
+]
+
+
+_Arrival = Callable[[], None]
+
+
+class Stream:
+    """One direction: what is sent arrives later, in its order, or not at all.
+
+    Bytes that meet a link that is cut, or a process that is paused, wait as TCP lets them wait;
+    they are lost with the connection.
+    """
+
+    def __init__(self, world: VirtualTime, draw_us: Callable[[], int]) -> None:
+        self._world = world
+        self._draw_us = draw_us
+        self._due_us = 0
+        self._held: deque[_Arrival] = deque()
+        self.is_open = True
+        self.is_held = False
+
+    def send(self, arrival: _Arrival) -> None:
+        self._due_us = max(self._due_us, self._world.now_us + self._draw_us())
+        self._world.at(self._due_us, lambda: self._arrive(arrival))
+
+    def release(self) -> None:
+        """Nothing holds it any longer: what has waited arrives, in its order."""
+        self.is_held = False
+        while self._held and self.is_open and not self.is_held:
+            self._held.popleft()()
+
+    def close(self) -> None:
+        """Nobody reads it any longer."""
+        self.is_open = False
+        self._held.clear()
+
+    def _arrive(self, arrival: _Arrival) -> None:
+        if not self.is_open:
+            return
+        if self.is_held:
+            self._held.append(arrival)
+        else:
+            arrival()
+
+
+class Connection:
+    """Between a client and one server: two ordered streams of calls.
+
+    `session_id` is 0 until the server has said whose it is."""
+
+    def __init__(
+        self,
+        world: VirtualTime,
+        draw_us: Callable[[], int],
+        *,
+        heard: Callable[[WatchFired, int], None],
+        reset: Callable[[], None],
+    ) -> None:
+        self.to_server = Stream(world, draw_us)
+        self.to_client = Stream(world, draw_us)
+        self.session_id = 0
+        self.heard = heard  # at the client: an event, and the zxid at which the server was
+        self._reset = reset  # at the client: the server has hung up
+
+    def close_at_server(self) -> None:
+        """What it has said before still arrives."""
+        if self.to_server.is_open:
+            self.to_server.close()
+            self.to_client.send(self._reset)
 
 
 @dataclass(frozen=True, slots=True)

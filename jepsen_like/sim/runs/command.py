@@ -30,7 +30,7 @@ from jepsen_like.planted.every_bug import (
 from jepsen_like.planted.planting import Plants
 from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
-from jepsen_like.sim.assemblies.quorum.client_run import run_with_clients
+from jepsen_like.sim.assemblies.quorum.appending_clients import run_with_clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
 from jepsen_like.sim.runs.sweep import Sweeper, SweepResult, commit_of_code, run_seed, sweep

@@ -2,7 +2,7 @@
 
 A node is given a function that makes its core; a client is a node that no observer looks at. The
 assemblies put nodes into a world: a quorum alone, whole clusters and the designs on ZooKeeper
-(`jepsen_like.sim.assemblies`), and registers (`jepsen_like.sim.chaos.register_quorum`). The
+(`jepsen_like.sim.assemblies`), and registers (`jepsen_like.sim.chaos.workload_stages`). The
 injectors of `jepsen_like.sim.faults` break it.
 """
 

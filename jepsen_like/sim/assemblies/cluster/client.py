@@ -2,9 +2,9 @@
 
 It creates its topic, then produces batches of unique values with acks=all, one at a time to a
 partition, and reads every partition from the beginning on. It goes on to ask for topics that were
-deleted, by their ids, when others have their names. What it was told goes to its `History`;
-whether that came true is judged in `jepsen_like.sim.assemblies.cluster.partition_invariants` and
-`jepsen_like.sim.assemblies.cluster.end`.
+deleted, by their ids, when others have their names. What it was told goes to its `Judge`; whether
+that came true is judged in `jepsen_like.sim.assemblies.cluster.partition_invariants` and
+`jepsen_like.sim.assemblies.cluster.liveness`.
 
 An idempotent client repeats a batch until it is acknowledged; the others never repeat one, so what
 got no answer may or may not be in the log.
@@ -18,11 +18,14 @@ from typing import Protocol
 from uuid import UUID
 
 from broker.fetch_protocol import EARLIEST
-from jepsen_like.sim.assemblies.quorum.asking import Answered, Asking
-from quorum.core.effects import Effect, Event
+from jepsen_like.clients.admin_client import ALL_TOPICS, creation
+from jepsen_like.sim.assemblies.quorum.asking import Answered, AskingCore
+from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
+from jepsen_like.workloads.workload import NewTopic
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -32,7 +35,7 @@ from wire.messages.fetching import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 from wire.messages.producing import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -42,12 +45,7 @@ from wire.messages.producing import (
     ProduceResponse,
     TopicProduceData,
 )
-from wire.messages.topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from wire.messages.topics import CreateTopicsResponse
 
 __all__ = [
     "LOST_SEQUENCE",
@@ -67,7 +65,7 @@ __all__ = [
 Key = tuple[UUID, int]  # topic id, partition
 TOPIC = "orders"
 WIDE = "wide"
-UNUSED = (WIDE, "__")  # how the names of topics begin that no client uses
+_UNUSED = (WIDE, "__")  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
 LOST_SEQUENCE = (
@@ -80,44 +78,13 @@ LOST_SEQUENCE = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
     brokers: tuple[int, ...]
-    topic: CreatableTopic
+    topic: NewTopic
     timeout_ms: int
     interval_ms: int  # between two batches to a partition, on average; 0: it produces nothing
     is_idempotent: bool = False
+    in_flight_max: int = 1  # idempotent batches of a partition
     records_max: int = 3
-
-    @property
-    def short_ms(self) -> int:
-        """For what any broker can answer at once: else another is asked."""
-        return max(1, self.timeout_ms // 8)
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        brokers: tuple[int, ...],
-        partitions: int,
-        replication_factor: int,
-        configs: dict[str, str],
-        timeout_ms: int,
-        interval_ms: int,
-        is_idempotent: bool,
-    ) -> "ClientSettings":
-        topic = CreatableTopic(
-            name=TOPIC,
-            num_partitions=partitions,
-            replication_factor=replication_factor,
-            configs=tuple(
-                CreatableTopicConfig(name=name, value=value) for name, value in configs.items()
-            ),
-        )
-        return cls(
-            brokers=brokers,
-            topic=topic,
-            timeout_ms=timeout_ms,
-            interval_ms=interval_ms,
-            is_idempotent=is_idempotent,
-        )
+    release: ClientRelease = NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,32 +135,35 @@ class ProducedPartition:
     is_before_start: bool = False  # what comes next has been deleted
 
 
-@dataclass(slots=True)
-class Client:
-    settings: ClientSettings
-    random: Random
-    next_serial: Callable[[], int]
-    judge: Judge
-    fired: Callable[[str], None] = lambda _kind: None
-    produces: bool = True
-    asking: Asking = field(default_factory=Asking)
-    _is_created: bool = False
-    _partitions: dict[Key, ProducedPartition] = field(default_factory=dict)
-    _ids: dict[tuple[str, int], list[UUID]] = field(default_factory=dict)  # ever, the last counts
-    _is_asking_metadata: bool = False
-    _due_ms: int = 0  # the next look at the metadata, or the next try to create the topic
+class Client(AskingCore):
+    def __init__(
+        self,
+        settings: ClientSettings,
+        random: Random,
+        next_serial: Callable[[], int],
+        judge: Judge,
+        fired: Callable[[str], None] = lambda _kind: None,
+    ) -> None:
+        super().__init__(timeout_ms=settings.timeout_ms, release=settings.release)
+        self.settings = settings
+        self.produces = True
+        self._random = random
+        self._next_serial = next_serial
+        self._judge = judge
+        self._fired = fired
+        # For what any broker can answer at once: else another is asked.
+        self._short_ms = max(1, settings.timeout_ms // 8)
+        self._is_created = False
+        self._partitions: dict[Key, ProducedPartition] = {}
+        self._ids: dict[tuple[str, int], list[UUID]] = {}  # ever, the last counts
+        self._is_asking_metadata = False
+        self._due_ms = 0  # the next look at the metadata, or the next try to create the topic
 
     # --- Core ---------------------------------------------------------------------------
 
-    def receive(self, event: Event, now_ms: int) -> None:
-        self.asking.receive(event, now_ms)
-
-    def ends_batch(self, event: Event) -> bool:
-        return False
-
     def settle(self, now_ms: int) -> None:
         if now_ms >= self._due_ms and not self._is_asking_metadata:
-            self._due_ms = now_ms + 2 * self.settings.timeout_ms
+            self._due_ms = now_ms + 2 * self.timeout_ms
             self._ask_metadata() if self._is_created else self._create()
         for key, partition in self._partitions.items():
             if partition.leader is None:
@@ -218,9 +188,6 @@ class Client:
             due.append(partition.due_ms)
         return min(due, default=None)
 
-    def take_effects(self) -> list[Effect]:
-        return self.asking.take()
-
     @property
     def waits(self) -> tuple[Key, ...]:
         """The partitions with a batch that is not answered for good."""
@@ -244,21 +211,24 @@ class Client:
             return False
         return bool(partition.sent) or (self.produces and self.settings.interval_ms > 0)
 
-    def _any_broker(self) -> int:
-        return self.random.choice(self.settings.brokers)
+    def _ask_any(self, body: object, answered: Answered, timeout_ms: int) -> None:
+        self.ask(self._random.choice(self.settings.brokers), body, answered, timeout_ms)
+
+    def _ask_leader(
+        self, key: Key, partition: ProducedPartition, body: object, answered: Answered
+    ) -> None:
+        assert partition.leader is not None, key
+        self.ask(partition.leader, body, answered)
 
     def _soon(self, now_ms: int) -> None:
         """Look at the metadata again before long."""
-        at_ms = now_ms + self.random.randint(1, self.settings.short_ms)
-        self._due_ms = min(self._due_ms, at_ms)
+        self._due_ms = min(self._due_ms, now_ms + self._random.randint(1, self._short_ms))
 
     # --- the topic and its leaders --------------------------------------------------------
 
     def _create(self) -> None:
-        body = CreateTopicsRequest(
-            topics=(self.settings.topic,), timeout_ms=self.settings.timeout_ms
-        )
-        self.asking.ask(self._any_broker(), body, self.settings.timeout_ms, self._created)
+        body = creation(self.settings.topic, self.timeout_ms)
+        self._ask_any(body, self._created, self.timeout_ms)
 
     def _created(self, body: object, now_ms: int) -> None:
         if isinstance(body, CreateTopicsResponse) and body.topics:
@@ -268,8 +238,7 @@ class Client:
 
     def _ask_metadata(self) -> None:
         self._is_asking_metadata = True
-        body = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        self.asking.ask(self._any_broker(), body, self.settings.short_ms, self._learn)
+        self._ask_any(ALL_TOPICS, self._learn, self._short_ms)
 
     def _learn(self, body: object, now_ms: int) -> None:
         self._is_asking_metadata = False
@@ -277,7 +246,7 @@ class Client:
             self._soon(now_ms)
             return
         for topic in body.topics:
-            is_used = topic.name is not None and not topic.name.startswith(UNUSED)
+            is_used = topic.name is not None and not topic.name.startswith(_UNUSED)
             if topic.error_code is ErrorCode.NONE and is_used:
                 self._learn_leaders(topic)
         leaders = [partition.leader for partition in self._partitions.values()]
@@ -320,51 +289,43 @@ class Client:
     # --- producing ------------------------------------------------------------------------
 
     def _want_producer_id(self, partition: ProducedPartition) -> None:
-        if not partition.is_asking_id:
-            partition.is_asking_id = True
-            answered = partial(self._given_id, partition)
-            self.asking.ask(
-                self._any_broker(), InitProducerIdRequest(), self.settings.short_ms, answered
-            )
+        if partition.is_asking_id:
+            return
+        partition.is_asking_id = True
 
-    def _given_id(self, partition: ProducedPartition, body: object, now_ms: int) -> None:
-        partition.is_asking_id = False
-        if isinstance(body, InitProducerIdResponse) and body.error_code is ErrorCode.NONE:
-            partition.producer_id, partition.sequence = body.producer_id, 0
+        def given(body: object, now_ms: int) -> None:
+            partition.is_asking_id = False
+            if isinstance(body, InitProducerIdResponse) and body.error_code is ErrorCode.NONE:
+                partition.producer_id, partition.sequence = body.producer_id, 0
+
+        self._ask_any(InitProducerIdRequest(), given, self._short_ms)
 
     def _produce(self, key: Key, partition: ProducedPartition, now_ms: int) -> None:
         if not partition.sent:
             partition.sent = self._new_values()
         partition.is_sending = True
-        answered = partial(self._produced, key, partition)
-        self._send(key, partition, self._batch(partition, now_ms), answered)
+        records = batch_of(partition, partition.sent, partition.sequence, now_ms)
+        self._send(key, partition, records, partial(self._produced, key, partition))
 
     def _new_values(self) -> tuple[bytes, ...]:
-        count = self.random.randint(1, self.settings.records_max)
-        return tuple(b"%d" % self.next_serial() for _ in range(count))
+        count = self._random.randint(1, self.settings.records_max)
+        return tuple(b"%d" % self._next_serial() for _ in range(count))
 
     def _send(
         self, key: Key, partition: ProducedPartition, records: bytes, answered: Answered
     ) -> None:
-        assert partition.leader is not None, key
         data = PartitionProduceData(index=key[1], records=records)
         topic = TopicProduceData(name=partition.name, topic_id=key[0], partition_data=(data,))
-        body = ProduceRequest(
-            acks=-1, timeout_ms=self.settings.timeout_ms // 2, topic_data=(topic,)
-        )
-        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
-
-    def _batch(self, partition: ProducedPartition, now_ms: int) -> bytes:
-        return batch_of(partition, partition.sent, partition.sequence, now_ms)
+        body = ProduceRequest(acks=-1, timeout_ms=self.timeout_ms // 2, topic_data=(topic,))
+        self._ask_leader(key, partition, body, answered)
 
     def _produced(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         """The answer counts, even if the topic seemed to be gone meanwhile."""
         partition.is_sending = False
-        told = produced_in(body)
-        error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
+        told, error = produced_in(body)
         if told is not None and error is ErrorCode.NONE:
             values = partition.sent
-            self.judge.acknowledged(key, Acknowledged(base_offset=told.base_offset, values=values))
+            self._judge.acknowledged(key, Acknowledged(base_offset=told.base_offset, values=values))
             self._next_batch(partition)
         elif error is ErrorCode.MESSAGE_TOO_LARGE:
             partition.sent = ()  # which has not moved the sequence
@@ -373,7 +334,7 @@ class Client:
             partition.producer_id = -1
         elif not self.settings.is_idempotent:
             self._next_batch(partition)
-        partition.due_ms = now_ms + self.random.randint(1, 2 * self.settings.interval_ms)
+        partition.due_ms = now_ms + self._random.randint(1, 2 * self.settings.interval_ms)
         if error is not ErrorCode.NONE:
             self._lose_leader(key, partition, error, now_ms)
 
@@ -384,7 +345,6 @@ class Client:
     # --- reading --------------------------------------------------------------------------
 
     def _read(self, key: Key, partition: ProducedPartition) -> None:
-        assert partition.leader is not None, key
         partition.is_reading = True
         place = FetchPartition(
             partition=key[1],
@@ -393,26 +353,25 @@ class Client:
             partition_max_bytes=_FETCH_BYTES,
         )
         body = FetchRequest(
-            max_wait_ms=self.settings.timeout_ms // 4,
+            max_wait_ms=self.timeout_ms // 4,
             min_bytes=1,
             topics=(FetchTopic(topic=partition.name, topic_id=key[0], partitions=(place,)),),
         )
-        answered = partial(self._has_read, key, partition)
-        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
+        self._ask_leader(key, partition, body, partial(self._has_read, key, partition))
 
     def _has_read(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         partition.is_reading = False
-        told = body.responses[0].partitions[0] if isinstance(body, FetchResponse) else None
+        told = _fetched_in(body)
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self.judge.refused_position(key, partition.position)
+            self._judge.refused_position(key, partition.position)
             partition.is_before_start = True
-        if told is None or error is not ErrorCode.NONE:
+        if error is not ErrorCode.NONE:
             self._lose_leader(key, partition, error, now_ms)
             return
-        for value, offset in _values(told.records or b""):
+        for value, offset in _values(told):
             if offset >= partition.position:
-                self.judge.has_read(key, offset, value)
+                self._judge.has_read(key, offset, value)
                 partition.position = offset + 1
 
     def _read_deleted(self, name: str, key: Key, leader: int) -> None:
@@ -421,41 +380,34 @@ class Client:
         body = FetchRequest(
             max_wait_ms=0, topics=(FetchTopic(topic=name, topic_id=key[0], partitions=(place,)),)
         )
-        self.asking.ask(leader, body, self.settings.short_ms, partial(self._has_read_deleted, key))
 
-    def _has_read_deleted(self, key: Key, body: object, now_ms: int) -> None:
-        records = (
-            body.responses[0].partitions[0].records if isinstance(body, FetchResponse) else b""
-        )
-        for value, offset in _values(records or b""):
-            self.judge.has_read(key, offset, value)
+        def has_read(body: object, now_ms: int) -> None:
+            for value, offset in _values(_fetched_in(body)):
+                self._judge.has_read(key, offset, value)
+
+        self.ask(leader, body, has_read, self._short_ms)
 
     def _find_start(self, key: Key, partition: ProducedPartition) -> None:
-        assert partition.leader is not None, key
         partition.is_reading = True
         asked = ListOffsetsPartition(
             partition_index=key[1],
             current_leader_epoch=partition.leader_epoch,
             timestamp=EARLIEST,
         )
-        body = ListOffsetsRequest(
-            topics=(ListOffsetsTopic(name=partition.name, partitions=(asked,)),)
-        )
-        answered = partial(self._has_found_start, key, partition)
-        self.asking.ask(partition.leader, body, self.settings.timeout_ms, answered)
 
-    def _has_found_start(
-        self, key: Key, partition: ProducedPartition, body: object, now_ms: int
-    ) -> None:
-        partition.is_reading = False
-        told = body.topics[0].partitions[0] if isinstance(body, ListOffsetsResponse) else None
-        error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
-        if told is None or error is not ErrorCode.NONE:
-            self._lose_leader(key, partition, error, now_ms)
-            return
-        self.fired("sent_to_start")
-        partition.is_before_start = False
-        partition.position = told.offset
+        def found(body: object, now_ms: int) -> None:
+            partition.is_reading = False
+            told = body.topics[0].partitions[0] if isinstance(body, ListOffsetsResponse) else None
+            error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
+            if told is None or error is not ErrorCode.NONE:
+                self._lose_leader(key, partition, error, now_ms)
+                return
+            self._fired("sent_to_start")
+            partition.is_before_start = False
+            partition.position = told.offset
+
+        topic = ListOffsetsTopic(name=partition.name, partitions=(asked,))
+        self._ask_leader(key, partition, ListOffsetsRequest(topics=(topic,)), found)
 
 
 def batch_of(
@@ -471,14 +423,21 @@ def batch_of(
     )
 
 
-def produced_in(body: object) -> PartitionProduceResponse | None:
+def produced_in(body: object) -> tuple[PartitionProduceResponse | None, ErrorCode]:
+    """What was said of the partition, and the error: a time-out if nothing was."""
     if not isinstance(body, ProduceResponse):
-        return None
-    return body.responses[0].partition_responses[0]
+        return None, ErrorCode.REQUEST_TIMED_OUT
+    told = body.responses[0].partition_responses[0]
+    return told, told.error_code
 
 
-def _values(batches: bytes) -> Iterator[tuple[bytes, int]]:
+def _fetched_in(body: object) -> FetchedPartition | None:
+    return body.responses[0].partitions[0] if isinstance(body, FetchResponse) else None
+
+
+def _values(fetched: FetchedPartition | None) -> Iterator[tuple[bytes, int]]:
     """Value and offset of every record."""
+    batches = b"" if fetched is None else fetched.records or b""
     for position, header in headers(batches):
         for record in records_of(batches[position : position + header.size_bytes]):
             assert record.value is not None, record

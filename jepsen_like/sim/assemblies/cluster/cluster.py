@@ -6,27 +6,29 @@ schedule (`jepsen_like.scenarios.directed_cluster`).
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
 from uuid import UUID
 
 from broker.broker import Broker
-from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
-from jepsen_like.sim.assemblies.cluster.clean_stops import CleanStops
-from jepsen_like.sim.assemblies.cluster.client import Client, ClientSettings, Judge
-from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin, AdminSettings
+from jepsen_like.sim.assemblies.cluster.broker_invariants import (
+    CleanStops,
+    LaggingMembers,
+    SettingInvariants,
+    ToldEnds,
+)
+from jepsen_like.sim.assemblies.cluster.client import (
+    TOPIC,
+    Acknowledged,
+    Client,
+    ClientSettings,
+    Key,
+)
+from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.controller_invariants import ControllerInvariants
-from jepsen_like.sim.assemblies.cluster.group_commits import (
-    GroupCommits,
-    GroupInvariants,
-    GroupReads,
-)
-from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
-from jepsen_like.sim.assemblies.cluster.lagging_members import LaggingMembers
-from jepsen_like.sim.assemblies.cluster.metadata_answers import MetadataAnswers
+from jepsen_like.sim.assemblies.cluster.group_invariants import GroupInvariants
+from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn, MetadataAnswers
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.nodes import (
     BROKER_LISTENER,
@@ -34,24 +36,26 @@ from jepsen_like.sim.assemblies.cluster.nodes import (
     start_broker,
     start_controller,
 )
-from jepsen_like.sim.assemblies.cluster.one_at_a_time import Operator
+from jepsen_like.sim.assemblies.cluster.operators import (
+    GroupCommits,
+    GroupReads,
+    Operator,
+    RecordDeletion,
+    SettingChanges,
+    WideTopics,
+)
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.assemblies.cluster.pipelined_client import PipelinedClient
-from jepsen_like.sim.assemblies.cluster.record_deletion import RecordDeletion
-from jepsen_like.sim.assemblies.cluster.setting_changes import SettingChanges
-from jepsen_like.sim.assemblies.cluster.setting_invariants import SettingInvariants
-from jepsen_like.sim.assemblies.cluster.told_ends import ToldEnds
-from jepsen_like.sim.assemblies.cluster.unjudged_clients import UnjudgedClients
-from jepsen_like.sim.assemblies.cluster.wide_topics import WideTopics
-from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL, Asking
+from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
-from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
+from jepsen_like.sim.world.client_releases import NEWEST
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.world import Digest, World
+from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Core, Effect
 from quorum.core.types import ReplicaKey
 
@@ -61,9 +65,8 @@ _DATA_DIRECTORY = 0xDA7A
 
 
 class Cluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each that is up. A `Site`."""
-
-    performing_kinds = CleanStops.KINDS
+    """All hosts by node id; `nodes` holds the process of each that is up. A `Site`, and the `Judge`
+    of its clients."""
 
     def __init__(
         self,
@@ -95,20 +98,12 @@ class Cluster(Observer):
             world.speak(Codec(world.fork("codec")), nodes=nodes)
         self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.nodes: dict[int, ClusterNode] = {}
-        self._clean_stops = CleanStops()
-        self._build_invariants()
-        self.judge: Judge = self.partitions
-        if world.tolerance is not None:
-            self.judge = UnjudgedClients(self.partitions, world.tolerance)
-        self._digest = Digest(world, lambda host: self._node_of(host).state)
-        world.observe(self._digest)
+        self.digest = Digest(world, lambda host: self._node_of(host).state)
+        world.observe(self.digest)
         if tracer is not None:
             tracer.attach(world, self._node_of)
             world.observe(tracer)
-        for judge in (self.quorum, self, self.images_of_turn, self.answers):
-            world.judge(judge)
-        for rule in (ControllerInvariants, LaggingMembers, ToldEnds):
-            world.judge(rule(self._node_of))
+        self._put_invariants()
         for node_id in (*options.controllers, *options.brokers):
             world.add(
                 node_id,
@@ -120,29 +115,15 @@ class Cluster(Observer):
         # requests bear to come twice, but not these: an AlterPartition that was refused while its
         # replica was fenced must not come again when it is not (Apache Kafka relies on that too).
         self.network.once = (CLIENT_CHANNEL, "forwarding", "alter-partition")
-        self.client = self._client()
-        self.admin = self._admin()
-        self.wide_topics = self._wide_topics()
-        self.operators: tuple[Operator, ...] = (
-            self.admin,
-            self.wide_topics,
-            self._record_deletion(),
-            *self._group_clients(),
-            self._setting_changes(),
-        )
-        world.add_client(self.client)
-        for operator in self.operators:
-            if operator.interval_ms:
-                world.add_client(operator)
+        self._put_clients()
 
-    def _build_invariants(self) -> None:
-        options, world = self.options, self.world
-        timeout_us = 2 * options.quorum.fetch_timeout_ms * 1500 + 10_000
+    def _put_invariants(self) -> None:
+        options, world, operations = self.options, self.world, self.options.operations
         self.metadata = MetadataInvariants(lambda: world.events_done, self.counts.fired)
         self.quorum = Invariants(
             world=world,
             voters=tuple(map(ReplicaKey, options.controllers)),
-            check_quorum_us=timeout_us,
+            check_quorum_us=2 * options.quorum.fetch_timeout_ms * 1500 + 10_000,
             replica_of=self._node_of,
             says_state=self.metadata.says_state,
         )
@@ -152,140 +133,75 @@ class Cluster(Observer):
             broker_of=self.broker,
             metadata=self.metadata,
         )
-        self.images_of_turn = ImagesOfTurn(
-            node_of=self._node_of, images_between=self.metadata.images_between
+        images = ImagesOfTurn(self._broker_of, self.metadata.images_between)
+        self._clean_stops = CleanStops(self._broker_of)
+        self._groups = GroupInvariants(self._broker_of, self.partitions, self.counts.fired)
+        rules = [
+            self.quorum,
+            self,
+            self._clean_stops,
+            images,
+            MetadataAnswers(self._broker_of, images),
+            ControllerInvariants(self._node_of),
+            LaggingMembers(self._broker_of),
+            ToldEnds(self._broker_of),
+        ]
+        if operations.commit_interval_ms:
+            rules.append(self._groups)
+        if operations.setting_interval_ms:
+            fired = self.counts.fired
+            rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
+        for rule in rules:
+            world.judge(rule)
+
+    def _put_clients(self) -> None:
+        world, options = self.world, self.options
+        self.client = self._client()
+        self.admin = Admin(world, options)
+        self.wide_topics = WideTopics(world, options)
+        self.operators: tuple[Operator, ...] = (
+            self.admin,
+            self.wide_topics,
+            RecordDeletion(world, options, self.client, self.partitions),
+            GroupCommits(world, options, self._groups),
+            GroupReads(world, options, self._groups),
+            SettingChanges(world, options, self.partitions),
         )
-        self.answers = MetadataAnswers(node_of=self._node_of, images=self.images_of_turn)
+        working = [operator for operator in self.operators if operator.interval_ms]
+        for core in (self.client, *working):
+            world.add_client(core)
+            if core.release is not NEWEST:
+                self.counts.fired("older_client")
+
+    def _client(self) -> Client:
+        options, operations = self.options, self.options.operations
+        settings = ClientSettings(
+            brokers=options.brokers,
+            topic=NewTopic(
+                name=TOPIC,
+                partitions=options.partitions,
+                replication_factor=options.replication_factor,
+                configs={
+                    "min.insync.replicas": str(options.min_insync_replicas),
+                    "unclean.leader.election.enable": "true" if options.unclean else "false",
+                },
+            ),
+            timeout_ms=options.client_timeout_ms,
+            interval_ms=options.produce_interval_ms,
+            is_idempotent=options.is_idempotent,
+            in_flight_max=operations.in_flight_max,
+            release=operations.client_release,
+        )
+        is_pipelined = options.is_idempotent and operations.in_flight_max > 1
+        kind = PipelinedClient if is_pipelined else Client
+        random, fired = self.world.fork("client"), self.counts.fired
+        return kind(settings, random, self.world.sequence, self, fired)
 
     def _node_of(self, host: Host) -> ClusterNode:
         return self.nodes[host.node_id]
 
-    def _client(self) -> Client:
-        options = self.options
-        settings = ClientSettings.of(
-            brokers=options.brokers,
-            partitions=options.partitions,
-            replication_factor=options.replication_factor,
-            configs={
-                "min.insync.replicas": str(options.min_insync_replicas),
-                "unclean.leader.election.enable": "true" if options.unclean else "false",
-            },
-            timeout_ms=options.client_timeout_ms,
-            interval_ms=options.produce_interval_ms,
-            is_idempotent=options.is_idempotent,
-        )
-        known: dict[str, Any] = {
-            "settings": settings,
-            "random": self.world.fork("client"),
-            "next_serial": self.world.sequence,
-            "judge": self.judge,
-            "fired": self.counts.fired,
-            "asking": self._asking(options.operations.client_release),
-        }
-        if options.is_idempotent and options.operations.in_flight_max > 1:
-            return PipelinedClient(
-                **known,
-                in_flight_max=options.operations.in_flight_max,
-                refused_sequence=self.partitions.refused_sequence,
-            )
-        return Client(**known)
-
-    def _asking(self, release: ClientRelease) -> Asking:
-        if release is not NEWEST:
-            self.counts.fired("older_client")
-        return Asking(release)
-
-    def _admin(self) -> Admin:
-        options = self.options
-        settings = AdminSettings(
-            controllers=options.controllers,
-            brokers=options.brokers,
-            partitions=options.partitions,
-            replication_factor=options.replication_factor,
-            # Old versions of Produce and Fetch know but names.
-            reuses_names=(
-                not options.quorum.codecs and options.operations.client_release is NEWEST
-            ),
-        )
-        return Admin(
-            settings=settings,
-            timeout_ms=options.client_timeout_ms,
-            interval_ms=options.admin_interval_ms,
-            random=self.world.fork("admin"),
-            next_serial=self.world.sequence,
-        )
-
-    def _wide_topics(self) -> WideTopics:
-        options = self.options
-        return WideTopics(
-            controllers=options.controllers,
-            brokers=options.brokers,
-            timeout_ms=options.client_timeout_ms,
-            interval_ms=options.operations.wide_interval_ms,
-            random=self.world.fork("wide topics"),
-            next_serial=self.world.sequence,
-            fired=self.counts.fired,
-        )
-
-    def _record_deletion(self) -> RecordDeletion:
-        options = self.options
-        return RecordDeletion(
-            led=self.client.led,
-            deletable=lambda key: self.partitions.watched[key].deletable,
-            timeout_ms=options.client_timeout_ms,
-            interval_ms=options.operations.deletion_interval_ms,
-            random=self.world.fork("record deletion"),
-            fired=self.counts.fired,
-        )
-
-    def _group_clients(self) -> tuple[Operator, Operator]:
-        options, operations = self.options, self.options.operations
-        invariants = GroupInvariants(
-            node_of=self._node_of,
-            watched=partial(self.partitions.named, f"{OFFSETS_TOPIC}-0"),
-            fired=self.counts.fired,
-        )
-        has_reader = operations.reader_release is not NEWEST and operations.commit_interval_ms > 0
-        if operations.commit_interval_ms:
-            self.world.judge(invariants)
-        commits = GroupCommits(
-            controllers=options.controllers,
-            brokers=options.brokers,
-            replication_factor=options.replication_factor,
-            acknowledged=invariants.acknowledged,
-            timeout_ms=options.client_timeout_ms // 4,
-            interval_ms=operations.commit_interval_ms,
-            random=self.world.fork("group commits"),
-        )
-        reads = GroupReads(
-            commits=invariants.commits,
-            told=invariants.told,
-            timeout_ms=options.client_timeout_ms // 4,
-            interval_ms=operations.commit_interval_ms if has_reader else 0,
-            random=self.world.fork("group reads"),
-            asking=self._asking(operations.reader_release if has_reader else NEWEST),
-        )
-        return commits, reads
-
-    def _setting_changes(self) -> SettingChanges:
-        options = self.options
-        if options.operations.setting_interval_ms:
-            settings = SettingInvariants(
-                node_of=self._node_of,
-                partitions=self.partitions,
-                images=self.images_of_turn,
-                fired=self.counts.fired,
-            )
-            self.world.judge(settings)
-        return SettingChanges(
-            controllers=options.controllers,
-            unit_ms=options.quorum.election_timeout_ms,
-            asks_min_isr=self.partitions.asks_min_isr,
-            timeout_ms=options.client_timeout_ms // 2,
-            interval_ms=options.operations.setting_interval_ms,
-            random=self.world.fork("setting changes"),
-            fired=self.counts.fired,
-        )
+    def _broker_of(self, host: Host) -> Broker | None:
+        return self.nodes[host.node_id].broker
 
     # --- processes ------------------------------------------------------------------------
 
@@ -299,7 +215,7 @@ class Cluster(Observer):
                 self.options,
                 self.world,
                 directory_ids=self._directories_of(node_id),
-                previous_epoch=self._clean_stops.started(node_id),
+                previous_epoch=self._clean_stops.starts(node_id),
             )
         self.nodes[node_id] = node
         return node.member
@@ -357,11 +273,6 @@ class Cluster(Observer):
     def started(self, host: Host) -> None:
         self.partitions.started(host)
 
-    def performing(self, host: Host, effect: Effect) -> None:
-        broker = self.nodes[host.node_id].broker
-        if broker is not None:
-            self._clean_stops.performing(broker, effect)
-
     def settled(self, host: Host, effects: list[Effect]) -> None:
         node = self.nodes[host.node_id]
         self.metadata.committed(self.quorum.committed)
@@ -375,6 +286,20 @@ class Cluster(Observer):
                 self.metadata.shows(host.node_id, "broker", broker.cluster.image, next_offset)
             self.partitions.settled(host, broker, effects)
 
-    @property
-    def digest(self) -> str:
-        return str(self._digest)
+    # --- Judge ----------------------------------------------------------------------------
+
+    def acknowledged(self, key: Key, batch: Acknowledged) -> None:
+        with self.world.judging:
+            self.partitions.acknowledged(key, batch)
+
+    def has_read(self, key: Key, offset: int, value: bytes) -> None:
+        with self.world.judging:
+            self.partitions.has_read(key, offset, value)
+
+    def refused_position(self, key: Key, offset: int) -> None:
+        with self.world.judging:
+            self.partitions.refused_position(key, offset)
+
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        with self.world.judging:
+            self.partitions.refused_sequence(key, sequence)

@@ -1,58 +1,38 @@
-"""An administrator of the simulated cluster, as a core: topics, settings, leaders, replicas.
+"""An administrator of the simulated cluster: topics, settings, leaders, replicas.
 
-One operation is under way at a time, asked of a broker, which forwards it, or of a controller. It
-remembers what must be true of its topics (M-LOST): an operation that was acknowledged stays, one
-that was refused has left no trace. What got no clear answer may yet happen: that topic is given up.
-A name is used again only if no broker was ever asked about it: a broker repeats what it forwards,
-and one of its requests may arrive when all is over.
+Each operation is asked of a broker, which forwards it, or of a controller. It remembers what must
+be true of its topics (M-LOST): an operation that was acknowledged stays, one that was refused has
+left no trace. What got no clear answer may yet happen: that topic is given up. A name is used
+again only if no broker was ever asked about it: a broker repeats what it forwards, and one of its
+requests may arrive when all is over.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from controller.metadata.image import ResourceType
+from jepsen_like.clients.admin_client import creation, deletion
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
-from jepsen_like.sim.assemblies.cluster.one_at_a_time import UNCLEAR, Operator
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.operators import (
+    UNCLEAR,
+    Operator,
+    error_in,
+    reassignment,
+    setting,
+)
+from jepsen_like.sim.world.client_releases import NEWEST
+from jepsen_like.sim.world.world import World
+from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode
-from wire.messages.configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from wire.messages.topics import (
-    CreatableTopic,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from wire.messages.partitions import ElectLeadersRequest
+from wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 
-__all__ = ["SETTING", "Admin", "AdminSettings", "Expected"]
+__all__ = ["SETTING", "Admin", "Expected"]
 
 SETTING = "retention.ms"  # one that changes nothing in a run
 _TOPICS_MAX = 2
 _DIRECT = "direct"  # topics that only controllers are asked about
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminSettings:
-    controllers: tuple[int, ...]
-    brokers: tuple[int, ...]
-    partitions: int  # of the topic that it moves about
-    replication_factor: int
-    reuses_names: bool  # of deleted topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,30 +43,46 @@ class Expected:
     setting: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
 class Admin(Operator):
-    settings: AdminSettings
-    next_serial: Callable[[], int]
-    expected: dict[str, Expected] = field(default_factory=dict)
+    stream = "admin"
+
+    def __init__(self, world: World, options: ClusterOptions) -> None:
+        super().__init__(world, options, options.admin_interval_ms)
+        self.expected: dict[str, Expected] = {}
+        # Old versions of Produce and Fetch know but names.
+        is_newest = options.operations.client_release is NEWEST
+        self._reuses_names = is_newest and not options.quorum.codecs
 
     def _ask_somebody(
-        self, body: object, concludes: Callable[[ErrorCode | None], None], name: str = ""
+        self,
+        body: object,
+        concludes: Callable[[ErrorCode | None], None] = lambda _error: None,
+        name: str = "",
     ) -> None:
         """`concludes` is told the one error of the answer; None if the outcome is not clear.
 
         `name` is that of the topic.
         """
-        settings = self.settings
-        is_direct = name.startswith(_DIRECT) or self.random.random() < 0.5
-        node = self.random.choice(settings.controllers if is_direct else settings.brokers)
+        options = self._options
+        is_direct = name.startswith(_DIRECT) or self._random.random() < 0.5
+        node = self._random.choice(options.controllers if is_direct else options.brokers)
 
         def answered(answer: object) -> None:
-            error = _error_of(answer)
+            error = error_in(answer)
             # A broker repeats what it forwards, and may be refused what it has achieved before.
             is_clear = error is ErrorCode.NONE or (is_direct and error not in UNCLEAR)
             concludes(error if is_clear else None)
 
-        self._ask(node, body, answered)
+        self._do(node, body, answered)
+
+    def _change(self, name: str, body: object, wanted: Expected) -> None:
+        def concludes(error: ErrorCode | None) -> None:
+            if error is None:
+                del self.expected[name]
+            elif error is ErrorCode.NONE:
+                self.expected[name] = wanted
+
+        self._ask_somebody(body, concludes, name)
 
     # --- operations ---------------------------------------------------------------------
 
@@ -96,25 +92,19 @@ class Admin(Operator):
         if len(mine) < _TOPICS_MAX:
             operations += [self._create] * 2
         if mine:
-            name = self.random.choice(mine)
-            operations += [
-                partial(self._delete, name),
-                partial(self._delete, name),
-                partial(self._extend, name),
-                partial(self._configure, name),
-            ]
-        self.random.choice(operations)()
+            name = self._random.choice(mine)
+            delete = partial(self._delete, name)
+            operations += [delete, delete, partial(self._extend, name)]
+            operations += [partial(self._configure, name)]
+        self._random.choice(operations)()
 
     def _create(self) -> None:
-        name, count = self._name(), self.random.randint(1, 2)
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=count,
-            replication_factor=self.settings.replication_factor,
+        name, count = self._name(), self._random.randint(1, 2)
+        topic = NewTopic(
+            name=name, partitions=count, replication_factor=self._options.replication_factor
         )
-        body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
         self.expected[name] = Expected(partitions=0)
-        self._ask_somebody(body, partial(self._concludes, name, Expected(partitions=count)), name)
+        self._change(name, creation(topic, self.timeout_ms), Expected(partitions=count))
 
     def _name(self) -> str:
         """A new one, or that of a topic that is gone for good."""
@@ -123,75 +113,36 @@ class Admin(Operator):
             for name, known in self.expected.items()
             if name.startswith(_DIRECT) and not known.partitions
         ]
-        if free and self.settings.reuses_names:
-            return self.random.choice(free)
-        kind = _DIRECT if self.random.random() < 0.5 else "extra"
-        return f"{kind}-{self.next_serial()}"
+        if free and self._reuses_names:
+            return self._random.choice(free)
+        kind = _DIRECT if self._random.random() < 0.5 else "extra"
+        return f"{kind}-{self._next_serial()}"
 
     def _delete(self, name: str) -> None:
-        body = DeleteTopicsRequest(
-            topics=(DeleteTopicState(name=name),), timeout_ms=self.timeout_ms
-        )
-        self._ask_somebody(body, partial(self._concludes, name, Expected(partitions=0)), name)
+        self._change(name, deletion(name, self.timeout_ms), Expected(partitions=0))
 
     def _extend(self, name: str) -> None:
         known = self.expected[name]
         count = known.partitions + 1
         topic = CreatePartitionsTopic(name=name, count=count)
         body = CreatePartitionsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
-        self._ask_somebody(
-            body, partial(self._concludes, name, replace(known, partitions=count)), name
-        )
+        self._change(name, body, replace(known, partitions=count))
 
     def _configure(self, name: str) -> None:
-        value = str(self.next_serial())
-        resource = AlterConfigsResource(
-            resource_type=ResourceType.TOPIC,
-            resource_name=name,
-            configs=(AlterableConfig(name=SETTING, config_operation=0, value=value),),
-        )
+        value = str(self._next_serial())
         known = replace(self.expected[name], setting=value)
-        body = IncrementalAlterConfigsRequest(resources=(resource,))
-        self._ask_somebody(body, partial(self._concludes, name, known), name)
+        self._change(name, setting(name, SETTING, value), known)
 
-    def _concludes(self, name: str, wanted: Expected, error: ErrorCode | None) -> None:
-        if error is None:
-            del self.expected[name]
-        elif error is ErrorCode.NONE:
-            self.expected[name] = wanted
+    # What these move is seen by the invariants, whatever is answered.
 
     def _elect(self) -> None:
         """Let the preferred replicas lead, wherever they can."""
-        self._ask_somebody(ElectLeadersRequest(timeout_ms=self.timeout_ms), _ignore)
+        self._ask_somebody(ElectLeadersRequest(timeout_ms=self.timeout_ms))
 
     def _reassign(self) -> None:
         """Other replicas for a partition of the client's topic, or the same in another order."""
-        settings = self.settings
-        replicas = tuple(self.random.sample(settings.brokers, settings.replication_factor))
-        index = self.random.randrange(settings.partitions)
-        partition = ReassignablePartition(
-            partition_index=index, replicas=None if self.random.random() < 0.1 else replicas
-        )
-        body = AlterPartitionReassignmentsRequest(
-            timeout_ms=self.timeout_ms,
-            topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),),
-        )
-        self._ask_somebody(body, _ignore)
-
-
-def _error_of(body: object) -> ErrorCode:
-    match body:
-        case CreateTopicsResponse(topics=(topic, *_)):
-            return topic.error_code
-        case DeleteTopicsResponse(responses=(deleted, *_)):
-            return deleted.error_code
-        case CreatePartitionsResponse(results=(extended, *_)):
-            return extended.error_code
-        case IncrementalAlterConfigsResponse(responses=(altered, *_)):
-            return altered.error_code
-        case _:
-            return ErrorCode.REQUEST_TIMED_OUT
-
-
-def _ignore(_error: ErrorCode | None) -> None:
-    """It may have moved a leader or replicas: the invariants see to that."""
+        options = self._options
+        replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
+        index = self._random.randrange(options.partitions)
+        wanted = None if self._random.random() < 0.1 else replicas
+        self._ask_somebody(reassignment(TOPIC, index, wanted, self.timeout_ms))

@@ -6,19 +6,21 @@ topic, the clients and the faults that only a cluster knows. All times are multi
 a run with short timeouts is short.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from jepsen_like.sim.assemblies.cluster.topic_operations import (
-    OPERATION_KINDS,
-    Operations,
-    draw_operations,
-)
-from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage, scaled
 from jepsen_like.sim.counts import CHANCES
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.world.client_releases import (
+    KNOW_TOPIC_IDS,
+    NEWEST,
+    OLDER,
+    ClientRelease,
+    draw_release,
+)
 from jepsen_like.sim.world.network import LinkFaults
 from quorum.raft.config import SnapshotSettings
 
@@ -26,11 +28,36 @@ __all__ = [
     "CLUSTER_FIRING_KINDS",
     "CLUSTER_NEMESIS_KINDS",
     "DIRECTORY_KINDS",
+    "OPERATION_KINDS",
     "ClusterOptions",
+    "Operations",
     "draw_cluster_options",
     "draw_run",
 ]
 
+# As they are counted: what never took effect in a sweep makes it void.
+OPERATION_KINDS = (
+    "commit_shown",
+    "commits_loaded",
+    "decided_in_columns",
+    "offset_committed",
+    "older_client",
+    "pipelined",
+    "records_deleted",
+    "retained",
+    "sent_to_start",
+    "setting_changed",
+    "wide_created",
+    "wide_deleted",
+)
+_COMMIT_SHARE = 0.4
+_DELETION_SHARE = 0.3
+_OLDER_SHARE = 0.25
+_READER_SHARE = 0.5  # of the runs that commit offsets
+# The last one takes no error of a group, and is drawn twice as often.
+_READERS = (*OLDER, OLDER[-1])
+_SETTING_SHARE = 0.25
+_WIDE_SHARE = 0.1
 # Clocks go right here, and disks that cannot be written to are left to the quorum's own runs.
 _NOT_DRAWN = ("skewed", "write_failed")
 _QUORUM_KINDS = (
@@ -60,6 +87,20 @@ _KINDS = (
 )
 CLUSTER_FIRING_KINDS = tuple(kind for kind in sorted(_KINDS) if kind not in _NOT_DRAWN)
 _PACE = {"cut-controllers": (4.0, 8.0), "hold-rpc": (0.5, 1.0, 2.0), "wipe": (4.0, 8.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """Milliseconds between two of a kind, on average; 0: none. And what the clients know."""
+
+    commit_interval_ms: int = 0  # groups commit offsets
+    deletion_interval_ms: int = 0  # records of the client are deleted
+    setting_interval_ms: int = 0  # settings of the client's topic are changed
+    retention_check_ms: int = 300_000  # log.retention.check.interval.ms
+    in_flight_max: int = 1  # batches of an idempotent client in a partition
+    wide_interval_ms: int = 0  # topics of 100 partitions and more come and go
+    client_release: ClientRelease = NEWEST  # of the client that produces and reads
+    reader_release: ClientRelease = NEWEST  # of one that asks for committed offsets, if it is older
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +168,15 @@ def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptio
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
-    options = replace(options, quorum=quorum, operations=draw_operations(world, unit_ms))
+    options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
     directories, storage = "directories", "partition storage"
-    options = draw_directories(options, world.fork(directories), is_wanted=directories in wants)
+    options = _draw_directories(options, world.fork(directories), is_wanted=directories in wants)
     if directories in wants:
         return options
-    return draw_partition_storage(options, world.fork(storage), is_wanted=storage in wants)
+    return _draw_partition_storage(options, world.fork(storage), is_wanted=storage in wants)
 
 
-def draw_partition_storage(
+def _draw_partition_storage(
     options: ClusterOptions, random: Random, *, is_wanted: bool = False
 ) -> ClusterOptions:
     """Perhaps let all logs of brokers lie on the shipped storage, and their power fail."""
@@ -160,7 +201,7 @@ def draw_partition_storage(
     )
 
 
-def draw_directories(
+def _draw_directories(
     options: ClusterOptions, random: Random, *, is_wanted: bool = False
 ) -> ClusterOptions:
     """Perhaps give each broker several data directories, of which one fails now and then."""
@@ -192,19 +233,19 @@ def draw_cluster_options(random: Random) -> ClusterOptions:
         session_timeout_ms=session_timeout_ms,
         lag_time_max_ms=unit_ms * random.choice((1, 2, 4)),
         fetch_wait_ms=unit_ms * random.choice((1, 2)),
-        fetch_backoff_ms=_scaled(random, unit_ms, (0.2, 0.5, 1.0)),
+        fetch_backoff_ms=scaled(random, unit_ms, (0.2, 0.5, 1.0)),
         checkpoint_interval_ms=unit_ms * random.choice((2, 10)),
         controlled_shutdown_timeout_ms=unit_ms * random.choice((4, 10)),
         idle_interval_ms=unit_ms * random.choice((0, 0, 5)),
         balance_interval_ms=unit_ms * random.choice((5, 6_000)),
-        produce_interval_ms=_scaled(random, unit_ms, (0.1, 0.3)),
+        produce_interval_ms=scaled(random, unit_ms, (0.1, 0.3)),
         client_timeout_ms=unit_ms * random.choice((4, 8)),
         calm_start=random.random() < 0.8,
         is_idempotent=random.random() < 0.5,
         admin_interval_ms=unit_ms * random.choice((0, 1, 2, 4)),
         brokers_lose_power=loses_power,
         nemesis_ms={
-            kind: _scaled(random, unit_ms, _PACE[kind])
+            kind: scaled(random, unit_ms, _PACE[kind])
             for kind in CLUSTER_NEMESIS_KINDS
             if random.random() < density and (kind != "wipe" or loses_power)
         },
@@ -228,13 +269,13 @@ def _draw_quorum(random: Random, unit_ms: int, brokers: int, density: float) -> 
         links=_draw_links(random, unit_ms),
         disks=_draw_disks(random, unit_ms),
         nemesis_ms={
-            kind: _scaled(random, unit_ms, (4.0, 8.0, 16.0))
+            kind: scaled(random, unit_ms, (4.0, 8.0, 16.0))
             for kind in _QUORUM_KINDS
             if random.random() < density
         },
-        down_ms=_scaled(random, unit_ms, (0.1, 1.0, 4.0)),
-        cut_ms=_scaled(random, unit_ms, (1.0, 4.0, 10.0)),
-        pause_ms=_scaled(random, unit_ms, (1.0, 4.0, 8.0)),
+        down_ms=scaled(random, unit_ms, (0.1, 1.0, 4.0)),
+        cut_ms=scaled(random, unit_ms, (1.0, 4.0, 10.0)),
+        pause_ms=scaled(random, unit_ms, (1.0, 4.0, 8.0)),
         snapshots=_draw_snapshots(random, unit_ms),
     )
 
@@ -255,12 +296,12 @@ def _draw_snapshots(random: Random, unit_ms: int) -> SnapshotSettings:
 def _draw_links(random: Random, unit_ms: int) -> LinkFaults:
     return LinkFaults(
         delay_us_min=50,
-        delay_us_mean=_scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
+        delay_us_mean=scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
         loss=random.choice((0.0, 0.0, 0.01, 0.05)),
         duplication=random.choice((0.0, 0.0, 0.05)),
         reordering=random.choice((0.0, 0.0, 0.05)),
         slow=random.choice((0.0, 0.0, 0.02)),
-        slow_us=_scaled(random, unit_ms * 1000, (1.0, 4.0)),
+        slow_us=scaled(random, unit_ms * 1000, (1.0, 4.0)),
     )
 
 
@@ -268,11 +309,32 @@ def _draw_disks(random: Random, unit_ms: int) -> DiskFaults:
     return DiskFaults(
         inline_syncs=True,
         sync_us_min=50,
-        sync_us_mean=_scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
+        sync_us_mean=scaled(random, unit_ms * 1000, (0.005, 0.02, 0.1)),
         fsync_failure=random.choice((0.0, 0.0, 0.005)),
         torn_write=random.choice((0.0, 0.5)),
     )
 
 
-def _scaled(random: Random, unit: int, factors: Sequence[float]) -> int:
-    return max(1, round(unit * random.choice(factors)))
+def _draw_operations(world: VirtualTime, unit_ms: int) -> Operations:
+    """Each kind is drawn from a random stream of its own, and works by one of its own."""
+    commits = world.fork("operations/commits")
+    deletion = world.fork("operations/deletion")
+    settings = world.fork("operations/settings")
+    changes_settings = settings.random() < _SETTING_SHARE
+    in_flight = world.fork("operations/in flight")
+    wide = world.fork("operations/wide")
+    client, reader = world.fork("releases/client"), world.fork("releases/reader")
+    return Operations(
+        commit_interval_ms=(
+            unit_ms // commits.choice((2, 5)) if commits.random() < _COMMIT_SHARE else 0
+        ),
+        deletion_interval_ms=(
+            unit_ms * deletion.choice((1, 3)) if deletion.random() < _DELETION_SHARE else 0
+        ),
+        setting_interval_ms=unit_ms * settings.choice((1, 3)) if changes_settings else 0,
+        retention_check_ms=unit_ms * settings.choice((1, 4)) if changes_settings else 300_000,
+        in_flight_max=in_flight.choice((1, 5)),
+        wide_interval_ms=unit_ms * wide.choice((1, 2)) if wide.random() < _WIDE_SHARE else 0,
+        client_release=draw_release(client, _OLDER_SHARE, KNOW_TOPIC_IDS),
+        reader_release=draw_release(reader, _READER_SHARE, _READERS),
+    )

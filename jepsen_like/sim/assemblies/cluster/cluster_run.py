@@ -11,29 +11,36 @@
 A run is a function of its seed: the same seed gives the same digest in any process.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
 from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
-from jepsen_like.sim.assemblies.cluster.cluster_faults import ClusterFaults
+from jepsen_like.sim.assemblies.cluster.cluster_faults import (
+    ClusterFaults,
+    DirectoryFailures,
+    StaleBrokers,
+)
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
-from jepsen_like.sim.assemblies.cluster.converging import Convergence
-from jepsen_like.sim.assemblies.cluster.directory_failures import DirectoryFailures
-from jepsen_like.sim.assemblies.cluster.end import check_end
-from jepsen_like.sim.assemblies.cluster.liveness import is_ready, led_as_told
-from jepsen_like.sim.assemblies.cluster.stale_brokers import StaleBrokers
+from jepsen_like.sim.assemblies.cluster.liveness import (
+    Convergence,
+    check_end,
+    is_ready,
+    led_as_told,
+)
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
-from jepsen_like.sim.assemblies.quorum.simulation import Outcome
-from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.assemblies.quorum.simulation import (
+    Outcome,
+    ending_of_run,
+    outcome_of,
+    set_faults,
+    wait_for_disks,
+)
 from jepsen_like.sim.faults.virtual_injectors import injectors
-from jepsen_like.sim.time.ending import Ending, ending_of
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world.interception import Interception
-from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.storage import METADATA_LOG
 
@@ -41,7 +48,6 @@ __all__ = ["ClusterRun", "run_cluster"]
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
 _READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
-_HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 
 
 class ClusterRun:
@@ -61,10 +67,9 @@ class ClusterRun:
         self._world = world = cluster.world
         self._messages = Interception(world.network, world.deliver)
         known = injectors(cluster, self._messages)
-        self._faults = DrawnFaults(world, self.options.quorum, injectors=known, leads=cluster.leads)
+        self._faults = DrawnFaults(world, options.quorum, injectors=known, leads=cluster.leads)
         self._cluster_faults = ClusterFaults(cluster, known)
         self._directory_failures = DirectoryFailures(cluster)
-        world.observe(self._faults)
         world.observe(StaleBrokers(cluster))
 
     def run(self, events_max: int = _EVENTS_MAX) -> None:
@@ -73,9 +78,9 @@ class ClusterRun:
             host.start()
         convergence = Convergence(self.cluster, events_max=events_max)
         if self.options.calm_start:
-            self._set_faults(_HEALTHY_LINKS, DiskFaults())
+            set_faults(self._world)
             convergence.reach("L-ISR", is_ready, _READY_MS)
-            self._set_faults(self.options.quorum.links, self.options.quorum.disks)
+            set_faults(self._world, self.options.quorum.links, self.options.quorum.disks)
         self._faults.begin()
         self._cluster_faults.begin()
         self._directory_failures.begin()
@@ -90,21 +95,15 @@ class ClusterRun:
         if self.options.quorum.voters > 1 and self._world.seed % 4 == 0:
             self._stops(events_max)
 
-    def _set_faults(self, links: LinkFaults, disks: DiskFaults) -> None:
-        self.cluster.network.faults = links
-        for host in self.cluster.hosts.values():
-            host.disk.faults = disks
-
     def _heal(self, events_max: int) -> None:
-        """No more faults; what sick disks have begun ends in its own time."""
-        self._set_faults(_HEALTHY_LINKS, DiskFaults())
+        """No more faults."""
+        set_faults(self._world)
         for operator in self.cluster.operators:
             operator.works = False
         self._messages.release_all()
         self._cluster_faults.heal()
         self._faults.heal()
-        busy_until_us = max(host.disk.busy_until_us for host in self.cluster.hosts.values())
-        self._world.run_until(max(busy_until_us, self._world.now_us), events_max=events_max)
+        wait_for_disks(self._world, events_max)
 
     def _stops(self, events_max: int) -> None:
         """L-STOP: most controllers die, and nothing is decided any more; brokers serve on.
@@ -127,23 +126,6 @@ class ClusterRun:
             )
         if why := led_as_told(cluster):
             raise Stuck("L-STOP", f"without controllers the brokers do not serve on: {why}")
-
-    def outcome(self, ending: Ending) -> Outcome:
-        cluster, world = self.cluster, self._world
-        return Outcome(
-            seed=world.seed,
-            kind=ending.kind,
-            rule=ending.rule,
-            detail=ending.detail,
-            event=world.events_done,
-            now_ms=world.now_ms,
-            digest=cluster.digest,
-            faults=Counter(cluster.counts.by_kind),
-            elections=cluster.quorum.elections,
-            committed=cluster.quorum.committed_offset,
-            voters=self.options.quorum.voters,
-            observers=self.options.quorum.observers,
-        )
 
 
 def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
@@ -168,6 +150,8 @@ def run_cluster(
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
         simulation = ClusterRun(seed, options, tracer, wants=_wanted_by((plant or "").split(",")))
-        events_max = _EVENTS_MAX if until_event is None else until_event
-        is_cut = until_event is not None
-        return simulation.outcome(ending_of(lambda: simulation.run(events_max), is_cut=is_cut))
+        ending = ending_of_run(simulation.run, until_event, events_max=_EVENTS_MAX)
+        cluster = simulation.cluster
+        return outcome_of(
+            cluster.world, simulation.options.quorum, cluster.quorum, cluster.digest, ending
+        )

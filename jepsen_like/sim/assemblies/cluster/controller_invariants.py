@@ -21,11 +21,7 @@ from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Event, Request
 from wire.errors import ErrorCode
-from wire.messages.partitions import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    IsrPartition,
-)
+from wire.messages.partitions import AlterPartitionRequest, AlterPartitionResponse, IsrPartition
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,

@@ -3,42 +3,66 @@
 M-ANS   a Metadata answer says what the broker's image says: brokers, topics, leaders, ISRs
 
 A broker prepares most of an answer once, for many clients, and drops what a change concerns. Here
-the answer is compared with the image itself. An answer may also say what held since the turn began
-(images_of_turn.py).
+the answer is compared with the image itself. An answer may also say what held since the turn began.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.images_of_turn import ImagesOfTurn
-from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, ClusterNode
+from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, BrokerOf
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
+from quorum.core.effects import Effect
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
-__all__ = ["MetadataAnswers", "untrue_in"]
+__all__ = ["ImagesOfTurn", "MetadataAnswers", "untrue_in"]
+
+
+class ImagesOfTurn(Observer):
+    """A broker may show one image after the other within a turn: these are the ones it may show.
+
+    A request is taken at the beginning of a turn, and the image may change before it is answered.
+    So an invariant accepts whatever was true since the turn began.
+    """
+
+    def __init__(
+        self, broker_of: BrokerOf, images_between: Callable[[int, int], Iterator[MetadataImage]]
+    ) -> None:
+        self._broker_of = broker_of
+        self._images_between = images_between
+        self._shown_at: dict[int, int] = {}  # by node: the offset, when its last turn ended
+
+    def started(self, host: Host) -> None:
+        self._shown_at.pop(host.node_id, None)
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        broker = self._broker_of(host)
+        if broker is not None:
+            self._shown_at[host.node_id] = broker.metadata.published_offset + 1
+
+    def of(self, host: Host, broker: Broker) -> Iterator[MetadataImage]:
+        """The present one first, then those of the metadata log since the turn began."""
+        yield broker.cluster.image
+        last = broker.metadata.published_offset + 1
+        yield from self._images_between(self._shown_at.get(host.node_id, 0), last)
 
 
 class MetadataAnswers(Observer):
     """Raises `Violation`."""
 
-    def __init__(
-        self,
-        *,
-        node_of: Callable[[Host], ClusterNode],
-        images: ImagesOfTurn,
-    ) -> None:
-        self._node_of = node_of
+    def __init__(self, broker_of: BrokerOf, images: ImagesOfTurn) -> None:
+        self._broker_of = broker_of
         self._images = images
 
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
         if not isinstance(response, MetadataResponse):
             return
         assert isinstance(request, MetadataRequest), request
-        broker = self._node_of(host).broker
+        broker = self._broker_of(host)
         assert broker is not None, f"{host.node_id} answers, and is no broker"
         images = self._images.of(host, broker)
         untrue = untrue_in(request, response, next(images))

@@ -3,6 +3,7 @@
 What `quorumlab.node` composes for a real process is composed here for a simulated one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.metadata.metadata_version import METADATA_VERSION
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.quorum.replicas import CLUSTER_ID, start_raft
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import CLUSTER_ID, start_raft
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host
@@ -27,13 +28,15 @@ from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid
 
-__all__ = ["BROKER_LISTENER", "ClusterNode", "start_broker", "start_controller"]
+__all__ = ["BROKER_LISTENER", "BrokerOf", "ClusterNode", "start_broker", "start_controller"]
 
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
 _PORT = 9092
-_ELR_OF_CONTROLLERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
-_ELR_OF_BROKERS = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+_KNOWS_ELR = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+
+# The broker that a node has run last; None if it is a controller.
+BrokerOf = Callable[[Host], Broker | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         cluster_id=CLUSTER_ID,
         incarnation_id=random_uuid(random),
         listeners=(listener,),
-        features=(*controller_config.SUPPORTED_FEATURES, _ELR_OF_CONTROLLERS),
+        features=(*controller_config.SUPPORTED_FEATURES, _KNOWS_ELR),
         bootstrap_features={
             METADATA_VERSION: DEFAULT_METADATA_VERSION,
             **({_ELR: 1} if options.elr else {}),
@@ -126,7 +129,7 @@ def start_broker(
         inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=directories.online,
         has_offline_log_dirs=bool(directories.unreadable),
-        features=(*broker_config.SUPPORTED_FEATURES, _ELR_OF_BROKERS),
+        features=(*broker_config.SUPPORTED_FEATURES, _KNOWS_ELR),
         previous_broker_epoch=previous_epoch,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         session_timeout_ms=options.session_timeout_ms,

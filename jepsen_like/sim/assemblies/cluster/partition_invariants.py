@@ -27,10 +27,8 @@ from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Acknowledged, Key
-from jepsen_like.sim.assemblies.cluster.deletable import Deletable
-from jepsen_like.sim.assemblies.cluster.epochs_on_disk import add_epochs, within
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.shown_partitions import ShownPartitions
+from jepsen_like.sim.assemblies.cluster.watched import ShownPartitions, Watched, add_epochs, within
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation
@@ -38,23 +36,7 @@ from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, EpochStart, Trace
 from wire.batch import records_of
 
-__all__ = ["PartitionInvariants", "Watched"]
-
-
-@dataclass(slots=True)
-class Watched:
-    """One partition, over all replicas and all time."""
-
-    name: str  # of its log
-    state: PartitionState | None  # as committed; None once it is deleted
-    exposed: list[Entry] = field(default_factory=list)  # everything below any high watermark
-    excused: str = ""  # why nothing is promised any more
-    joined_at: dict[int, int] = field(default_factory=dict)  # by replica: when it joined the ISR
-    lossy_at: dict[int, int] = field(default_factory=dict)  # by replica: when it came up with less
-    acknowledged: list[Acknowledged] = field(default_factory=list)
-    acknowledgements: int = 0  # those of excused partitions too
-    read: dict[int, bytes] = field(default_factory=dict)  # by offset
-    deletable: Deletable = field(default_factory=Deletable)
+__all__ = ["PartitionInvariants"]
 
 
 @dataclass(slots=True)
@@ -129,17 +111,14 @@ class PartitionInvariants:
         if was is not None and now.leader not in (*was.isr, *was.eligible_leader_replicas):
             watched.excused = f"unclean election of {now.leader}"
         lossy = [node for node in now.replicas if self._has_lost(watched, node)]
-        enough = 1 if not self._has_elr else self._min_isr(watched, now)
+        has_elr = self._metadata.image.has_eligible_leaders
+        enough = self._min_isr(watched, now) if has_elr else 1
         if now.leader in lossy and len(lossy) >= enough:
             watched.excused = f"{now.leader} is elected after it lost records"
 
     def _has_lost(self, watched: Watched, node: int) -> bool:
         """Has the replica come up with less than it had, and not joined the ISR since?"""
         return watched.lossy_at.get(node, -1) > watched.joined_at.get(node, -1)
-
-    @property
-    def _has_elr(self) -> bool:
-        return self._metadata.image.has_eligible_leaders
 
     def _min_isr(self, watched: Watched, state: PartitionState) -> int:
         """The fewest by which anything of it may have been exposed."""

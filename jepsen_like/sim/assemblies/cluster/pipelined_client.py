@@ -8,14 +8,17 @@ repeats nothing.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from random import Random
+from typing import Protocol
 
 from jepsen_like.sim.assemblies.cluster.client import (
     LOST_SEQUENCE,
     Acknowledged,
     Client,
+    ClientSettings,
     InFlight,
+    Judge,
     Key,
     ProducedPartition,
     batch_of,
@@ -23,18 +26,31 @@ from jepsen_like.sim.assemblies.cluster.client import (
 )
 from wire.errors import ErrorCode
 
-__all__ = ["PipelinedClient"]
+__all__ = ["PipelinedClient", "PipelinedJudge"]
 
 
-@dataclass(slots=True)
+class PipelinedJudge(Judge, Protocol):
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        """A batch is out of order, though all before it were acknowledged."""
+        ...
+
+
 class PipelinedClient(Client):
-    in_flight_max: int = 5
-    refused_sequence: Callable[[Key, int], None] = lambda _key, _sequence: None
+    def __init__(
+        self,
+        settings: ClientSettings,
+        random: Random,
+        next_serial: Callable[[], int],
+        judge: PipelinedJudge,
+        fired: Callable[[str], None],
+    ) -> None:
+        super().__init__(settings, random, next_serial, judge, fired)
+        self._refused_sequence = judge.refused_sequence
 
     def _produce(self, key: Key, partition: ProducedPartition, now_ms: int) -> None:
         """`sent` is the first batch without an answer for good, and says that there is one."""
         flight = partition.flight
-        partition.due_ms = now_ms + self.random.randint(1, max(1, self.settings.interval_ms // 2))
+        partition.due_ms = now_ms + self._random.randint(1, max(1, self.settings.interval_ms // 2))
         if partition.is_repeating:
             if not any(each.is_sent for each in flight):
                 partition.is_repeating = False
@@ -51,27 +67,26 @@ class PipelinedClient(Client):
     def _window(self, partition: ProducedPartition) -> int:
         """The first batch goes alone: a leader takes whatever sequence comes first of a producer
         that it does not know (KIP-360), and here the network may bring the second one first."""
-        return self.in_flight_max if partition.has_acknowledged else 1
+        return self.settings.in_flight_max if partition.has_acknowledged else 1
 
     def _send_one(
         self, key: Key, partition: ProducedPartition, batch: InFlight, now_ms: int
     ) -> None:
         batch.is_sent, batch.was_first = True, batch is partition.flight[0]
         if not batch.was_first:
-            self.fired("pipelined")
+            self._fired("pipelined")
         records = batch_of(partition, batch.values, batch.sequence, now_ms)
-        self._send(key, partition, records, partial(self._answered, key, partition, batch))
+        self._send(key, partition, records, partial(self._has_answer, key, partition, batch))
 
-    def _answered(
+    def _has_answer(
         self, key: Key, partition: ProducedPartition, batch: InFlight, body: object, now_ms: int
     ) -> None:
         batch.is_sent = False
-        told = produced_in(body)
-        error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
+        told, error = produced_in(body)
         is_known = batch in partition.flight  # else it was given up
         if told is not None and error is ErrorCode.NONE:
             promise = Acknowledged(base_offset=told.base_offset, values=batch.values)
-            self.judge.acknowledged(key, promise)
+            self._judge.acknowledged(key, promise)
             batch.is_acknowledged = True
             partition.has_acknowledged |= is_known
             while partition.flight and partition.flight[0].is_acknowledged:
@@ -87,7 +102,7 @@ class PipelinedClient(Client):
     ) -> None:
         is_lost = error in LOST_SEQUENCE and batch.was_first
         if is_lost and partition.has_acknowledged:
-            self.refused_sequence(key, batch.sequence)
+            self._refused_sequence(key, batch.sequence)
         if is_lost or error is ErrorCode.MESSAGE_TOO_LARGE:
             partition.flight.clear()
             partition.is_repeating = partition.has_acknowledged = False

@@ -25,7 +25,7 @@ from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControll
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
-from jepsen_like.sim.ensemble.zk_ensemble import Ensemble, EnsembleSettings
+from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
@@ -119,7 +119,7 @@ class ZkCluster(Observer):
         )
         self.options = options
         self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
-        self.ensemble = Ensemble(world, EnsembleSettings(servers=options.zookeepers))
+        self.ensemble = Ensemble(world, servers=options.zookeepers)
         self.clients: dict[int, EnsembleClient] = {}
         self.nodes: dict[int, ZkNode] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what

@@ -4,25 +4,35 @@
             that proposed it has applied what is committed up to there, and leads the same epoch
     poll    what each process applies, by a reader that goes on from where it was; what a process
             loads from a snapshot is read anew, from the beginning
-    poll    where all ends, as a leader answers who has made sure that it leads (`reader`)
+    poll    where all ends, as a leader answers who has made sure that it leads (`counting`)
 
 So a quorum has the history of a log, and the checkers of logs can judge it: what is committed and
 lost, two records at one offset, an answer from the past.
 """
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from jepsen_like.histories.history import Kind, Value
-from jepsen_like.sim.assemblies.quorum.committed_history import EMPTY, digest_after
-from jepsen_like.sim.assemblies.quorum.reader import Answer
+from jepsen_like.checkers.judges import judge
+from jepsen_like.histories.history import Header, History, Kind, Op, Value
+from jepsen_like.planted.every_bug import planted
+from jepsen_like.sim.assemblies.quorum.counting import Answer, Told
+from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.quorum_view import EMPTY, digest_after
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
+from jepsen_like.sim.assemblies.quorum.simulation import Outcome, Simulation
 from jepsen_like.sim.open_history import OpenHistory
+from jepsen_like.sim.time.ending import Ending
+from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
+from quorum.core.types import OffsetAndEpoch
 from wire.batch import headers, records_of
 
-__all__ = ["Clients"]
+__all__ = ["Clients", "run_with_clients"]
 
 _KEY = "metadata-0"
 _SERIAL_BYTES = 8  # a value begins with its serial number, which no other value has
@@ -53,7 +63,7 @@ class _Life:
     sent: deque[_Sent] = field(default_factory=deque)  # and not answered
 
 
-class Clients:
+class Clients(Told):
     """Looks on at all that the quorum does, and enters it in the history."""
 
     def __init__(self, history: OpenHistory, quorum: SimulatedQuorum) -> None:
@@ -62,10 +72,8 @@ class Clients:
         self._lives: dict[tuple[int, int], _Life] = {}  # by node, and which start of it
         self._states: dict[bytes, _Known] = {}  # by digest
         history.now_us = lambda: quorum.world.now_us
-        quorum.proposed = self._has_proposed
-        quorum.applied = self._has_applied
-        quorum.loaded = self._has_loaded
-        quorum.asks = self._asks
+        self._asks_for_all = False
+        quorum.clients = self
 
     def _life_of(self, host: Host) -> _Life:
         life = host.node_id, host.incarnation
@@ -81,7 +89,7 @@ class Clients:
 
     # --- sends --------------------------------------------------------------------------
 
-    def _has_proposed(self, host: Host, values: list[bytes], last_offset: int) -> None:
+    def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
         """What was sent in an epoch before, and has no answer, gets none any more."""
         epoch, sent = self._quorum.replicas[host.node_id].leader.epoch, self._life_of(host).sent
         if sent and sent[-1].epoch != epoch:
@@ -101,7 +109,7 @@ class Clients:
 
     # --- polls --------------------------------------------------------------------------
 
-    def _has_applied(self, host: Host, batches: bytes) -> None:
+    def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
         life = self._life_of(host)
         pairs: _Pairs = []
         for position, header in headers(batches):
@@ -113,12 +121,12 @@ class Clients:
         self._poll(life.reading, pairs)
         self._acknowledge(host, life.sent)
 
-    def _has_loaded(self, host: Host, state: bytes) -> None:
+    def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         """Of a state that no process was ever in, a reader can make out nothing."""
         life = self._life_of(host)
-        life.state = state
+        life.state = digest
         life.reading = self._new_reader()
-        self._poll(life.reading, self._all_of(state))
+        self._poll(life.reading, self._all_of(digest))
 
     def _all_of(self, state: bytes) -> _Pairs:
         """What has been applied on the way to this state, from the beginning."""
@@ -134,38 +142,30 @@ class Clients:
 
     # --- reads that are sure ------------------------------------------------------------
 
-    def _asks(self, _host: Host) -> Answer:
-        """It is asked where all ends, and for no records."""
-        process = self._history.invoke("poll", [["poll"]])
+    def asks(self, host: Host) -> Answer:
+        """It is asked where all ends; in the end, for all records, too."""
+        for_all = self._asks_for_all
+        process = self._new_reader() if for_all else self._history.invoke("poll", [["poll"]])
+        if for_all:
+            self._history.go_on(process, "poll", [["poll"]])
 
         def answered(end_offset: int) -> None:
-            extra = {"ends": {_KEY: end_offset}}
-            self._history.complete(process, Kind.OK, _polled([]), extra=extra)
+            extra: dict[str, Value] = {"ends": {_KEY: end_offset}}
+            if for_all:
+                extra["caught_up"] = True
+            pairs = self._all_of(self._life_of(host).state) if for_all else []
+            self._history.complete(process, Kind.OK, _polled(pairs), extra=extra)
 
         return answered
-
-    def _asks_for_all(self, host: Host) -> Answer:
-        """It is asked for all records, too."""
-        process = self._new_reader()
-        self._history.go_on(process, "poll", [["poll"]])
-
-        def answered(end_offset: int) -> None:
-            polled = _polled(self._all_of(self._life_of(host).state))
-            extra = {"ends": {_KEY: end_offset}, "caught_up": True}
-            self._history.complete(process, Kind.OK, polled, extra=extra)
-
-        return answered
-
-    # --- in the end ---------------------------------------------------------------------
 
     def ask_leaders(self) -> None:
         """Whoever takes itself for the leader is asked for all, once it is sure."""
-        self._quorum.asks = self._asks_for_all
+        self._asks_for_all = True
         for host in self._quorum.up():
             application = self._quorum.replicas[host.node_id].application
             if application.leads_epoch is not None:
                 host.command(application.reader.ask)
-        self._quorum.asks = self._asks
+        self._asks_for_all = False
 
 
 def _polled(pairs: _Pairs) -> Value:
@@ -178,3 +178,56 @@ def _pairs_in(batch: bytes) -> _Pairs:
 
 def _serial(value: bytes) -> int:
     return int.from_bytes(value[:_SERIAL_BYTES], "big")
+
+
+_ANSWER_US = 2_000_000  # for the last question
+
+
+def run_with_clients(
+    seed: int,
+    *,
+    options: Options | None = None,
+    plant: str | None = None,
+    until_event: int | None = None,
+    tracer: Observer | None = None,
+) -> Outcome:
+    """Run one seed, on the shipped rules or with the planted bug `plant`; judge its history alone.
+
+    A seed gives the same run as in `simulation.run` for as long as no invariant is violated. That
+    one ends there, and this one goes on: does a broken rule ever harm a client?
+
+    What the judge finds comes first; without a finding the outcome says how the run ended.
+    """
+    simulation = Simulation(seed, options, tracer, is_judged=False)
+    history = OpenHistory()
+    clients = Clients(history, simulation.quorum)
+    with planted(plant):
+        ended = simulation.outcome_of(partial(_play, simulation, clients), until_event)
+    history.end()
+    header = Header(workload="log", seed=seed, design="quorum")
+    verdict = judge(History(header=header, ops=tuple(history.ops)))
+    if verdict.findings:
+        finding = verdict.findings[0]
+        detail = f"{finding.object}: {finding.detail}"
+        return simulation.outcome(Ending(kind="safety", rule=finding.rule, detail=detail))
+    if ended.kind == "ok" and not any(_is_whole(op) for op in history.ops):
+        detail = "nobody answers the last question"
+        return simulation.outcome(Ending(kind="liveness", rule="not-readable", detail=detail))
+    return ended
+
+
+def _is_whole(op: Op) -> bool:
+    """Does it tell all that there is?"""
+    return op.kind is Kind.OK and bool(op.extra.get("caught_up"))
+
+
+def _play(simulation: Simulation, clients: Clients, events_max: int) -> None:
+    """All phases, as far as they come, and the last question.
+
+    A bound that is missed ends the phases, and is no finding: clients know nothing of bounds.
+    """
+    world = simulation.world
+    with suppress(Stuck), world.judging:
+        simulation.run(events_max)
+    clients.ask_leaders()
+    world.run_until(world.now_us + _ANSWER_US, events_max=events_max)

@@ -1,44 +1,51 @@
-"""Requests of a simulated client, each with a function that is given the answer.
+"""A core that only asks: simulated clients are made of it.
 
-Every request is answered once, by a body or by None if there was no answer.
+Each question goes out on a connection of its own, so that none waits for another. It is answered
+once, by a body or by None if there was no answer.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from quorum.core.effects import Effect, Event, RequestFailed, Response, Send
 from quorum.core.outbox import EffectQueue
 from quorum.core.types import Endpoint
 
-__all__ = ["CLIENT_CHANNEL", "Answered", "Asking", "AskingCore"]
+__all__ = ["CLIENT_CHANNEL", "Answered", "AskingCore"]
 
 Answered = Callable[[object, int], None]  # (body or None, now_ms)
 CLIENT_CHANNEL = "client"
 
 
-class Asking:
-    __slots__ = ("_answered", "_outbox", "release")
+@dataclass(slots=True, kw_only=True, eq=False)
+class AskingCore:
+    """Subclasses ask, and say when they are due."""
 
-    def __init__(self, release: ClientRelease = NEWEST) -> None:
-        self.release = release  # of the client's software
-        self._answered: dict[int, Answered] = {}  # by token
-        self._outbox = EffectQueue("client")
+    timeout_ms: int
+    release: ClientRelease = NEWEST  # of the client's software
+    _answered: dict[int, Answered] = field(default_factory=dict)  # by token
+    _outbox: EffectQueue = field(default_factory=partial(EffectQueue, CLIENT_CHANNEL))
 
     @property
     def is_quiet(self) -> bool:
         """Is nothing under way?"""
         return not self._answered
 
-    def ask(self, node: int, body: object, timeout_ms: int, answered: Answered) -> None:
+    def ask(
+        self, node: int, body: object, answered: Answered, timeout_ms: int | None = None
+    ) -> None:
+        """The usual time-out holds where none is given."""
         token = self._outbox.token()
         self._answered[token.number] = answered
         self._outbox.emit(
             Send(
                 token=token,
                 to=Endpoint(node, f"node-{node}", 9092),
-                channel=f"{CLIENT_CHANNEL}-{token.number}",  # a connection each: nobody waits
+                channel=f"{CLIENT_CHANNEL}-{token.number}",
                 body=self.release.says(body),
-                timeout_ms=timeout_ms,
+                timeout_ms=self.timeout_ms if timeout_ms is None else timeout_ms,
             )
         )
 
@@ -51,23 +58,6 @@ class Asking:
             case _:
                 raise AssertionError(f"nobody asks a client: {event}")
 
-    def take(self) -> list[Effect]:
-        return self._outbox.take()
-
-
-class AskingCore:
-    """A core that only asks: what its user says, and each question on a connection of its own."""
-
-    def __init__(self, *, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
-        self._asking = Asking()
-
-    def ask(self, node: int, body: object, answered: Answered) -> None:
-        self._asking.ask(node, body, self._timeout_ms, answered)
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self._asking.receive(event, now_ms)
-
     def ends_batch(self, event: Event) -> bool:
         return False
 
@@ -78,4 +68,4 @@ class AskingCore:
         return None
 
     def take_effects(self) -> list[Effect]:
-        return self._asking.take()
+        return self._outbox.take()

@@ -8,26 +8,55 @@ after a while, whoever took it down. `heal` ends all of it for the liveness phas
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
-from types import MappingProxyType
 
 from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.histories.history import Value
+from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.sim.assemblies.quorum.quorum_view import key_of
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.faults.virtual_processes import WRITES
 from jepsen_like.sim.logs.logtree import voters_named_in
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.world import World
 from quorum.core.effects import Append, Effect
 from wire.batch import read_header
 
-__all__ = ["DrawnFaults"]
+__all__ = ["Chance", "DrawnFaults", "Losses"]
 
 _ISOLATED = "isolate-controller"
 _JUMP_MS_MAX = 30 * 24 * 3_600_000
 _HAND_OVER = 0.3  # chance that the end of a partition costs the leader
 _HAND_OVER_ISOLATED = 0.6  # and that the next leader is isolated as the last one comes back
+
+
+class Chance:
+    """What happens at moments that are drawn from a random stream of its own, until it is over."""
+
+    def __init__(self, world: VirtualTime, stream: str) -> None:
+        self.random: Random = world.fork(stream)
+        self.is_over = False
+        self._world = world
+
+    def often(self, mean_ms: int, strike: Callable[[], None]) -> None:
+        """Again and again, with this mean time between two."""
+
+        def strikes() -> None:
+            if not self.is_over:
+                strike()
+                self.often(mean_ms, strike)
+
+        self.once(mean_ms, strikes)
+
+    def once(self, mean_ms: int, happens: Callable[[], None]) -> None:
+        self._world.after(self.draw_us(mean_ms), happens)
+
+    def draw_us(self, mean_ms: int) -> int:
+        return 1 + int(self.random.expovariate(1 / (mean_ms * 1000)))
 
 
 def _names_voters(effect: Effect) -> bool:
@@ -48,30 +77,33 @@ class DrawnFaults(Observer):
         *,
         injectors: Mapping[str, Injector],
         leads: Callable[[int], bool],
-        others: Mapping[str, Callable[[], None]] = MappingProxyType({}),
     ) -> None:
-        """`others`: what to do for kinds that somebody else draws the rest of."""
+        self.others: Mapping[str, Callable[[], None]] = {}  # kinds that somebody else brings about
         self._world = world
         self._hosts = [*world.nodes.values()]
         self._options = options
         self._counts = world.counts
         self._injectors = injectors
         self._leads = leads
-        self._others = others
-        self._random: Random = world.fork("nemesis")
+        self._chance = Chance(world, "nemesis")
+        self._random = self._chance.random
         self._ambush_random: Random = world.fork("ambush")
-        self._is_over = False
         self._cuts: list[InForce] = []
+        world.observe(self)
         for host in self._hosts:
             host.on_stop = self.restart_later  # also if its disk fails in its very first turn
 
+    @property
+    def _is_over(self) -> bool:
+        return self._chance.is_over
+
     def begin(self) -> None:
-        for kind in self._options.nemesis_ms:
-            self._next(kind)
+        for kind, mean_ms in self._options.nemesis_ms.items():
+            self._chance.often(mean_ms, partial(self._strike, kind))
 
     def heal(self) -> None:
         """No more faults; links whole, processes awake, the dead restarted."""
-        self._is_over = True
+        self._chance.is_over = True
         for cut in self._cuts:
             cut.heal()
         self._cuts.clear()
@@ -112,14 +144,9 @@ class DrawnFaults(Observer):
 
     # --- one fault after the other ------------------------------------------------------
 
-    def _next(self, kind: str) -> None:
-        self._world.after(self._draw_us(self._options.nemesis_ms[kind]), lambda: self._strike(kind))
-
     def _strike(self, kind: str) -> None:
-        if self._is_over:
-            return
-        if kind in self._others:
-            self._others[kind]()
+        if kind in self.others:
+            self.others[kind]()
         elif kind == _ISOLATED:
             self._cut(kind, self.leader())
         elif kind == "resign":
@@ -128,7 +155,6 @@ class DrawnFaults(Observer):
             self._happens(kind, self._victim())
         else:
             self._cut(kind, self._victim())
-        self._next(kind)
 
     def _victim(self) -> Host | None:
         up = [host for host in self._hosts if host.is_up and not host.is_paused]
@@ -155,7 +181,7 @@ class DrawnFaults(Observer):
             return
         in_force = self.inject(kind, [host.node_id])
         if kind == "pause":
-            self._world.after(self._draw_us(self._options.pause_ms), in_force.heal)
+            self._chance.once(self._options.pause_ms, in_force.heal)
 
     # --- processes ----------------------------------------------------------------------
 
@@ -171,7 +197,7 @@ class DrawnFaults(Observer):
 
     def restart_later(self, host: Host) -> None:
         incarnation = host.incarnation
-        down_us = 0 if self._is_over else self._draw_us(self._options.down_ms)
+        down_us = 0 if self._is_over else self._chance.draw_us(self._options.down_ms)
         self._world.after(down_us, lambda: self._restart(host, incarnation))
 
     def _restart(self, host: Host, incarnation: int) -> None:
@@ -214,7 +240,7 @@ class DrawnFaults(Observer):
                 cut.heal()
                 self._hand_over(kind)
 
-        lasting_us = self._draw_us(self._options.cut_ms)
+        lasting_us = self._chance.draw_us(self._options.cut_ms)
         if kind == _ISOLATED:  # until the others have another leader
             lasting_us += 2000 * self._options.fetch_timeout_ms
         self._world.after(lasting_us, heal)
@@ -250,5 +276,73 @@ class DrawnFaults(Observer):
             others = [self._random.choice(others)]
         return sorted(side), others
 
-    def _draw_us(self, mean_ms: int) -> int:
-        return 1 + int(self._random.expovariate(1 / (mean_ms * 1000)))
+
+class Losses:
+    """Takes disks away from nodes: wiped, or with a batch that a bit has flipped in.
+
+    Only as many are taken as a quorum can bear: committed records stay on a majority of every set
+    of voters that is in force or under way. A node that finds its log damaged does not start on it,
+    since its records may have been acknowledged; it comes back once it is given an empty disk.
+
+    An empty disk has another directory id. Where the log names voters by that, its node is an
+    observer until it is added again. Where it does not (kraft.version 0), a voter may not come back
+    on an empty disk at all: it could vote a second time in an epoch.
+    """
+
+    def __init__(
+        self, quorum: SimulatedQuorum, faults: DrawnFaults, administrator: Administrator
+    ) -> None:
+        self._view = quorum.invariants.view
+        self._hosts = quorum.hosts
+        self._voters_are_in_the_log = quorum.options.kraft_version > 0
+        self._faults = faults
+        self._administrator = administrator
+
+    def wipe(self) -> None:
+        """A node dies and comes back with an empty disk. Who is down with a damaged one first."""
+        damaged = [host for host in self._hosts if host.disk.is_damaged]
+        found = [host for host in damaged or self._hosts if self._may_wipe(host)]
+        if not found:
+            return
+        host = self._faults.choose(found)
+        if host.is_up:
+            self._faults.crash(host)
+        else:
+            self._faults.restart_later(host)
+        was_voter = self._view.is_voter(host)
+        self._faults.inject("wipe", [host.node_id])
+        if was_voter:
+            self._faults.isolate_leader()
+
+    def damage(self) -> None:
+        """A node dies, and finds at its next start that its log is not what it wrote."""
+        found = [host for host in self._hosts if host.is_up and self._may_damage(host)]
+        if found:
+            host = self._faults.choose(found)
+            self._faults.crash(host)
+            self._faults.inject("bit-flip", [host.node_id])
+
+    def _may_wipe(self, host: Host) -> bool:
+        if self._view.is_voter(host) and not self._voters_are_in_the_log:
+            return False
+        return host.disk.is_damaged or self._may_lose(host)
+
+    def _may_damage(self, host: Host) -> bool:
+        """Who cannot be replaced stays away for ever: another may then fail all the same."""
+        if self._view.is_voter(host) and not self._voters_are_in_the_log:
+            return self._view.spare(self._view.committed_voters) > 1
+        return self._may_lose(host)
+
+    def _may_lose(self, host: Host) -> bool:
+        """Of every set of voters that a node may come to go by, one more can be lost."""
+        known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
+        own = key_of(host)
+        removing = self._administrator.removing - {own}
+        left = {self._view.without(voters, removing) for voters in known}
+        if own in self._administrator.adding:  # the request may still be on its way
+            known |= {(*voters, own) for voters in known | left if own not in voters}
+        return all(
+            self._view.spare(voters) > 0
+            for voters in known | left
+            if any(present is host for present in self._view.present(voters))
+        )

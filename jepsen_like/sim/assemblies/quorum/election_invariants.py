@@ -7,7 +7,7 @@ A replica is a node with a disk: a node that has lost its disk is another replic
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from jepsen_like.sim.assemblies.quorum.quorum_view import QuorumView, names
+from jepsen_like.sim.assemblies.quorum.quorum_view import QuorumView, key_of, names
 from jepsen_like.sim.logs.logtree import Voters
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
@@ -99,7 +99,7 @@ class ElectionInvariants:
 
     def is_meant(self, host: Host, voter: ReplicaKey) -> None:
         """R-1V: a vote that another disk is asked for may have been given already, by that one."""
-        if not names(voter, ReplicaKey(host.node_id, host.directory_id)):
+        if not names(voter, key_of(host)):
             raise Violation("R-1V", f"node {host.node_id} votes in the place of {voter}")
 
     def announces(self, host: Host, epoch: int) -> None:

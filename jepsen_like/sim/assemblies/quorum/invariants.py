@@ -1,17 +1,16 @@
 """Invariants of a simulated quorum, checked after every event, whatever was injected.
 
 The ids are those of docs/simulation.md. This file decides which rule looks at which event;
-the rules are in `election_invariants`, `log_invariants`, `committed_history` and `logtree`. Every
+the rules are in `election_invariants`, `log_invariants`, `quorum_view` and `logtree`. Every
 check looks only at the node that the event touched and at what changed, so that its cost does not
 grow with the run.
 """
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.assemblies.quorum.committed_history import Follower
 from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants, SaysState, says_digest
-from jepsen_like.sim.assemblies.quorum.quorum_view import QuorumView
+from jepsen_like.sim.assemblies.quorum.quorum_view import Follower, QuorumView, key_of
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry, Voters
 from jepsen_like.sim.logs.running_replica import RunningReplica
@@ -144,8 +143,7 @@ class Invariants(Observer):
             case Send(body=VoteRequest() as request):
                 asks = request.topics[0].partitions[0]
                 if not asks.pre_vote:
-                    own = ReplicaKey(host.node_id, host.directory_id)
-                    self._election.votes(host, asks.replica_epoch, own)
+                    self._election.votes(host, asks.replica_epoch, key_of(host))
             case SaveElection(election=ElectionState(epoch=epoch, voted=voted)):
                 seen = self._seen[host.node_id]
                 is_own = voted is not None and voted.id == host.node_id

@@ -18,7 +18,7 @@ from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.world.network import LinkFaults
 from quorum.raft.config import SnapshotSettings
 
-__all__ = ["FIRING_KINDS", "Options", "draw_options", "draw_storage"]
+__all__ = ["FIRING_KINDS", "Options", "draw_options", "draw_storage", "scaled"]
 
 # Faults that happen at moments of their own, in the order in which they are drawn; those of links
 # and disks are chances per message or per sync.
@@ -97,13 +97,13 @@ def draw_options(random: Random) -> Options:
     voters = random.choice((1, 2, 3, 3, 3, 4, 4, 5, 5, 5))
     kraft_version = random.choice((0, 1))
     timeout_ms = random.choice((50, 100, 200, 500))
-    fetch_timeout_ms = _scaled(random, timeout_ms, (1.0, 2.0, 3.0))
+    fetch_timeout_ms = scaled(random, timeout_ms, (1.0, 2.0, 3.0))
     burst_max = random.choice((1, 1, 4, 16))
     density = random.choice((0.2, 0.5, 0.8))  # how many kinds of faults meet
     if kraft_version and random.random() < 0.5:
         density = 0.1  # voters change most where little else happens
     # Nobody may wait longer for an answer than the leader may wait with it.
-    request_timeout_ms = _scaled(random, fetch_timeout_ms, (0.5, 1.0))
+    request_timeout_ms = scaled(random, fetch_timeout_ms, (0.5, 1.0))
     return Options(
         voters=voters,
         observers=random.choice((0, 0, 1, 2) if kraft_version == 0 else (0, 1, 2)),
@@ -111,12 +111,12 @@ def draw_options(random: Random) -> Options:
         codecs=random.random() < 0.5,
         election_timeout_ms=timeout_ms,
         fetch_timeout_ms=fetch_timeout_ms,
-        fetch_max_wait_ms=_scaled(random, request_timeout_ms, (0.1, 0.25, 0.5)),
-        election_backoff_max_ms=_scaled(random, timeout_ms, (0.5, 1.0)),
+        fetch_max_wait_ms=scaled(random, request_timeout_ms, (0.1, 0.25, 0.5)),
+        election_backoff_max_ms=scaled(random, timeout_ms, (0.5, 1.0)),
         request_timeout_ms=request_timeout_ms,
         retry_backoff_ms=random.choice((1, 5, 20)),
-        shutdown_timeout_ms=_scaled(random, timeout_ms, (0.5, 2.0)),
-        propose_interval_ms=burst_max * _scaled(random, timeout_ms, (0.1, 0.25, 0.5)),
+        shutdown_timeout_ms=scaled(random, timeout_ms, (0.5, 2.0)),
+        propose_interval_ms=burst_max * scaled(random, timeout_ms, (0.1, 0.25, 0.5)),
         burst_max=burst_max,
         observers_sync=random.random() < 0.5,
         bytes_max=random.choice((8 << 20, 2000, 300)),
@@ -128,11 +128,11 @@ def draw_options(random: Random) -> Options:
         clock_jump=random.choice((0.0, 0.0, 0.2)),
         nemesis_ms=_draw_nemesis(random, timeout_ms, density)
         | _draw_changes(random, timeout_ms, kraft_version),
-        down_ms=_scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
-        cut_ms=_scaled(random, timeout_ms, (0.5, 2.0, 6.0, 20.0)),
-        pause_ms=_scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
+        down_ms=scaled(random, timeout_ms, (0.05, 0.3, 1.0, 3.0)),
+        cut_ms=scaled(random, timeout_ms, (0.5, 2.0, 6.0, 20.0)),
+        pause_ms=scaled(random, timeout_ms, (0.5, 2.0, 5.0)),
         ambush=random.choice((0.0, 0.0, 0.01, 0.05)),
-        read_interval_ms=random.choice((0, 0, _scaled(random, timeout_ms, (0.02, 0.1)))),
+        read_interval_ms=random.choice((0, 0, scaled(random, timeout_ms, (0.02, 0.1)))),
     )
 
 
@@ -146,7 +146,7 @@ def _draw_nemesis(random: Random, timeout_ms: int, density: float) -> dict[str, 
         drawn.add("isolate-controller")
     unit_ms = timeout_ms * max(3, len(drawn)) // 3
     return {
-        kind: _scaled(random, unit_ms, _SELDOM if kind in _LOSSES else (2.0, 5.0, 10.0, 20.0))
+        kind: scaled(random, unit_ms, _SELDOM if kind in _LOSSES else (2.0, 5.0, 10.0, 20.0))
         for kind in NEMESIS_KINDS
         if kind in drawn
     }
@@ -156,18 +156,18 @@ def _draw_changes(random: Random, timeout_ms: int, kraft_version: int) -> dict[s
     """Most moments are bad ones for another voter, so there are many."""
     if kraft_version == 0 or random.random() < 0.1:
         return {}
-    return {"voters": _scaled(random, timeout_ms, (0.1, 0.3, 1.0))}
+    return {"voters": scaled(random, timeout_ms, (0.1, 0.3, 1.0))}
 
 
 def _draw_links(random: Random, timeout_ms: int) -> LinkFaults:
     return LinkFaults(
         delay_us_min=random.choice((10, 100)),
-        delay_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.1, 0.3)),
+        delay_us_mean=scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.1, 0.3)),
         loss=random.choice((0.0, 0.0, 0.01, 0.1, 0.3)),
         duplication=random.choice((0.0, 0.0, 0.05, 0.3)),
         reordering=random.choice((0.0, 0.0, 0.05, 0.3)),
         slow=random.choice((0.0, 0.0, 0.02, 0.1)),
-        slow_us=_scaled(random, timeout_ms * 1000, (1.0, 3.0)),
+        slow_us=scaled(random, timeout_ms * 1000, (1.0, 3.0)),
     )
 
 
@@ -175,7 +175,7 @@ def _draw_snapshots(random: Random, timeout_ms: int) -> SnapshotSettings:
     """Batches have some hundred bytes, so that a run takes none, a few, or very many."""
     return SnapshotSettings(
         bytes_between=random.choice((20 << 20, 5_000, 1_000, 200, 200)),
-        interval_ms=_scaled(random, timeout_ms, (0.0, 5.0, 1_000.0)) - 1,
+        interval_ms=scaled(random, timeout_ms, (0.0, 5.0, 1_000.0)) - 1,
         retention_bytes=random.choice((-1, 20_000, 3_000, 500, 500)),
         retention_ms=random.choice((-1, 20 * timeout_ms, 5 * timeout_ms)),
         fetch_max_bytes=random.choice((1 << 20, 500, 100)),
@@ -186,7 +186,7 @@ def _draw_disks(random: Random, timeout_ms: int) -> DiskFaults:
     return DiskFaults(
         inline_syncs=True,
         sync_us_min=50,
-        sync_us_mean=_scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
+        sync_us_mean=scaled(random, timeout_ms * 1000, (0.002, 0.01, 0.05, 0.2)),
         write_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.005)),
         fsync_failure=random.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
         torn_write=random.choice((0.0, 0.5, 1.0)),
@@ -222,5 +222,6 @@ def draw_storage(options: Options, random: Random, *, is_wanted: bool = False) -
     return replace(options, files=files, disks=disks)
 
 
-def _scaled(random: Random, unit: int, factors: Sequence[float]) -> int:
+def scaled(random: Random, unit: int, factors: Sequence[float]) -> int:
+    """One of these multiples."""
     return max(1, round(unit * random.choice(factors)))

@@ -4,36 +4,73 @@ Nothing happens here by itself: simulation.py injects faults drawn from a seed, 
 do what they say.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from jepsen_like.faults.fault import Injector
+from jepsen_like.sim.assemblies.quorum.counting import Answer, CountingApplication, Told
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
-from jepsen_like.sim.assemblies.quorum.reader import Answer
-from jepsen_like.sim.assemblies.quorum.replicas import (
-    SimulatedReplica,
-    format_disk,
-    start_replica,
-    voters_at_start,
-)
 from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.node_clock import Clock
-from jepsen_like.sim.time.virtual_time import Streams
+from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
 from jepsen_like.sim.world.codec import Codec
-from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.host import Host, directory_of
 from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
+from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.log.snapshots import snapshot_content, snapshot_head
+from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
+from quorum.node.member import Member
+from quorum.raft.config import QuorumConfig
+from quorum.raft.raft_node import RaftNode
+from quorum.raft.voter_history import Membership
+from quorum.raft.voters import SUPPORTED_KRAFT_VERSIONS, Voter, VoterSet
+from wire.control_records import VoterEndpoint
+from wire.primitives import METADATA_TOPIC_ID
 
-__all__ = ["SimulatedQuorum"]
+__all__ = [
+    "CLUSTER_ID",
+    "SimulatedQuorum",
+    "SimulatedReplica",
+    "format_disk",
+    "listener_of",
+    "start_raft",
+    "voters_at_start",
+]
 
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
 
-class SimulatedQuorum:
+@dataclass(slots=True)
+class SimulatedReplica(RunningReplica):
+    """A running process, as the simulation looks at it."""
+
+    raft: RaftNode
+    member: Member
+    application: CountingApplication
+
+    def resign(self, now_ms: int) -> None:
+        self.raft.resign(now_ms)
+
+    def shut_down(self, now_ms: int) -> None:
+        self.member.shut_down(now_ms)
+
+    def propose(self, now_ms: int) -> None:
+        """Unless it has given up leading since it was asked: what came before may do that.
+
+        The application learns of that only when the turn is settled.
+        """
+        if self.leads and self.application.leads_epoch is not None:
+            self.application.propose(now_ms)
+
+
+class SimulatedQuorum(Told):
     """A `Site`: its observers are its brokers."""
 
     def __init__(
@@ -68,11 +105,8 @@ class SimulatedQuorum:
         self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
         self.keeps_power: Collection[int] = ()
         self.injectors: Mapping[str, Injector] = {}
-        self.proposed: Callable[[Host, list[bytes], int], None] = lambda _host, _values, _end: None
-        self.applied: Callable[[Host, bytes], None] = lambda _host, _batches: None
-        self.loaded: Callable[[Host, bytes], None] = lambda _host, _digest: None
-        self.asks: Callable[[Host], Answer] = lambda _host: lambda _applied_offset: None
-        self.proposes = True
+        self.clients = Told()
+        self._lets_propose = True
         self.replicas: dict[int, SimulatedReplica] = {}
         self.invariants = Invariants(
             world=world,
@@ -80,8 +114,8 @@ class SimulatedQuorum:
             check_quorum_us=_unheard_us(options),
             replica_of=self._replica_of,
         )
-        self._digest = Digest(world, lambda host: self._replica_of(host).state)
-        world.observe(self._digest)
+        self.digest = Digest(world, lambda host: self._replica_of(host).state)
+        world.observe(self.digest)
         if tracer is not None:
             tracer.attach(world, self._replica_of)
             world.observe(tracer)
@@ -103,33 +137,32 @@ class SimulatedQuorum:
         return Clock(offset_ms=random.randrange(600_000), drift_ppm=drift_ppm)
 
     def _start_core(self, host: Host) -> Core:
-        replica = start_replica(
-            host=host,
-            options=self.options,
-            world=self.world,
-            applies=self._applies,
-            loads=self._loads,
-            asks=self._asks,
-            proposes=lambda host, values, last: self.proposed(host, values, last),
-        )
-        replica.application.proposes = self.proposes
-        self.replicas[host.node_id] = replica
-        return replica.member
+        raft = start_raft(host, self.options, self.world, ConfirmingRaftNode)
+        application = CountingApplication(raft, host, self.options, self.world, self)
+        application.proposes = self._lets_propose
+        member = ConfirmingMember(raft, {"counter": application}, snapshots=self.options.snapshots)
+        self.replicas[host.node_id] = SimulatedReplica(raft, member, application)
+        return member
 
-    def _applies(self, host: Host, batches: bytes, next_offset: int) -> None:
-        self.applied(host, batches)
+    # --- what applications tell -----------------------------------------------------------
+
+    def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
+        self.clients.proposes(host, values, last_offset)
+
+    def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
+        self.clients.applies(host, batches, next_offset)
         with self.world.judging:
             self.invariants.applies(host, batches, next_offset)
 
-    def _loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
+    def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
         self.counts.fired("snapshot_loaded")
-        self.loaded(host, digest)
+        self.clients.loads(host, end, digest)
         with self.world.judging:
             self.invariants.loads(host, end, digest)
 
-    def _asks(self, host: Host) -> Answer:
+    def asks(self, host: Host) -> Answer:
         asked_offset = self.invariants.committed_offset
-        answer = self.asks(host)
+        answer = self.clients.asks(host)
 
         def answered(applied_offset: int) -> None:
             answer(applied_offset)
@@ -152,17 +185,15 @@ class SimulatedQuorum:
     def resume_proposing(self) -> None:
         self._let_propose(True)
 
-    def _let_propose(self, proposes: bool) -> None:
-        self.proposes = proposes
+    def _let_propose(self, lets_propose: bool) -> None:
+        self._lets_propose = lets_propose
         for replica in self.replicas.values():
-            replica.application.proposes = proposes
+            replica.application.proposes = lets_propose
 
     def propose(self) -> None:
         """One batch, by the leader that everybody knows."""
-        leader = self.leader()
-        assert leader is not None, self.summary()
-        assert leader.leader_id is not None, leader
-        self.hosts[leader.leader_id - 1].command(self.replicas[leader.leader_id].propose)
+        host = self.leading_host()
+        host.command(self.replicas[host.node_id].propose)
 
     def leads(self, node: int) -> bool:
         return self.replicas[node].leads
@@ -176,11 +207,6 @@ class SimulatedQuorum:
     def wipe(self, node: int) -> None:
         self.world.nodes[node].disk.wipe()
 
-    @property
-    def digest(self) -> str:
-        """Of all that has happened."""
-        return str(self._digest)
-
     # --- looking ------------------------------------------------------------------------
 
     def leader(self) -> LeaderAndEpoch | None:
@@ -193,6 +219,13 @@ class SimulatedQuorum:
             return None
         application = self.replicas[first.leader_id].application
         return first if application.leads_epoch == first.epoch else None
+
+    def leading_host(self) -> Host:
+        """The node of that leader, who must be there."""
+        leader = self.leader()
+        assert leader is not None, self.summary()
+        assert leader.leader_id is not None, leader
+        return self.hosts[leader.leader_id - 1]
 
     def up(self) -> list[Host]:
         """All but those whose damaged disk nobody could replace."""
@@ -238,3 +271,80 @@ def _unheard_us(options: Options) -> int:
     """
     timeout_us = options.fetch_timeout_ms * 1500
     return 2 * timeout_us * 1_000_000 // (1_000_000 - options.drift_ppm_max) + 10_000
+
+
+CLUSTER_ID = "simulated-cluster-0000"
+_PORT = 9093
+
+Engine = TypeVar("Engine", bound=RaftNode)
+
+
+def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:
+    """The engine of a new process of `host`, on what its disk holds."""
+    state, election = host.disk.recover(METADATA_LOG, METADATA_TOPIC_ID)
+    return engine(
+        config=_config(host, options),
+        log_state=state,
+        election=election,
+        random=world.fork(f"raft/{host.node_id}/{host.incarnation}"),
+        now_ms=host.now_ms,
+    )
+
+
+def format_disk(host: Host, options: Options) -> None:
+    """What `format` leaves where the log names the voters: a snapshot of nothing but them."""
+    if options.kraft_version > 0 and host.node_id <= options.voters:
+        membership = Membership(voters=voters_at_start(options), kraft_version=1)
+        head = snapshot_head(0, membership.head_records())
+        content = b"".join(snapshot_content(head, (), epoch=0, last_timestamp_ms=0))
+        host.disk.format(OffsetAndEpoch(0, 0), content)
+
+
+def voters_at_start(options: Options) -> VoterSet:
+    """With their disks only where the log will name them."""
+    ids = range(1, options.voters + 1)
+    if options.kraft_version == 0:
+        return VoterSet.of(Voter(ReplicaKey(each), _endpoint_of(each)) for each in ids)
+    return VoterSet.of(
+        Voter(
+            ReplicaKey(each, directory_of(each)),
+            _endpoint_of(each),
+            (listener_of(each),),
+            SUPPORTED_KRAFT_VERSIONS,
+        )
+        for each in ids
+    )
+
+
+def listener_of(node_id: int) -> VoterEndpoint:
+    return VoterEndpoint(name="CONTROLLER", host=f"node-{node_id}", port=_PORT)
+
+
+def _endpoint_of(node_id: int) -> Endpoint:
+    return Endpoint(node_id, f"node-{node_id}", _PORT)
+
+
+def _config(host: Host, options: Options) -> QuorumConfig:
+    """Where the log names the voters, every node may come to be one: all sync, all are asked."""
+    is_dynamic = options.kraft_version > 0
+    nodes = range(1, options.voters + options.observers + 1)
+    bootstrap = [Endpoint(-1 - node, f"node-{node}", _PORT) for node in nodes]
+    is_voter = host.node_id <= options.voters
+    return QuorumConfig(
+        node_id=host.node_id,
+        directory_id=host.directory_id,
+        cluster_id=CLUSTER_ID,
+        voters=VoterSet() if is_dynamic else voters_at_start(options),
+        bootstrap_servers=tuple(bootstrap) if is_dynamic else (),
+        listeners=(listener_of(host.node_id),) if is_dynamic else (),
+        election_timeout_ms=options.election_timeout_ms,
+        fetch_timeout_ms=options.fetch_timeout_ms,
+        election_backoff_max_ms=options.election_backoff_max_ms,
+        request_timeout_ms=options.request_timeout_ms,
+        retry_backoff_ms=options.retry_backoff_ms,
+        fetch_max_wait_ms=options.fetch_max_wait_ms,
+        fetch_max_bytes=options.bytes_max,
+        shutdown_timeout_ms=options.shutdown_timeout_ms,
+        snapshots=options.snapshots,
+        syncs=is_voter or is_dynamic or options.observers_sync,
+    )

@@ -16,9 +16,9 @@ from functools import partial
 
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.planted.file_bugs import FILE_PLANTS
-from jepsen_like.sim.assemblies.quorum.administrator import ADMINISTRATOR, Administrator
-from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
-from jepsen_like.sim.assemblies.quorum.losses import Losses
+from jepsen_like.sim.assemblies.quorum.administrator import Administrator
+from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults, Losses
+from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -30,9 +30,18 @@ from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.world import Digest, World
 from quorum.raft.voters import majority_count
 
-__all__ = ["Outcome", "Simulation", "run"]
+__all__ = [
+    "Outcome",
+    "Simulation",
+    "ending_of_run",
+    "outcome_of",
+    "run",
+    "set_faults",
+    "wait_for_disks",
+]
 
 _EVENTS_MAX = 3_000_000  # a run that needs more makes no progress
 _REPLY_US = 2_000  # how much later than promised an answer may come
@@ -79,35 +88,15 @@ class Simulation:
         self.options = options
         self.quorum = quorum = SimulatedQuorum(seed, options, tracer, is_judged=is_judged)
         self.world = world = quorum.world
-        self._administrator = Administrator(
-            world=world,
-            network=quorum.network,
-            view=quorum.invariants.view,
-            counts=quorum.counts,
-            timeout_ms=self.options.request_timeout_ms,
-        )
-        world.delivers_elsewhere[ADMINISTRATOR] = self._administrator.deliver
+        self._administrator = Administrator(quorum)
         known = injectors(quorum, Interception(world.network, world.deliver))
-        self._faults = DrawnFaults(
-            world,
-            self.options,
-            injectors=known,
-            leads=quorum.leads,
-            others={
-                "bit-flip": lambda: self._losses.damage(),
-                "voters": lambda: self._administrator.change_voters(self._faults.leader()),
-                "wipe": lambda: self._losses.wipe(),
-            },
-        )
-        world.observe(self._faults)
-        self._losses = Losses(
-            view=quorum.invariants.view,
-            hosts=quorum.hosts,
-            voters_are_in_the_log=self.options.kraft_version > 0,
-            faults=self._faults,
-            adding=self._administrator.adding,
-            removing=self._administrator.removing,
-        )
+        self._faults = DrawnFaults(world, options, injectors=known, leads=quorum.leads)
+        self._losses = Losses(quorum, self._faults, self._administrator)
+        self._faults.others = {
+            "bit-flip": self._losses.damage,
+            "voters": lambda: self._administrator.change_voters(self._faults.leader()),
+            "wipe": self._losses.wipe,
+        }
 
     # --- phases -------------------------------------------------------------------------
 
@@ -126,13 +115,10 @@ class Simulation:
 
     def _heal(self, events_max: int) -> None:
         """No more faults; what sick disks have begun ends in its own time."""
-        self.quorum.network.faults = _HEALTHY_LINKS
-        for host in self.quorum.hosts:
-            host.disk.faults = DiskFaults()
+        set_faults(self.world)
         self.quorum.stop_proposing()
         self._faults.heal()
-        busy_until_us = max(host.disk.busy_until_us for host in self.quorum.hosts)
-        self.world.run_until(max(busy_until_us, self.world.now_us), events_max=events_max)
+        wait_for_disks(self.world, events_max)
 
     def _elects(self, events_max: int) -> None:
         bound_ms = 3 * (self.options.election_bound_ms + self.quorum.catch_up_ms())
@@ -183,10 +169,7 @@ class Simulation:
     def _leading_host(self, events_max: int) -> Host:
         """A request that was delayed for long may have removed the leader of before."""
         self._elects(events_max)
-        leader = self.quorum.leader()
-        assert leader is not None, self.quorum.summary()
-        assert leader.leader_id is not None, leader
-        return self.quorum.hosts[leader.leader_id - 1]
+        return self.quorum.leading_host()
 
     def _changes_voters(self, events_max: int) -> None:
         """L-MC: what nothing forbids is done, and the quorum goes on with other voters.
@@ -206,36 +189,61 @@ class Simulation:
         self._converges(events_max)
 
     def outcome_of(self, play: Callable[[int], None], until_event: int | None = None) -> Outcome:
-        """Play, up to this event if one is given; `play` is told how many events there may be."""
-        events_max = _EVENTS_MAX if until_event is None else until_event
-        is_cut = until_event is not None
-        return self.outcome(ending_of(lambda: play(events_max), is_cut=is_cut))
+        return self.outcome(ending_of_run(play, until_event, events_max=_EVENTS_MAX))
 
     def outcome(self, ending: Ending) -> Outcome:
-        return Outcome(
-            seed=self.world.seed,
-            kind=ending.kind,
-            rule=ending.rule,
-            detail=ending.detail,
-            event=self.world.events_done,
-            now_ms=self.world.now_ms,
-            digest=self.quorum.digest,
-            faults=Counter(self.quorum.counts.by_kind),
-            elections=self.quorum.invariants.elections,
-            committed=self.quorum.invariants.committed_offset,
-            voters=self.options.voters,
-            observers=self.options.observers,
+        return outcome_of(
+            self.world, self.options, self.quorum.invariants, self.quorum.digest, ending
         )
+
+
+def set_faults(
+    world: World, links: LinkFaults | None = None, disks: DiskFaults | None = None
+) -> None:
+    """Of links, and of all disks; healthy ones where none are given."""
+    world.network.faults = links or _HEALTHY_LINKS
+    for host in world.hosts.values():
+        host.disk.faults = disks or DiskFaults()
+
+
+def wait_for_disks(world: World, events_max: int) -> None:
+    """What sick disks have begun ends in its own time."""
+    busy_until_us = max(host.disk.busy_until_us for host in world.hosts.values())
+    world.run_until(max(busy_until_us, world.now_us), events_max=events_max)
+
+
+def ending_of_run(
+    play: Callable[[int], None], until_event: int | None, *, events_max: int
+) -> Ending:
+    """Play, up to this event if one is given; `play` is told how many events there may be."""
+    if until_event is None:
+        return ending_of(lambda: play(events_max))
+    return ending_of(lambda: play(until_event), is_cut=True)
+
+
+def outcome_of(
+    world: World, options: Options, invariants: Invariants, digest: Digest, ending: Ending
+) -> Outcome:
+    return Outcome(
+        seed=world.seed,
+        kind=ending.kind,
+        rule=ending.rule,
+        detail=ending.detail,
+        event=world.events_done,
+        now_ms=world.now_ms,
+        digest=str(digest),
+        faults=Counter(world.counts.by_kind),
+        elections=invariants.elections,
+        committed=invariants.committed_offset,
+        voters=options.voters,
+        observers=options.observers,
+    )
 
 
 def _options_of(seed: int, on_files: bool) -> Options:
     world = VirtualTime(seed)
     options = draw_options(world.fork("options"))
     return draw_storage(options, world.fork("storage"), is_wanted=on_files)
-
-
-def _is_of_files(plant: str | None) -> bool:
-    return plant in FILE_PLANTS
 
 
 def run(
@@ -248,5 +256,6 @@ def run(
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
-        simulation = Simulation(seed, options, tracer, on_files=_is_of_files(plant))
+        on_files = plant in FILE_PLANTS
+        simulation = Simulation(seed, options, tracer, on_files=on_files)
         return simulation.outcome_of(simulation.run, until_event)

@@ -1,0 +1,428 @@
+"""Operators of a simulated cluster: each asks for one operation after the other, as a core.
+
+    WideTopics       topics of so many partitions that a controller decides over columns
+    RecordDeletion   old records of the client's topic (KIP-107)
+    SettingChanges   settings of the client's topic: those that change something
+    GroupCommits     offsets, each for a group of its own, while coordinators come and go
+    GroupReads       what is committed, asked by software of an older release
+
+Whether what they are told comes true is judged elsewhere: in `liveness`, `broker_invariants`,
+`partition_invariants` and `group_invariants`. One more operator is the `cluster_administrator`.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from broker.groups.offsets_topic import OFFSETS_TOPIC
+from controller.decisions.failover import COLUMNS_FROM
+from controller.metadata.image import ResourceType
+from jepsen_like.clients.admin_client import creation, deletion
+from jepsen_like.sim.assemblies.cluster.client import TOPIC, WIDE, Client
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.group_invariants import PLACE, Commit, GroupInvariants
+from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.watched import ALL
+from jepsen_like.sim.assemblies.quorum.asking import AskingCore
+from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
+from jepsen_like.sim.world.world import World
+from jepsen_like.workloads.workload import NewTopic
+from wire.errors import ErrorCode
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteTopicsResponse,
+)
+
+__all__ = [
+    "UNCLEAR",
+    "GroupCommits",
+    "GroupReads",
+    "Operator",
+    "RecordDeletion",
+    "SettingChanges",
+    "WideTopics",
+    "error_in",
+    "reassignment",
+    "setting",
+]
+
+# Asked directly, a controller that answers one of these may have done it all the same: those that
+# wait when it loses its leadership are told so, and a later controller may commit them.
+UNCLEAR = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+_CREATED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+_PAIR_SHARE = 0.7  # of wide topics; else the second replicas are spread
+_DELETED_SHARE = 0.1  # of moments; else a wide topic stays, until the next time at least
+_PARTITIONS_MAX = COLUMNS_FROM * 3 // 2
+_BEYOND_MAX = 10  # offsets behind the end of what may be deleted
+_REFUSED = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_SMALL_BATCH = 80  # bytes: one record of the client fits, three do not
+_LARGE_BATCH = 1_048_588
+_MOVE_SHARE = 0.2
+_RECENT = 5  # commits
+
+
+def error_in(answer: object) -> ErrorCode:
+    """The error of an operation on one thing; a time-out if there was no answer."""
+    match answer:
+        case CreateTopicsResponse(topics=(created, *_)):
+            return created.error_code
+        case DeleteTopicsResponse(responses=(deleted, *_)):
+            return deleted.error_code
+        case CreatePartitionsResponse(results=(extended, *_)):
+            return extended.error_code
+        case IncrementalAlterConfigsResponse(responses=(altered, *_)):
+            return altered.error_code
+        case OffsetCommitResponse(topics=(committed, *_)):
+            return committed.partitions[0].error_code
+        case _:
+            return ErrorCode.REQUEST_TIMED_OUT
+
+
+def setting(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name=name, config_operation=0, value=value)
+    resource = AlterConfigsResource(
+        resource_type=ResourceType.TOPIC, resource_name=topic, configs=(config,)
+    )
+    return IncrementalAlterConfigsRequest(resources=(resource,))
+
+
+def reassignment(
+    topic: str, index: int, replicas: tuple[int, ...] | None, timeout_ms: int
+) -> AlterPartitionReassignmentsRequest:
+    """Of one partition; without replicas, what is under way is cancelled."""
+    partition = ReassignablePartition(partition_index=index, replicas=replicas)
+    return AlterPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms, topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
+    )
+
+
+class Operator(AskingCore):
+    """One operation is under way at a time; subclasses say which in `_operate`."""
+
+    stream: ClassVar[str]  # of what is random in it
+    share: ClassVar[int] = 1  # its time-out is this part of the client's
+
+    def __init__(
+        self,
+        world: World,
+        options: ClusterOptions,
+        interval_ms: int,
+        release: ClientRelease = NEWEST,
+    ) -> None:
+        """`interval_ms`: between two operations, on average; 0: there are none."""
+        super().__init__(timeout_ms=options.client_timeout_ms // self.share, release=release)
+        self.interval_ms = interval_ms
+        self.works = True
+        self._options = options
+        self._random = world.fork(self.stream)
+        self._next_serial = world.sequence
+        self._fired = world.counts.fired
+        self._due_ms: int | None = None
+
+    def settle(self, now_ms: int) -> None:
+        if self._due_ms is None:
+            self._pause(now_ms)
+        elif now_ms >= self._due_ms and self.is_quiet:
+            self._due_ms = now_ms + self.timeout_ms
+            if self.works:
+                self._operate()
+
+    def deadline_ms(self) -> int | None:
+        return 0 if self._due_ms is None else self._due_ms if self.is_quiet else None
+
+    def _operate(self) -> None:
+        raise NotImplementedError
+
+    def _pause(self, now_ms: int) -> None:
+        self._due_ms = now_ms + self._random.randint(1, 2 * self.interval_ms)
+
+    def _do(self, node: int, body: object, concludes: Callable[[object], None]) -> None:
+        """`concludes` is given the answer; None if there was none."""
+
+        def answered(answer: object, now_ms: int) -> None:
+            self._pause(now_ms)
+            concludes(answer)
+
+        self.ask(node, body, answered)
+
+    def _do_at_a_controller(
+        self, body: object, concludes: Callable[[ErrorCode], None] = lambda _error: None
+    ) -> None:
+        node = self._random.choice(self._options.controllers)
+        self._do(node, body, lambda answer: concludes(error_in(answer)))
+
+
+class WideTopics(Operator):
+    """One topic at a time, while brokers fail.
+
+    It is created with one broker or two among the replicas of all its partitions, so that the
+    failure of one concerns them all, and deleted later. Nobody writes to it. Controllers alone are
+    asked, and a name is used once.
+    """
+
+    stream = "wide topics"
+
+    def __init__(self, world: World, options: ClusterOptions) -> None:
+        super().__init__(world, options, options.operations.wide_interval_ms)
+        self.expected: dict[str, int] = {}  # partitions by name: see `check_end`
+        self._present = ""
+
+    def _operate(self) -> None:
+        if not self._present:
+            self._create(f"{WIDE}-{self._next_serial()}")
+        elif self._random.random() < _DELETED_SHARE:
+            self._delete(self._present)
+
+    def _create(self, name: str) -> None:
+        count = self._random.randint(COLUMNS_FROM, _PARTITIONS_MAX)
+        topic = CreatableTopic(name=name, assignments=self._assignments(count))
+
+        def created(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self._fired("wide_created")
+                self.expected[name] = count
+            elif error not in UNCLEAR:
+                self.expected[name] = 0
+            self._present = name if self.expected.get(name, count) else ""
+
+        body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
+        self._do_at_a_controller(body, created)
+
+    def _assignments(self, count: int) -> tuple[CreatableReplicaAssignment, ...]:
+        brokers = self._options.brokers
+        everywhere = self._random.choice(brokers)
+        others = [broker for broker in brokers if broker != everywhere]
+        if self._random.random() < _PAIR_SHARE:
+            others = [self._random.choice(others)]
+        assigned: list[CreatableReplicaAssignment] = []
+        for index in range(count):
+            pair = [everywhere, self._random.choice(others)]
+            self._random.shuffle(pair)
+            each = CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(pair))
+            assigned.append(each)
+        return tuple(assigned)
+
+    def _delete(self, name: str) -> None:
+        before = self.expected.pop(name, None)
+
+        def deleted(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self._fired("wide_deleted")
+                self.expected[name] = 0
+            if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                self._present = ""
+            elif error not in UNCLEAR and before is not None:
+                self.expected[name] = before
+
+        self._do_at_a_controller(deletion(name, self.timeout_ms), deleted)
+
+
+class RecordDeletion(Operator):
+    """By the leader, up to where its log lets go, or up to an offset: of what was read, or a little
+    beyond what may be asked for. The judge is told before, and what came of it: see `Deletable`."""
+
+    stream = "record deletion"
+
+    def __init__(
+        self, world: World, options: ClusterOptions, client: Client, judge: PartitionInvariants
+    ) -> None:
+        super().__init__(world, options, options.operations.deletion_interval_ms)
+        self._client = client
+        self._judge = judge
+
+    def _operate(self) -> None:
+        led = self._client.led()
+        if not led:
+            return
+        key = self._random.choice(list(led))
+        leader, position = led[key]
+        offset = self._offset(position)
+        deletable = self._judge.watched[key].deletable
+        deletable.asked(offset)
+        each = DeleteRecordsPartition(partition_index=key[1], offset=offset)
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=(each,))
+
+        def answered(answer: object) -> None:
+            if not isinstance(answer, DeleteRecordsResponse):
+                return  # it may yet happen
+            told = answer.topics[0].partitions[0]
+            if told.error_code is ErrorCode.NONE:
+                self._fired("records_deleted")
+                deletable.acknowledged(offset, told.low_watermark)
+            elif told.error_code in _REFUSED:
+                deletable.refused(offset)
+
+        body = DeleteRecordsRequest(topics=(topic,), timeout_ms=self.timeout_ms // 2)
+        self._do(leader, body, answered)
+
+    def _offset(self, position: int) -> int:
+        draw = self._random.randint
+        read = (draw(0, position), draw(0, position))
+        return self._random.choice((ALL, position, *read, position + draw(1, _BEYOND_MAX)))
+
+
+class SettingChanges(Operator):
+    """How long records are kept and how many, how many replicas must be in sync, how large a batch
+    may be, and whether a partition may be led from outside the ISR."""
+
+    stream, share = "setting changes", 2
+
+    def __init__(self, world: World, options: ClusterOptions, judge: PartitionInvariants) -> None:
+        super().__init__(world, options, options.operations.setting_interval_ms)
+        self._judge = judge  # is told which min.insync.replicas may come to hold
+
+    def _operate(self) -> None:
+        def answered(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self._fired("setting_changed")
+
+        self._do_at_a_controller(setting(TOPIC, *self._drawn()), answered)
+
+    def _drawn(self) -> tuple[str, str]:
+        draw, unit_ms = self._random.choice, self._options.quorum.election_timeout_ms
+        name = draw(("bytes", "bytes", "age", "age", "min-isr", "size", "size", "unclean"))
+        match name:
+            case "bytes":
+                return "retention.bytes", str(draw((4_000, 10_000, -1)))
+            case "age":
+                return "retention.ms", str(draw((10 * unit_ms, 40 * unit_ms, -1)))
+            case "min-isr":
+                value = draw((1, 2))
+                self._judge.asks_min_isr(value)
+                return "min.insync.replicas", str(value)
+            case "size":
+                return "max.message.bytes", str(draw((_SMALL_BATCH, _LARGE_BATCH)))
+            case _:
+                is_allowed = self._random.random() < 0.2
+                return "unclean.leader.election.enable", "true" if is_allowed else "false"
+
+
+class GroupCommits(Operator):
+    """Each group commits once: what a coordinator must know of it never changes, whatever arrives
+    late or twice.
+
+    The topic of the offsets has one partition, created here, so that every commit of a run is with
+    the same coordinator. Now and then another replica is preferred, and elected as soon as a commit
+    is acknowledged: it does not know yet that it is committed.
+    """
+
+    stream, share = "group commits", 4
+
+    def __init__(self, world: World, options: ClusterOptions, judge: GroupInvariants) -> None:
+        super().__init__(world, options, options.operations.commit_interval_ms)
+        self._judge = judge
+        self._coordinator: int | None = None  # that answered last
+        self._is_created = False
+        self._number = 0  # of the last group, and what it commits
+        self._moves = False  # another replica is preferred, and is to be elected
+        self._elects = False  # now
+
+    def _operate(self) -> None:
+        if not self._is_created:
+            self._create()
+        elif self._elects:
+            self._moves = self._elects = False
+            self._do_at_a_controller(ElectLeadersRequest(timeout_ms=self.timeout_ms))
+        elif not self._moves and self._random.random() < _MOVE_SHARE:
+            self._moves = True
+            options = self._options
+            replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
+            self._do_at_a_controller(reassignment(OFFSETS_TOPIC, 0, replicas, self.timeout_ms))
+        else:
+            self._commit()
+
+    def _create(self) -> None:
+        topic = NewTopic(
+            name=OFFSETS_TOPIC,
+            partitions=1,
+            replication_factor=self._options.replication_factor,
+        )
+
+        def created(error: ErrorCode) -> None:
+            self._is_created = error in _CREATED
+
+        self._do_at_a_controller(creation(topic, self.timeout_ms), created)
+
+    def _commit(self) -> None:
+        self._number += 1
+        topic, partition = PLACE
+        place = OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=self._number
+        )
+        body = OffsetCommitRequest(
+            group_id=f"group-{self._number}",
+            topics=(OffsetCommitRequestTopic(name=topic, partitions=(place,)),),
+        )
+        broker = self._coordinator or self._random.choice(self._options.brokers)
+        commit = Commit(body.group_id, self._number, broker)
+
+        def committed(answer: object) -> None:
+            is_done = error_in(answer) is ErrorCode.NONE
+            self._coordinator = broker if is_done else None
+            if is_done:
+                self._judge.acknowledged(commit)
+                self._elects = self._moves
+                if self._elects:
+                    self._due_ms = 0
+
+        self._do(broker, body, committed)
+
+
+class GroupReads(Operator):
+    """Asks for a recent commit where it was acknowledged; that broker may lead no longer."""
+
+    stream, share = "group reads", 4
+
+    def __init__(self, world: World, options: ClusterOptions, judge: GroupInvariants) -> None:
+        operations = options.operations
+        is_older = operations.reader_release is not NEWEST and operations.commit_interval_ms > 0
+        interval_ms = operations.commit_interval_ms if is_older else 0
+        release = operations.reader_release if is_older else NEWEST
+        super().__init__(world, options, interval_ms, release)
+        self._judge = judge
+
+    def _operate(self) -> None:
+        if not self._judge.commits:
+            return
+        commit = self._random.choice(self._judge.commits[-_RECENT:])
+        topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,))
+        group = OffsetFetchRequestGroup(group_id=commit.group, topics=(topic,))
+
+        def answered(answer: object) -> None:
+            if isinstance(answer, OffsetFetchResponse):
+                self._judge.told(commit, answer)
+
+        self._do(commit.broker, OffsetFetchRequest(groups=(group,)), answered)
