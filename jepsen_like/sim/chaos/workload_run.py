@@ -40,6 +40,10 @@ from jepsen_like.workloads.workload import Workload, WorkloadOptions, deed
 
 __all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
 
+_QUORUM_WORKLOADS = ("cas-register",)
+# The chance that a process has older software: in most runs none has.
+_OLDER_SHARES = (0.0, 0.0, 0.0, 0.5)
+_LOG_WORKLOADS = ("admin", "kafka", "log", "observe")
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
 _LIVENESS_MS = 45_000
@@ -286,12 +290,6 @@ def start_nemesis(nemesis: Nemesis, world: VirtualTime) -> None:
 
     nemesis.begin()
     play()
-
-
-_QUORUM_WORKLOADS = ("cas-register",)
-# The chance that a process has older software: in most runs none has.
-_OLDER_SHARES = (0.0, 0.0, 0.0, 0.5)
-_LOG_WORKLOADS = ("admin", "kafka", "log", "observe")
 
 
 def stage_of(plan: Plan) -> Stage:

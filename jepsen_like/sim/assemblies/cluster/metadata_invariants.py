@@ -28,6 +28,8 @@ from quorum.core.types import OffsetAndEpoch
 
 __all__ = ["MetadataInvariants", "PartitionChanged", "say_the_same"]
 
+Rows = npt.NDArray[np.intp]
+_COLUMNS = ("leader", "leader_epoch", "partition_epoch", "isr", "recovering", "replicas")
 # (key, name of the topic, before, after); after is None if the partition is gone
 PartitionChanged = Callable[[Key, str, PartitionState | None, PartitionState | None], None]
 
@@ -278,10 +280,6 @@ def _nobody(
     _key: Key, _name: str, _was: PartitionState | None, _now: PartitionState | None
 ) -> None:
     pass
-
-
-Rows = npt.NDArray[np.intp]
-_COLUMNS = ("leader", "leader_epoch", "partition_epoch", "isr", "recovering", "replicas")
 
 
 def say_the_same(one: MetadataImage, other: MetadataImage) -> bool:

@@ -34,6 +34,7 @@ from wire.batch import headers, records_of
 
 __all__ = ["Clients", "run_with_clients"]
 
+_ANSWER_US = 2_000_000  # for the last question
 _KEY = "metadata-0"
 _SERIAL_BYTES = 8  # a value begins with its serial number, which no other value has
 
@@ -178,9 +179,6 @@ def _pairs_in(batch: bytes) -> _Pairs:
 
 def _serial(value: bytes) -> int:
     return int.from_bytes(value[:_SERIAL_BYTES], "big")
-
-
-_ANSWER_US = 2_000_000  # for the last question
 
 
 def run_with_clients(

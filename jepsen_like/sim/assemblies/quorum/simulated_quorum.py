@@ -44,6 +44,9 @@ __all__ = [
     "voters_at_start",
 ]
 
+CLUSTER_ID = "simulated-cluster-0000"
+_PORT = 9093
+Engine = TypeVar("Engine", bound=RaftNode)
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
 
@@ -271,12 +274,6 @@ def _unheard_us(options: Options) -> int:
     """
     timeout_us = options.fetch_timeout_ms * 1500
     return 2 * timeout_us * 1_000_000 // (1_000_000 - options.drift_ppm_max) + 10_000
-
-
-CLUSTER_ID = "simulated-cluster-0000"
-_PORT = 9093
-
-Engine = TypeVar("Engine", bound=RaftNode)
 
 
 def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:
