@@ -1,7 +1,5 @@
 """Conditions of a cluster, whose one partition is orders-0."""
 
-from typing import Protocol
-
 from controller.metadata.partitions import NO_LEADER
 from jepsen_like.scenarios import directed_forms
 from jepsen_like.scenarios.cluster_forms import DirectedPartition, broker_of
@@ -13,53 +11,45 @@ __all__ = ["CONDITIONS", "PARTITION_CONDITIONS"]
 PARTITION_CONDITIONS = Forms(directed_forms.CONDITIONS)  # of any partition, also in ZooKeeper mode
 
 
-class WithMetadata(DirectedPartition, Protocol):
-    @property
-    def leader(self) -> int: ...
-    @property
-    def isr(self) -> set[int]: ...
-    def end_offset(self, node: int) -> int: ...
-
-
 @PARTITION_CONDITIONS.form("VALUE is answered", "by an acknowledgement or a refusal")
-def is_answered(partition: WithMetadata, value: str) -> bool:
+def is_answered(partition: DirectedPartition, value: str) -> bool:
     return partition.sent[value].is_answered
 
 
 @PARTITION_CONDITIONS.form("VALUE is acknowledged", "to the client that sent it")
-def is_acknowledged(partition: WithMetadata, value: str) -> bool:
+def is_acknowledged(partition: DirectedPartition, value: str) -> bool:
     return partition.sent[value].is_acknowledged
 
 
 @PARTITION_CONDITIONS.form("NODE is elected", "the metadata names it the leader")
-def is_elected(partition: WithMetadata, node: int) -> bool:
+def is_elected(partition: DirectedPartition, node: int) -> bool:
     return partition.leader == node
 
 
 @PARTITION_CONDITIONS.form("none of NODES is elected", "the metadata names another leader, or none")
-def none_is_elected(partition: WithMetadata, nodes: list[int]) -> bool:
+def none_is_elected(partition: DirectedPartition, nodes: list[int]) -> bool:
     return partition.leader not in nodes
 
 
 @PARTITION_CONDITIONS.form("NODE is in sync", "in the ISR, as committed in the metadata")
-def is_in_sync(partition: WithMetadata, node: int) -> bool:
+def is_in_sync(partition: DirectedPartition, node: int) -> bool:
     return node in partition.isr
 
 
 @PARTITION_CONDITIONS.form("NODE is not in sync", "it has left the ISR")
-def is_not_in_sync(partition: WithMetadata, node: int) -> bool:
+def is_not_in_sync(partition: DirectedPartition, node: int) -> bool:
     return node not in partition.isr
 
 
 @PARTITION_CONDITIONS.form(
     "NODE is out of sync, or nobody leads", "as far as the metadata can tell"
 )
-def is_out(partition: WithMetadata, node: int) -> bool:
+def is_out(partition: DirectedPartition, node: int) -> bool:
     return node not in partition.isr or partition.leader < 0
 
 
 @PARTITION_CONDITIONS.form("the log of NODE ends at OFFSET", "it has so many records")
-def ends_at(partition: WithMetadata, node: int, offset: int) -> bool:
+def ends_at(partition: DirectedPartition, node: int, offset: int) -> bool:
     return partition.end_offset(node) == offset
 
 
@@ -82,26 +72,22 @@ def a_controller(cluster: DirectedCluster) -> bool:
     return cluster.active_controller is not None
 
 
+def _newest_leader_of(cluster: DirectedCluster, node: int) -> int | None:
+    """Whom the node takes for the leader, if that is so in the newest leader epoch."""
+    partition, replica = cluster.partition, cluster.replica(node)
+    if partition is None or replica is None or partition.leader != replica.leader_id:
+        return None
+    return partition.leader if replica.leader_epoch == partition.leader_epoch else None
+
+
 @CONDITIONS.form("NODE leads", "orders-0, and knows it")
 def leads(cluster: DirectedCluster, node: int) -> bool:
-    partition, replica = cluster.partition, cluster.replica(node)
-    return (
-        partition is not None
-        and replica is not None
-        and partition.leader == node == replica.leader_id
-        and replica.leader_epoch == partition.leader_epoch
-    )
+    return _newest_leader_of(cluster, node) == node
 
 
 @CONDITIONS.form("NODE follows OTHER", "in the newest leader epoch of orders-0")
 def follows(cluster: DirectedCluster, node: int, other: int) -> bool:
-    partition, replica = cluster.partition, cluster.replica(node)
-    return (
-        partition is not None
-        and replica is not None
-        and partition.leader == other == replica.leader_id != node
-        and replica.leader_epoch == partition.leader_epoch
-    )
+    return _newest_leader_of(cluster, node) == other != node
 
 
 @CONDITIONS.form("no leader", "the metadata names no leader of orders-0")

@@ -34,6 +34,11 @@ class DirectedPartition(Directed, Protocol):
 
     @property
     def sent(self) -> dict[str, Produced]: ...
+    @property
+    def leader(self) -> int: ...
+    @property
+    def isr(self) -> set[int]: ...
+    def end_offset(self, node: int) -> int: ...
     def produce(self, value: str, to: int) -> Produced: ...
 
 
@@ -150,9 +155,7 @@ def read_at(cluster: DirectedCluster, partition: str, node: int) -> None:
 
 @FORMS.form("prefer NODE", "an administrator makes it the preferred leader, and has it elected")
 def prefer(cluster: DirectedCluster, node: int) -> None:
-    controller = cluster.active_controller
-    if controller is None:
-        raise Misused("there is no active controller")
+    controller = _controller(cluster)
     if broker_of(cluster, node) not in _state(cluster, PARTITION).replicas:
         raise Misused(f"{node} has no replica of {PARTITION}")
     cluster.prefer(node, controller)
@@ -165,10 +168,13 @@ def read_all(cluster: DirectedCluster, node: int) -> None:
 
 @FORMS.form("resign", "the active controller gives up its epoch")
 def resign(cluster: DirectedCluster) -> None:
-    controller = cluster.active_controller
-    if controller is None:
+    cluster.resign(_controller(cluster))
+
+
+def _controller(cluster: DirectedCluster) -> int:
+    if cluster.active_controller is None:
         raise Misused("there is no active controller")
-    cluster.resign(controller)
+    return cluster.active_controller
 
 
 def _state(cluster: DirectedCluster, partition: str) -> PartitionState:

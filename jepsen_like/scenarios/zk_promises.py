@@ -11,7 +11,7 @@ Source: the reliability facts, sections 3.2 and 3.3.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from jepsen_like.scenarios.cluster_conditions import WithMetadata
+from jepsen_like.scenarios.cluster_forms import DirectedPartition
 from jepsen_like.scenarios.forms import Names
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
@@ -103,7 +103,7 @@ class ZkJudge:
 # --- at rest, asked alike of the simulator and of processes ---------------------------------
 
 
-class Design(WithMetadata, Protocol):
+class Design(DirectedPartition, Protocol):
     """One of the designs, simulated or of processes."""
 
     @property

@@ -218,7 +218,7 @@ def coded_otherwise(columns: QueueColumns) -> QueueColumns:
 
     return QueueColumns(
         keys=columns.keys,
-        values=[columns.values[number] for number in range(last, -1, -1)],
+        values=[columns.values[last - number] for number in range(last + 1)],
         enqueues=recoded(columns.enqueues),
         dequeues=recoded(columns.dequeues),
     )
