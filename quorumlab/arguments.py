@@ -127,6 +127,7 @@ def _how(
         elif mark in types or mark in _TYPES:
             kind = types.get(mark) or _TYPES[mark]
         else:
+            assert "default" not in how, (names, marks)  # a type that is misspelt is none
             how["default"] = mark if kind is None else kind(mark)
     return how if kind is None else {**how, "type": kind}
 
