@@ -57,6 +57,29 @@ def test_descriptors_are_given_up_when_the_process_has_too_many(
     assert disk.descriptors_open == kept
 
 
+@pytest.mark.parametrize("by", ["forgetting it", "opening too many"])
+def test_descriptor_in_use_is_not_given_to_another_file(tmp_path: Path, by: str) -> None:
+    """While a thread reads a file, others may take its descriptor away: it closes after that."""
+    paths = [f"{tmp_path}/{i}" for i in range(3)]
+
+    class Busy(FailingSystem):
+        def pread(self, fd: int, length: int, offset: int) -> bytes:
+            if by == "forgetting it":
+                disk.forget(paths[0])
+            for path in paths[1:]:
+                disk.write(path, b"another", position=0)
+            return os.pread(fd, length, offset)
+
+    disk = Disk(descriptors_max=1 if by == "opening too many" else 100, system=Busy())
+    for path in paths:
+        disk.create(path)
+        disk.write(path, b"mine", position=0)
+        disk.forget(path)
+    assert disk.read(paths[0], position=0, length=9) == b"mine"
+    disk.close()
+    assert disk.descriptors_open == 0
+
+
 def test_short_writes_are_continued(tmp_path: Path) -> None:
     class Stingy(FailingSystem):
         def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
