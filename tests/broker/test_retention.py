@@ -327,13 +327,13 @@ def test_what_all_logs_would_let_go_of_has_gone(steps: list[tuple[str, int, int]
                 )
             case _:
                 brokers.run(value * CHECK_MS)
-                kept_ms = brokers.now_ms - limits["age"] * CHECK_MS - 2 * CHECK_MS
-                for log in brokers.disks[1].logs.values():
-                    first = log.headers()[0] if log.batches else None
-                    is_old = limits["age"] > 0 and first and first.max_timestamp_ms < kept_ms
+                before_ms = brokers.now_ms - limits["age"] * CHECK_MS - 2 * CHECK_MS
+                for kept in brokers.disks[1].logs.values():
+                    first = kept.headers()[0] if kept.batches else None
+                    is_old = limits["age"] > 0 and first and first.max_timestamp_ms < before_ms
                     assert not is_old
                     if value > 1 and limits["size"] > 0:
-                        assert len(log.batches) <= limits["size"]
+                        assert len(kept.batches) <= limits["size"]
 
 
 def test_settings_of_a_topic_reach_its_log() -> None:
