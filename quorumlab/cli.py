@@ -28,7 +28,7 @@ ERROR, USAGE, INTERRUPTED = 1, 2, 130
 VERBS: Verbs = {
     "up": ("start a local cluster, and watch it until Ctrl-C", "up"),
     "down": ("stop the cluster in --dir", "nodes:add_down_options"),
-    "status": ("describe the cluster in --dir", "nodes:add_status_options"),
+    "status": ("describe the cluster in --dir", "status"),
     "node-stop": ("stop one node of --dir in good order", "nodes:add_stop_options"),
     "node-start": (
         "start one node of --dir, and wait until it is ready",

@@ -12,19 +12,14 @@ from importlib.resources import files
 from itertools import groupby
 
 from jepsen_like.report.page import digest
-from quorumlab.compare.experiments import ALL_DESIGNS, DATA_MAX, EXPERIMENTS, subject_named
-from quorumlab.compare.experiments import in_words as settings_in_words
+from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.node_measurements import goes_on, of_all_roles
 from quorumlab.compare.plots import bars, curve_legend, curves, legend, shown_ms
 from quorumlab.compare.results import MEASURED, Cell, Results, Spread
-from quorumlab.compare.table import (
-    SINCE_DETECTED,
-    exponent,
-    in_order,
-    in_words,
-    own_times,
-    segments,
-)
+from quorumlab.compare.segments import SINCE_DETECTED, exponent, in_words, own_times, segments
+from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
+from quorumlab.compare.subjects import in_words as settings_in_words
+from quorumlab.compare.table import in_order
 
 __all__ = ["page"]
 

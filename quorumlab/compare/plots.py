@@ -11,7 +11,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from quorumlab.compare.results import MEASURED, Cell
-from quorumlab.compare.table import Segment, segments
+from quorumlab.compare.segments import Segment, segments
 
 __all__ = ["bars", "curve_legend", "curves", "legend", "shown_ms"]
 

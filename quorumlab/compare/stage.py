@@ -21,13 +21,13 @@ from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import (
     DATA_MAX,
     Experiment,
-    Subject,
     Topic,
     creation,
     placement,
     topics_for,
 )
 from quorumlab.compare.node_measurements import Counts, Milestone, milestone_of, phases_of
+from quorumlab.compare.subjects import Subject
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from wire.messages.metadata import MetadataResponsePartition as Described

@@ -1,7 +1,7 @@
 """A metadata tree as a file system with a working directory, one command line at a time.
 
 A line comes in, and lines go out: prompt, completion and paging are the terminal's part
-(`quorumlab.verbs.inspect_states`).
+(`quorumlab.verbs.inspect_tree`).
 """
 
 import json

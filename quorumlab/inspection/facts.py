@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from jepsen_like.real.layout import ClusterError
+from quorumlab.inspection.identity import VoterSet, identify
 from quorumlab.inspection.live import (
     NoQuorum,
     cluster_id_of,
@@ -16,7 +17,7 @@ from quorumlab.inspection.live import (
 )
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.stream import opened
-from quorumlab.inspection.summary import VoterSet, identify, summarize
+from quorumlab.inspection.summary import summarize
 from quorumlab.inspection.target import Address, Target
 from wire.messages.voters import DescribeQuorumResponse, QuorumReplica
 from wire.primitives import ZERO_UUID, uuid_text

@@ -2,27 +2,19 @@
 
     quorumlab chaos sim --workload log --faults kill,partition --seeds 0..19 --out runs
     quorumlab chaos sim --design zk-v3 --sweep 100
-    quorumlab chaos sim --sweep 100000 --master spark://host:7077
     quorumlab chaos replay runs/seed-7
     quorumlab chaos shrink runs/seed-7
 
-A run is a function of its plan. Many seeds are run on processes of this machine, or on Spark, and
-each is judged where it is run: what comes back are verdicts, what was covered, and the seeds that
-failed with the lines that replay them.
-
-Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5
+A run is a function of its plan. Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5
 void or undecided.
 """
 
 import argparse
-import re
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.kinds import KINDS, kind_and_role
@@ -32,15 +24,11 @@ from jepsen_like.real.runs.outcome import admitted_by
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.runs.command import run_sim as run_without_workload
-from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep
 from jepsen_like.sim.runs.workers import Died, Lost, apart, died, mapped
-from jepsen_like.sim.world.coverage import Coverage
 from jepsen_like.workloads.registry import why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
-from quorumlab.interrupts import sigterm_as_ctrl_c
-from quorumlab.output import Progress, say
+from quorumlab.output import say
 from quorumlab.simulated_runs import (
     PAGE,
     evidence_in,
@@ -51,13 +39,9 @@ from quorumlab.simulated_runs import (
     write_run,
 )
 from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, SIMULATED, ZK_FAULTS
+from quorumlab.verbs.chaos_sweep import EXIT_ERROR, run_plans_on_spark, run_sweep, sum_up
 from quorumlab.verbs.common import in_bounds, one_of, take_defaults
-from spark.session import NotInTime, Settings, SparkUnavailable, session
-from spark.sweeps import PlanResult, run_plans, sweep_seeds
 from wire.zk.designs import DESIGNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["run_replay", "run_shrink", "run_sim"]
 
@@ -90,13 +74,13 @@ def run_sim(args: argparse.Namespace) -> int:
             args.seeds = f"{first}..{first + args.sweep - 1}"
             args.invariants = True
     if args.workload is None:
-        return _run_sweep(args)
+        return run_sweep(args)
     seeds = _seeds(args)
     plans = [_plan(args, seed) for seed in seeds]
     if args.master is not None:
         if args.out is not None:
             raise UsageError("--out keeps histories, which stay where --master runs the seeds")
-        return _run_plans_on_spark(plans, args)
+        return run_plans_on_spark(plans, args)
     for seed in seeds if args.out is not None else ():
         refuse_other(args.out / f"seed-{seed}")
     outcomes = []
@@ -106,7 +90,7 @@ def run_sim(args: argparse.Namespace) -> int:
         if args.out is not None:
             _keep(args.out / f"seed-{outcome.plan.seed}", outcome)
         outcomes.append(outcome)
-    return _sum_up(Counter(map(_exit_code, outcomes)))
+    return sum_up(Counter(map(_exit_code, outcomes)))
 
 
 def _refuse_what_would_be_ignored(args: argparse.Namespace) -> None:
@@ -290,131 +274,3 @@ def _exit_code(outcome: ChaosOutcome) -> int:
     if outcome.is_red:
         return EXIT_ERROR if outcome.is_error else Outcome.VIOLATED.exit_code
     return Outcome.UNDECIDED.exit_code if outcome.void else outcome.verdict.outcome.exit_code
-
-
-# --- many seeds -----------------------------------------------------------------------------
-
-
-_ROOT = Path(__file__).resolve().parent.parent.parent
-EXIT_ERROR = 1
-_FAILURES_SHOWN = 10
-_TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
-_FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
-
-
-def _run_sweep(args: argparse.Namespace) -> int:
-    """Runs `--sweep`, and all else that `chaos sim` does without a workload."""
-    results: list[SweepResult] = []
-
-    def sweeping(
-        seeds: Sequence[int],
-        *,
-        plant: str | None,
-        processes: int,
-        progress: Callable[[SweepResult], None] | None,
-        run: Run,
-    ) -> SweepResult:
-        if args.master is None:
-            result = sweep(seeds, plant=plant, processes=processes, progress=progress, run=run)
-        else:
-            result = _swept_on_spark(seeds, args, plant=plant, run=run)
-        results.append(result)
-        return result
-
-    with sigterm_as_ctrl_c():
-        code = run_without_workload(args, sweeping)
-    for result in results:
-        if args.format == "text":
-            for line in _covered(result.coverage, _FOLDERS[args.cluster]):
-                say(line)
-    return code
-
-
-def _run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
-    """Runs of a workload, one a plan; the exit code is that of the worst of them."""
-    with _on_spark(args) as (spark, settings, progress):
-        results = run_plans(spark, plans, settings, progress=progress)
-    bitten: Counter[str] = Counter()
-    for result in results:
-        bitten.update(result.bitten)
-    say("faults that bit: " + (_counted(bitten) or "none"))
-    red = [each for each in results if each.outcome is Outcome.VIOLATED]
-    errors = [each for each in results if each.is_error]
-    for result in [*red[:_FAILURES_SHOWN], *errors[:_FAILURES_SHOWN]]:
-        for line in _failure(result):
-            say(line)
-    return _sum_up(Counter(map(_code_of_result, results)))
-
-
-def _code_of_result(result: PlanResult) -> int:
-    if result.is_error and result.outcome is not Outcome.VIOLATED:
-        return EXIT_ERROR
-    is_void = result.void and result.outcome is not Outcome.VIOLATED
-    return (Outcome.UNDECIDED if is_void else result.outcome).exit_code
-
-
-def _sum_up(codes: Counter[int]) -> int:
-    """The exit code of several runs: a violation outweighs everything, then comes an error, and
-    doubt outweighs validity."""
-    order = (Outcome.VIOLATED.exit_code, EXIT_ERROR, Outcome.UNDECIDED.exit_code)
-    red, errors, doubted = (codes[code] for code in order)
-    if codes.total() > 1:
-        failed = f", {errors} ended by an exception" if errors else ""
-        told = f"{red} violated, {doubted} void or undecided, {codes[0]} valid{failed}"
-        say(f"{codes.total():,} runs: {told}")
-    return next((code for code in order if codes[code]), 0)
-
-
-def _swept_on_spark(
-    seeds: Sequence[int], args: argparse.Namespace, *, plant: str | None, run: Run
-) -> SweepResult:
-    with _on_spark(args) as (spark, settings, progress):
-        began = time.monotonic()
-        result = sweep_seeds(spark, seeds, settings, run=run, plant=plant, progress=progress)
-        result.seconds = time.monotonic() - began
-        return result
-
-
-@contextmanager
-def _on_spark(
-    args: argparse.Namespace,
-) -> "Iterator[tuple[SparkSession, Settings, Callable[[float], None]]]":
-    line = Progress()
-    settings = Settings(master=args.master, seconds=args.timeout)
-    line(f"starting Spark on {args.master}")
-    try:
-        with session(settings) as spark:
-            yield spark, settings, lambda share: line(f"{share:.0%} of the seeds are done")
-    except (NotInTime, SparkUnavailable) as error:
-        raise Failed(str(error)) from error
-    finally:
-        line.done()
-
-
-def _failure(result: PlanResult) -> Iterator[str]:
-    kind = "error" if result.is_error else "violated"
-    yield f"seed {result.plan.seed}: {kind}, digest {result.digest}"
-    if result.broken:
-        yield f"  {result.broken}"
-    for finding in result.findings:
-        yield f"  {finding.rule} {finding.object}: {finding.detail}"
-    yield f"  repro: {replay_line(result.plan)}"
-
-
-def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:
-    unseen = ", ".join(coverage.never_seen())
-    yield f"transitions never seen: {unseen or 'none'}"
-    yield f"messages never met: {', '.join(coverage.never_met()) or 'none'}"
-    silent = ", ".join(name for name in _known_traces(folders) if not coverage.traces[name])
-    yield f"trace events never seen: {silent or 'none'}"
-
-
-def _known_traces(folders: Sequence[str]) -> list[str]:
-    """Finds all trace events that the code can emit, by reading the code."""
-    sources = (path.read_text() for folder in folders for path in (_ROOT / folder).rglob("*.py"))
-    found = (match for source in sources for match in _TRACES.findall(source))
-    return sorted({first or second for first, second in found})
-
-
-def _counted(counts: Counter[str]) -> str:
-    return " ".join(f"{name}={count:,}" for name, count in sorted(counts.items()))

@@ -27,16 +27,10 @@ from quorumlab.compare.comparison import (
     planned,
     within,
 )
-from quorumlab.compare.experiments import (
-    ALL_DESIGNS,
-    CONTROLLERS,
-    EXPERIMENTS,
-    QUICK,
-    QUORUM,
-    subjects,
-)
+from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
 from quorumlab.compare.page import page
 from quorumlab.compare.results import FAILED, Results
+from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
 from quorumlab.output import print_json, print_rows, refuse_other_directory, say

@@ -123,7 +123,7 @@ _VERBS = {
     ),
     "tree": _Verb(
         "browse the state like a file system",
-        "states:run_tree",
+        "tree:run_tree",
         f"""{_FORMAT}
             {_TARGET}
             path PATH [?]  what to list, such as /topics or '/topics/*/id'; without it, and on \

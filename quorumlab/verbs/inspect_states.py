@@ -1,26 +1,15 @@
-"""`inspect at`, `diff` and `tree`: the cluster as it was, what changed, and as a file system."""
+"""`inspect at` and `diff`: the cluster as it was, and what has changed."""
 
 import argparse
-import contextlib
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError
 from quorumlab.inspection.batches import last_batch
-from quorumlab.inspection.browser import (
-    BrowseError,
-    Browser,
-    listing,
-    looked_up,
-    outline,
-    value_text,
-)
+from quorumlab.inspection.browser import outline, value_text
 from quorumlab.inspection.entries import time_text
 from quorumlab.inspection.states import Moment, Replay, moment_of, replay
 from quorumlab.inspection.stream import opened
@@ -29,7 +18,7 @@ from quorumlab.inspection.tree import Change, Node, image_differences, leaves, p
 from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
-__all__ = ["run_at", "run_diff", "run_tree"]
+__all__ = ["run_at", "run_diff"]
 
 
 def state_at(target: Target, moment: Moment) -> Replay:
@@ -205,95 +194,3 @@ def _configs(tree: Node) -> Iterator[str]:
 
 def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
     return table_lines(rows, list(rows[0])) if rows else iter(())
-
-
-# --- tree -----------------------------------------------------------------------------------
-
-
-def run_tree(args: argparse.Namespace, target: Target) -> int:
-    state = state_at(target, named_moment(args.at))
-    tree = tree_of(state.image)
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if args.path is None and is_terminal and args.format == "text" and not args.recursive:
-        _converse(Browser(tree, lambda place: _tree_at(target, place)), target)
-    else:
-        _list(tree, args)
-    return DAMAGED if state.problems else 0
-
-
-def _tree_at(target: Target, place: str) -> Node:
-    """Raises ValueError for what is no place."""
-    return tree_of(state_at(target, moment_of(place)).image)
-
-
-def _list(tree: Node, args: argparse.Namespace) -> None:
-    path = "/" + (args.path or "").strip("/")
-    try:
-        found = looked_up(tree, path)
-    except KeyError as error:
-        raise ClusterError(f"{path}: there is no {error} there") from error
-    match args.format:
-        case "json":
-            told = {at or "/": plain(node) for at, node in found}
-            print_json(told if len(found) > 1 else next(iter(told.values())))
-        case "jsonl":
-            for at, node in found:
-                lines = [{"path": leaf, "value": value} for leaf, value in leaves(node, at)]
-                print_json(lines, form="jsonl")
-        case _ if args.recursive:
-            for _, node in found:
-                say_lines(outline(node))
-        case _:
-            say_lines(listing(found))
-
-
-# --- at a prompt ----------------------------------------------------------------------------
-
-
-def _converse(browser: Browser, target: Target) -> None:
-    _complete_with(browser)
-    say(f"{target.path}: `help` lists the commands, `exit` ends")
-    while True:
-        try:
-            line = input(f"{browser.path}> ")
-        except EOFError:
-            say("")
-            return
-        except KeyboardInterrupt:
-            say("")
-            continue
-        if line.strip() in ("exit", "quit"):
-            return
-        try:
-            _page(list(browser.run(line)))
-        except BrowseError as error:
-            complain(error)
-        except KeyboardInterrupt:
-            say("")
-
-
-def _page(lines: list[str]) -> None:
-    """Uses the user's pager for more than a screen holds."""
-    if len(lines) < shutil.get_terminal_size().lines:
-        say_lines(lines)
-    else:
-        import pydoc  # is slow to load
-
-        pydoc.pager("\n".join(lines) + "\n")
-
-
-def _complete_with(browser: Browser) -> None:
-    """Completion and history, where Python was built with readline."""
-    with contextlib.suppress(ImportError):
-        import readline
-
-        found: list[str] = []
-
-        def complete(word: str, state: int) -> str | None:
-            if state == 0:
-                found[:] = browser.completions(readline.get_line_buffer(), word)
-            return found[state] if state < len(found) else None
-
-        readline.set_completer_delims(" ")
-        readline.set_completer(complete)
-        readline.parse_and_bind("tab: complete")

@@ -5,16 +5,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from quorumlab.inspection.entries import time_text
-from quorumlab.inspection.summary import (
-    Identity,
-    Summary,
-    Voter,
-    VoterSet,
-    committed,
-    identify,
-    notes,
-    summarize,
-)
+from quorumlab.inspection.identity import Identity, Voter, VoterSet, identify
+from quorumlab.inspection.summary import Summary, committed, notes, summarize
 from quorumlab.inspection.target import Target
 from quorumlab.output import answer, number_of, say
 from quorumlab.verbs.inspect import DAMAGED, scanning

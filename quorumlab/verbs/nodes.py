@@ -1,4 +1,4 @@
-"""`quorumlab status`, `down`, `node-stop`, `node-start`, `node-kill`: the cluster in --dir.
+"""`quorumlab down`, `node-stop`, `node-start` and `node-kill`: the nodes of the cluster in --dir.
 
 Another Ctrl-C while nodes stop in good order kills them: an impatient user should not have to look
 for processes that were left behind.
@@ -10,26 +10,23 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from jepsen_like.real.processes import await_value, is_alive
 from quorumlab.arguments import declare
-from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, answer, number_of, say, say_if_heard, table_lines
+from quorumlab.output import Progress, answer, say, say_if_heard
 from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
 
 __all__ = [
     "add_down_options",
     "add_kill_options",
     "add_start_options",
-    "add_status_options",
     "add_stop_options",
     "stop_all",
 ]
@@ -215,69 +212,3 @@ def _killed(cluster: LocalCluster, node_id: int) -> bool:
     except (ClusterError, ProcessLookupError):
         return False
     return True
-
-
-# --- status ---------------------------------------------------------------------------------
-
-
-_UNHEALTHY = 3
-
-
-def add_status_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
-        "down, no controller is active, or a partition lacks replicas or a leader."
-    )
-    declare(parser, _status, f"{DIRECTORY}\n{FORMAT}", about)
-
-
-def _status(args: argparse.Namespace) -> int:
-    described = describe(open_cluster(args))
-    answer(args.format, described, _status_lines(described))
-    return 0 if is_healthy(described) else _UNHEALTHY
-
-
-def _status_lines(described: dict[str, Any]) -> Iterator[str]:
-    rows = [
-        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
-        for role, key in (("controller", "controllers"), ("broker", "brokers"))
-        for node in described[key]
-    ]
-    yield f"cluster {described['cluster_id']} in {described['directory']}"
-    has_quorum = bool(described["controllers"])
-    yield f"design {described['design']}" + (
-        f", engine {described['engine']}" if has_quorum else ""
-    )
-    yield f"bootstrap servers {described['bootstrap_servers']}"
-    if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
-        start = command("up", "--dir", described["directory"])
-        yield f"no node answers: `{start}` starts what is down"
-    else:
-        yield from _health_lines(described)
-    yield ""
-    rows = [*map(_zookeeper, described["zookeepers"]), *rows]
-    yield from table_lines(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
-
-
-def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **server,
-        "role": "zookeeper",
-        "address": f"{server['host']}:{server['port']}",
-        "log": f"{server['dir']}/node.log",
-    }
-
-
-def _health_lines(described: dict[str, Any]) -> Iterator[str]:
-    leader = described["active_controller"]
-    active = f"active controller {'none' if leader is None else leader}"
-    yield f"{active}, controller epoch {described['controller_epoch']}"
-    if not described["metadata_is_known"]:
-        yield "partitions are not known: no node that answers has read the metadata"
-        return
-    yield (
-        f"{number_of(described['partitions'], 'partition')}, "
-        f"{described['under_replicated_partitions']} under-replicated, "
-        f"{described['offline_partitions']} without a leader"
-        f"{'' if described['metadata_is_current'] else ', as last known: no node can tell now'}"
-    )

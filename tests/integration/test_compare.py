@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.zookeeper import missing_reason
-from quorumlab.compare.experiments import ALL_DESIGNS
 from quorumlab.compare.results import MEASURED, Cell, CellKey, Results
+from quorumlab.compare.subjects import ALL_DESIGNS
 
 NO_ZOOKEEPER = missing_reason()
 pytestmark = [

@@ -35,7 +35,7 @@ def directory(
 
     STARTED.clear()
     monkeypatch.setattr(up, "_run", started)
-    monkeypatch.setattr("quorumlab.verbs.up.missing_reason", lambda: None)
+    monkeypatch.setattr("quorumlab.verbs.up_cluster.missing_reason", lambda: None)
     if request.param is not None:
         LocalCluster.create(tmp_path, **KINDS[request.param])
     return tmp_path
@@ -102,7 +102,7 @@ def test_what_is_there_is_started_by_the_same_options_and_without_any(
 def test_another_zookeeper_needs_nothing_here(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorumlab.verbs.up.missing_reason", lambda: "no Java")
+    monkeypatch.setattr("quorumlab.verbs.up_cluster.missing_reason", lambda: "no Java")
     assert main(["up", "--dir", str(directory)]) == 0
     assert STARTED
 
@@ -124,7 +124,7 @@ def test_the_design_is_told_before_an_engine_that_it_cannot_have(
 ) -> None:
     """The words `leave the engine out` help nobody who has given none."""
     monkeypatch.setattr("jepsen_like.real.shape.why_not_installed", lambda: None)
-    monkeypatch.setattr("quorumlab.verbs.up.missing_reason", lambda: None)
+    monkeypatch.setattr("quorumlab.verbs.up_cluster.missing_reason", lambda: None)
     LocalCluster.create(tmp_path, engine="raftos")
     assert main(["up", "--dir", str(tmp_path), "--design", "zk-v1"]) == 1
     assert "whose design is quorum, not zk-v1" in capsys.readouterr().err

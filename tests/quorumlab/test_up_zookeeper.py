@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorumlab.arguments import UsageError
-from quorumlab.verbs.up import cluster_asked_for, refuse_what_cannot_be
+from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
 
 ASKED: dict[str, object] = {
     "design": "zk-redesign",

@@ -11,7 +11,7 @@ from jepsen_like.histories.interchange import edn_lines, jsonl_lines
 from quorumlab.arguments import Failed
 from quorumlab.cli import main
 from quorumlab.histories import Asked, histories_in, tables_of
-from quorumlab.verbs import check
+from quorumlab.verbs import check_spark
 from spark.convert import is_current, made_of
 from spark.session import Settings
 from tests.jepsen_like.play import Play
@@ -115,7 +115,7 @@ def test_many_runs_go_to_spark_and_one_small_one_does_not(
         asked.append(settings)
         return Verdict.of([])
 
-    monkeypatch.setattr(check, "_checked", checked)
+    monkeypatch.setattr(check_spark, "_checked", checked)
     main(["check", str(tmp_path / "a")])
     assert asked == []
     assert main(["check", str(tmp_path)]) == 0
@@ -128,7 +128,7 @@ def test_without_spark_a_small_history_is_judged_and_many_are_not(
 ) -> None:
     for name in ("a", "b"):
         run_in(tmp_path / name, 13)
-    monkeypatch.setattr(check, "is_installed", lambda: False)
+    monkeypatch.setattr(check_spark, "is_installed", lambda: False)
     assert main(["check", str(tmp_path / "a"), "--on", "spark"]) == 1
     assert "pip install -e '.[spark]'" in capsys.readouterr().err
     assert main(["check", str(tmp_path)]) == 1

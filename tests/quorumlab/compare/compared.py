@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from quorumlab.compare.experiments import ALL_DESIGNS, EXPERIMENTS, Subject, subjects
+from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.node_measurements import Phase
 from quorumlab.compare.results import Cell, Records, Results, spread_of
+from quorumlab.compare.subjects import ALL_DESIGNS, Subject, subjects
 
 __all__ = ["compared", "made_up"]
 

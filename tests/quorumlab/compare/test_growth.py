@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorumlab.compare.table import exponent, in_words
+from quorumlab.compare.segments import exponent, in_words
 
 SIZES = (10, 100, 1000, 10_000)
 

@@ -1,16 +1,9 @@
 """The plan: the most telling first, nothing twice, and what a budget leaves out is said."""
 
 from quorumlab.compare.comparison import CELL_SECONDS, estimate_seconds, planned, within
-from quorumlab.compare.experiments import (
-    ALL_DESIGNS,
-    EXPERIMENTS,
-    QUICK,
-    Subject,
-    placement,
-    subject_named,
-    subjects,
-)
+from quorumlab.compare.experiments import EXPERIMENTS, QUICK, placement
 from quorumlab.compare.results import CellKey
+from quorumlab.compare.subjects import ALL_DESIGNS, Subject, subject_named, subjects
 
 NATIVE_ONLY = ("native",)
 ALL = list(subjects(ALL_DESIGNS, NATIVE_ONLY))

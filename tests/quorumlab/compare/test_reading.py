@@ -1,8 +1,8 @@
 """Reading back: who is asked for a partition whose leader is not where it was."""
 
 from jepsen_like.real.layout import NodeLayout
-from quorumlab.compare.client import _Reader
 from quorumlab.compare.experiments import topics_for
+from quorumlab.compare.reading import _Reader
 
 
 def broker(number: int) -> NodeLayout:

@@ -2,7 +2,7 @@
 
 from quorumlab.compare.node_measurements import Phase
 from quorumlab.compare.results import Cell
-from quorumlab.compare.table import SINCE_DETECTED, own_times, segments
+from quorumlab.compare.segments import SINCE_DETECTED, own_times, segments
 
 
 def cell_of(partitions: int = 100, **done_ms: float | None) -> Cell:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.compare.experiments import EXPERIMENTS, Subject, subject_named
+from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.stage import GaveUp, Stage
+from quorumlab.compare.subjects import Subject, subject_named
 from quorumlab.interrupts import interrupts, uninterrupted
 
 

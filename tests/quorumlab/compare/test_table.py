@@ -1,7 +1,8 @@
 """The tables: grouped, the oldest design first; growth of a step is that of its own time."""
 
 from quorumlab.compare.results import Cell, Records
-from quorumlab.compare.table import SINCE_DETECTED, growth_of, tables
+from quorumlab.compare.segments import SINCE_DETECTED
+from quorumlab.compare.table import growth_of, tables
 from tests.quorumlab.compare.test_results import measured
 
 

@@ -1,8 +1,8 @@
 """Partitions are counted through several topics, because one request has its limit."""
 
 from quorumlab.compare.attempts import Acknowledged
-from quorumlab.compare.client import lost
 from quorumlab.compare.experiments import EXPERIMENTS, PER_TOPIC, creation, place_of, topics_for
+from quorumlab.compare.reading import lost
 from quorumlab.compare.scenarios import SCENARIOS
 
 

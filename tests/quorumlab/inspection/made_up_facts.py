@@ -1,7 +1,7 @@
 """Facts of a cluster of three voters, all well; a test says what is otherwise."""
 
 from quorumlab.inspection.facts import LiveFacts, LiveVoter, ReplicaFacts
-from quorumlab.inspection.summary import Voter, VoterSet
+from quorumlab.inspection.identity import Voter, VoterSet
 
 STATIC = VoterSet(voters=tuple(Voter(id=number) for number in (1, 2, 3)), source="LeaderChange")
 DYNAMIC = VoterSet(

@@ -4,7 +4,7 @@ import pytest
 
 from quorumlab.inspection.diagnosis import diagnose
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, LiveVoter, ReplicaFacts
-from quorumlab.inspection.summary import Voter, VoterSet
+from quorumlab.inspection.identity import Voter, VoterSet
 from tests.quorumlab.inspection.made_up_facts import DYNAMIC, STATIC, live, replica
 
 

@@ -7,14 +7,9 @@ from uuid import UUID
 import pytest
 
 from controller.metadata.changes import Change
-from quorumlab.inspection.stories import (
-    BrokerStory,
-    ConfigStory,
-    Event,
-    PartitionStory,
-    parse_subject,
-    story,
-)
+from quorumlab.inspection.broker_story import BrokerStory
+from quorumlab.inspection.partition_story import PartitionStory
+from quorumlab.inspection.stories import ConfigStory, Event, parse_subject, story
 from quorumlab.inspection.target import Target, find_target
 from tests.quorumlab.inspection.logs import TOPIC, change, cluster, partition, write_log
 from wire import metadata_records as records

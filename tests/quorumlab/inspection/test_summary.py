@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from quorumlab.inspection.batches import last_batch
-from quorumlab.inspection.summary import Summary, Voter, committed, identify, notes, summarize
+from quorumlab.inspection.identity import Voter, identify
+from quorumlab.inspection.summary import Summary, committed, notes, summarize
 from quorumlab.inspection.target import Target, find_target
 from tests.quorumlab.inspection.logs import SEGMENT, cluster, content, write_log
 from wire.metadata_records import NoOpRecord

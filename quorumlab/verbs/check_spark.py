@@ -1,0 +1,104 @@
+"""`quorumlab check` on Spark: many runs, or one that is too large for this process."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.histories.history import MalformedHistory, Op
+from jepsen_like.installation import install_command
+from quorumlab.arguments import Failed, UsageError
+from quorumlab.histories import Asked, Table, find_history, histories_in, operations_of, tables_of
+from quorumlab.output import Progress, say
+from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
+from spark.session import Settings, SparkUnavailable, is_installed, session
+
+__all__ = ["run_on_spark"]
+
+
+def run_on_spark(args: argparse.Namespace) -> int:
+    """Raises `SparkUnavailable` before anything is done."""
+    if not is_installed():
+        raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
+    progress = Progress()
+    settings = Settings(
+        master=args.master or Settings().master,
+        worker_mb=args.worker_memory,
+        seconds=args.timeout,
+        search_seconds=args.seconds,
+    )
+    if args.report is not None and len(histories_in(args.target)) > 1:
+        raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
+    asked = asked_in(args)
+    with tables_of(args.target, progress, asked) as tables:
+        verdict = _checked(tables, settings, progress, is_told=args.format == "table")
+        void = [f"{table.run}: {why}" for table in tables for why in table.void]
+        if len(tables) == 1:
+            void = list(tables[0].void)
+
+        def write() -> Path | None:
+            """Only if it is asked for: whoever judges elsewhere may not want to read it here."""
+            if args.report is None:
+                return None
+            return write_page(args, find_history(args.target, asked), verdict)
+
+        return conclude(
+            args,
+            verdict,
+            void,
+            history=args.target,
+            evidence=lambda findings: _evidence_in(findings, tables, asked),
+            write=write,
+            target=args.target if len(tables) == 1 else None,
+        )
+
+
+def _checked(
+    tables: Sequence[Table], settings: Settings, progress: Progress, *, is_told: bool
+) -> Verdict:
+    from spark.checks import UnreadableTable, check
+    from spark.plan import Plan
+
+    def say_plan(plan: Plan) -> None:
+        progress.done()
+        if is_told:
+            for line in plan.lines():
+                say(line)
+        progress(f"Spark judges {plan.rows:,} rows")
+
+    progress(f"starting Spark on {settings.master}")
+    try:
+        with session(settings) as spark:
+            progress("Spark counts what there is")
+            return check(spark, [table.path for table in tables], settings, said=say_plan)
+    except (MalformedHistory, UnreadableTable) as error:
+        raise Failed(str(error)) from error
+    finally:
+        progress.done()
+
+
+def _evidence_in(
+    findings: Sequence[Finding], tables: Sequence[Table], asked: Asked
+) -> Sequence[Sequence[Op]]:
+    """Reads each history once; finds nothing where only the table is there."""
+    lines: dict[str, dict[int, Op]] = {}
+    for table in tables:
+        mine = [each for each in findings if _is_of(each, table, tables)]
+        wanted = {index for finding in mine for index in finding.ops}
+        if wanted and table.history is not None:
+            with operations_of(table.history, asked) as (_, ops):
+                lines[table.run] = {op.index: op for op in ops if op.index in wanted}
+    return [
+        [
+            lines[table.run][index]
+            for table in tables
+            if _is_of(finding, table, tables) and table.run in lines
+            for index in finding.ops
+            if index in lines[table.run]
+        ]
+        for finding in findings
+    ]
+
+
+def _is_of(finding: Finding, table: Table, tables: Sequence[Table]) -> bool:
+    return len(tables) == 1 or finding.object.startswith(f"{table.run}: ")

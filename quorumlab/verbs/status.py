@@ -1,0 +1,75 @@
+"""`quorumlab status`: the cluster in --dir, dead nodes included. Exit code 3 if it is not well."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jepsen_like.installation import command
+from quorumlab.arguments import declare
+from quorumlab.cluster_status import describe, is_healthy
+from quorumlab.output import answer, number_of, table_lines
+from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
+
+__all__ = ["add_options", "run"]
+
+_UNHEALTHY = 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    about = (
+        "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
+        "down, no controller is active, or a partition lacks replicas or a leader."
+    )
+    declare(parser, run, f"{DIRECTORY}\n{FORMAT}", about)
+
+
+def run(args: argparse.Namespace) -> int:
+    described = describe(open_cluster(args))
+    answer(args.format, described, _lines(described))
+    return 0 if is_healthy(described) else _UNHEALTHY
+
+
+def _lines(described: dict[str, Any]) -> Iterator[str]:
+    rows = [
+        {"role": role, "address": f"{node['host']}:{node['port']}", **node}
+        for role, key in (("controller", "controllers"), ("broker", "brokers"))
+        for node in described[key]
+    ]
+    yield f"cluster {described['cluster_id']} in {described['directory']}"
+    has_quorum = bool(described["controllers"])
+    yield f"design {described['design']}" + (
+        f", engine {described['engine']}" if has_quorum else ""
+    )
+    yield f"bootstrap servers {described['bootstrap_servers']}"
+    if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
+        start = command("up", "--dir", described["directory"])
+        yield f"no node answers: `{start}` starts what is down"
+    else:
+        yield from _health_lines(described)
+    yield ""
+    rows = [*map(_zookeeper, described["zookeepers"]), *rows]
+    yield from table_lines(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+
+
+def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **server,
+        "role": "zookeeper",
+        "address": f"{server['host']}:{server['port']}",
+        "log": f"{server['dir']}/node.log",
+    }
+
+
+def _health_lines(described: dict[str, Any]) -> Iterator[str]:
+    leader = described["active_controller"]
+    active = f"active controller {'none' if leader is None else leader}"
+    yield f"{active}, controller epoch {described['controller_epoch']}"
+    if not described["metadata_is_known"]:
+        yield "partitions are not known: no node that answers has read the metadata"
+        return
+    yield (
+        f"{number_of(described['partitions'], 'partition')}, "
+        f"{described['under_replicated_partitions']} under-replicated, "
+        f"{described['offline_partitions']} without a leader"
+        f"{'' if described['metadata_is_current'] else ', as last known: no node can tell now'}"
+    )
