@@ -8,11 +8,12 @@ Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
+from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
+from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from wire.errors import ErrorCode
@@ -27,6 +28,7 @@ from wire.messages.partitions import (
 
 __all__ = ["Alterations", "Verdict", "judge"]
 
+_BATCH_MAX = 1000
 _RECOVERED = 0
 Key = tuple[UUID, int]  # topic id, partition
 
@@ -60,25 +62,44 @@ def judge(error: ErrorCode | None) -> Verdict:
             return Verdict.RETRY
 
 
-@dataclass(eq=False)
-class Alterations(ControllerBatches[Key, IsrChange]):
-    CHANNEL = "alter-partition"
-    BATCH_MAX = 1000
-    decided: deque[Partition] = field(default_factory=deque, init=False)
+class Alterations:
+    def __init__(
+        self,
+        incarnation: Incarnation,
+        controller: ControllerChannel,
+        *,
+        retry_backoff_ms: int,
+        timeout_ms: int,
+    ) -> None:
+        self.decided: deque[Partition] = deque()
+        self._incarnation = incarnation
+        self._batches = ControllerBatches[Key, IsrChange](
+            controller=controller,
+            channel="alter-partition",
+            batch_max=_BATCH_MAX,
+            retry_backoff_ms=retry_backoff_ms,
+            timeout_ms=timeout_ms,
+            request=self._request,
+            answered=self._answered,
+            is_wanted=lambda change: change.is_wanted,
+        )
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         """Ask the controller for it."""
-        self.wanted[key_of(change)] = change
+        self._batches.wanted[key_of(change)] = change
         self.tick(now_ms)
 
-    def is_wanted(self, wanted: IsrChange) -> bool:
-        return wanted.is_wanted
+    def tick(self, now_ms: int) -> None:
+        self._batches.tick(now_ms)
 
-    def request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
-        ours = self.incarnation
+    def deadline_ms(self) -> int | None:
+        return self._batches.deadline_ms()
+
+    def _request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
+        ours = self._incarnation
         return alter_partition_request(tuple(batch.values()), ours.node_id, ours.broker_epoch)
 
-    def answered(self, asked: Mapping[Key, IsrChange], body: object, now_ms: int) -> None:
+    def _answered(self, asked: Mapping[Key, IsrChange], body: object, now_ms: int) -> None:
         results = results_of(body)
         for key, change in asked.items():
             self.conclude(change, results.get(key), now_ms)
@@ -87,9 +108,9 @@ class Alterations(ControllerBatches[Key, IsrChange]):
     def conclude(self, change: IsrChange, result: IsrPartitionResult | None, now_ms: int) -> None:
         verdict = judge(None if result is None else result.error_code)
         if verdict is Verdict.RETRY:
-            self.retry(now_ms)
+            self._batches.retry(now_ms)
             return
-        self.settle(key_of(change), change)
+        self._batches.settle(key_of(change), change)
         is_decided = False
         if verdict is Verdict.ACCEPTED:
             assert result is not None

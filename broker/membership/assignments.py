@@ -8,7 +8,9 @@ Source: KIP-858; Kafka's AssignmentsManager.
 from collections.abc import Mapping
 from uuid import UUID
 
+from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
+from broker.membership.controller_channel import ControllerChannel
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -20,6 +22,7 @@ from wire.messages.log_dirs import (
 
 __all__ = ["Assignments"]
 
+_BATCH_MAX = 2250  # as in Kafka
 _SETTLED = (
     ErrorCode.NONE,
     # The replica is not ours, or the topic is gone: the metadata log will say so, if it has not.
@@ -30,27 +33,49 @@ _SETTLED = (
 Replica = tuple[UUID, int]  # topic id, partition
 
 
-class Assignments(ControllerBatches[Replica, UUID]):
-    CHANNEL = "assign-replicas"
-    BATCH_MAX = 2250  # as in Kafka
+class Assignments:
+    def __init__(
+        self,
+        incarnation: Incarnation,
+        controller: ControllerChannel,
+        *,
+        retry_backoff_ms: int,
+        timeout_ms: int,
+    ) -> None:
+        self._incarnation = incarnation
+        self._batches = ControllerBatches[Replica, UUID](
+            controller=controller,
+            channel="assign-replicas",
+            batch_max=_BATCH_MAX,
+            retry_backoff_ms=retry_backoff_ms,
+            timeout_ms=timeout_ms,
+            request=self._request,
+            answered=self._answered,
+        )
 
     def want(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
         """The replica lies in that directory, and the controller does not know. Sent at `tick`."""
-        self.wanted[(topic_id, index)] = directory_id
+        self._batches.wanted[(topic_id, index)] = directory_id
 
     def forget(self, topic_id: UUID, index: int) -> None:
-        self.wanted.pop((topic_id, index), None)
+        self._batches.wanted.pop((topic_id, index), None)
 
-    def request(self, batch: Mapping[Replica, UUID]) -> AssignReplicasToDirsRequest:
-        ours = self.incarnation
+    def tick(self, now_ms: int) -> None:
+        self._batches.tick(now_ms)
+
+    def deadline_ms(self) -> int | None:
+        return self._batches.deadline_ms()
+
+    def _request(self, batch: Mapping[Replica, UUID]) -> AssignReplicasToDirsRequest:
+        ours = self._incarnation
         return assign_replicas_request(batch, ours.node_id, ours.broker_epoch)
 
-    def answered(self, asked: Mapping[Replica, UUID], body: object, now_ms: int) -> None:
+    def _answered(self, asked: Mapping[Replica, UUID], body: object, now_ms: int) -> None:
         settled = settled_in(body) if isinstance(body, AssignReplicasToDirsResponse) else set()
         for replica in settled.intersection(asked):
-            self.settle(replica, asked[replica])
+            self._batches.settle(replica, asked[replica])
         if not settled.issuperset(asked):
-            self.retry(now_ms)
+            self._batches.retry(now_ms)
         self.tick(now_ms)
 
 

@@ -1,17 +1,15 @@
 """A broker asks the active controller about many partitions in one request at a time.
 
 Whatever is wanted while a request is in flight goes into the next one, for all partitions together.
-`ControllerBatches` keeps the wishes, the request in flight and the pause before the next. A
-subclass makes the request of a batch, and reads the answer.
+`ControllerBatches` keeps the wishes, the request in flight and the pause before the next; its owner
+makes the request of a batch, and reads the answer.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from broker.cluster import Incarnation
 from broker.membership.controller_channel import ControllerChannel
 from quorum.core.effects import Event, Response
 
@@ -21,41 +19,32 @@ Key = TypeVar("Key")
 Wanted = TypeVar("Wanted")
 
 
-@dataclass(eq=False)
-class ControllerBatches(ABC, Generic[Key, Wanted]):
-    CHANNEL: ClassVar[str]
-    BATCH_MAX: ClassVar[int]  # keys in one request
-
-    incarnation: Incarnation
+@dataclass(kw_only=True, eq=False)
+class ControllerBatches(Generic[Key, Wanted]):
     controller: ControllerChannel
-    retry_backoff_ms: int = field(kw_only=True)
-    timeout_ms: int = field(kw_only=True)
+    channel: str
+    batch_max: int  # keys in one request
+    retry_backoff_ms: int
+    timeout_ms: int
+    request: Callable[[Mapping[Key, Wanted]], object]
+    # Is given what was asked, the body of the answer, None if there is none, and the time.
+    answered: Callable[[Mapping[Key, Wanted], object, int], None]
+    is_wanted: Callable[[Wanted], bool] = lambda _: True  # still, when the request is made
     wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
     _in_flight: Mapping[Key, Wanted] | None = field(default=None, init=False)
     _next_send_ms: int = field(default=0, init=False)
-
-    def is_wanted(self, wanted: Wanted) -> bool:
-        """Is it still wanted when the request is made?"""
-        return True
-
-    @abstractmethod
-    def request(self, batch: Mapping[Key, Wanted]) -> object: ...
-
-    @abstractmethod
-    def answered(self, asked: Mapping[Key, Wanted], body: object, now_ms: int) -> None:
-        """`body` answers what was `asked`; it is None if there is no answer."""
 
     def tick(self, now_ms: int) -> None:
         """Send the next request, unless one is in flight or the pause is not over."""
         if self._in_flight is not None or not self.wanted or now_ms < self._next_send_ms:
             return
         self.wanted = {key: each for key, each in self.wanted.items() if self.is_wanted(each)}
-        batch = dict(islice(self.wanted.items(), self.BATCH_MAX))
+        batch = dict(islice(self.wanted.items(), self.batch_max))
         if not batch:
             return
         sent = self.controller.ask(
             self.request(batch),
-            channel=self.CHANNEL,
+            channel=self.channel,
             timeout_ms=self.timeout_ms,
             answered=self._answered,
         )

@@ -13,9 +13,10 @@ Source: KIP-497 (seed 003), "Proposed Changes".
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
+from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import earliest
@@ -24,6 +25,8 @@ from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr,
 
 __all__ = ["AlterIsr"]
 
+_BATCH_MAX = 1000
+_RETRY_BACKOFF_MS = 50
 # The version, or the epoch, is out of date: a command is on its way that says more.
 _NEWS_FOLLOWS = (
     ErrorCode.NONE,
@@ -33,67 +36,74 @@ _NEWS_FOLLOWS = (
 )
 
 
-@dataclass(eq=False)
-class AlterIsr(ControllerBatches[TopicPartition, IsrChange]):
-    CHANNEL = "alter-isr"
-    BATCH_MAX = 1000
-    retry_backoff_ms: int = field(default=50, kw_only=True)
-    decided: deque[Partition] = field(default_factory=deque, init=False)
-    # The changes that the controller has received, and when to ask again.
-    _awaited: dict[TopicPartition, tuple[IsrChange, int]] = field(default_factory=dict, init=False)
+class AlterIsr:
+    def __init__(
+        self, incarnation: Incarnation, controller: ControllerChannel, *, timeout_ms: int
+    ) -> None:
+        self.decided: deque[Partition] = deque()
+        self._incarnation = incarnation
+        self._batches = ControllerBatches[TopicPartition, IsrChange](
+            controller=controller,
+            channel="alter-isr",
+            batch_max=_BATCH_MAX,
+            retry_backoff_ms=_RETRY_BACKOFF_MS,
+            timeout_ms=timeout_ms,
+            request=self._request,
+            answered=self._answered,
+            is_wanted=lambda change: change.is_wanted,
+        )
+        # The changes that the controller has received, and when to ask again.
+        self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         """All changes that follow from one fetch leave in one request: at the next `tick`."""
         of = TopicPartition(change.partition.topic, change.partition.index)
-        self.wanted[of] = change
-
-    def is_wanted(self, wanted: IsrChange) -> bool:
-        return wanted.is_wanted
-
-    def request(self, batch: Mapping[TopicPartition, IsrChange]) -> AlterIsrRequest:
-        return AlterIsrRequest(
-            broker_id=self.incarnation.node_id,
-            broker_epoch=self.incarnation.broker_epoch,
-            partitions=tuple(self._told(of, change) for of, change in batch.items()),
-        )
+        self._batches.wanted[of] = change
 
     def tick(self, now_ms: int) -> None:
         self._ask_again(now_ms)
-        super().tick(now_ms)
+        self._batches.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
         again_ms = (again_ms for _, again_ms in self._awaited.values())
-        return earliest(super().deadline_ms(), *again_ms)
+        return earliest(self._batches.deadline_ms(), *again_ms)
 
     def _ask_again(self, now_ms: int) -> None:
         due = [of for of, (_, again_ms) in self._awaited.items() if now_ms >= again_ms]
         for of in due:
             change, _ = self._awaited.pop(of)
-            self.wanted.setdefault(of, change)  # unless another has taken its place
+            self._batches.wanted.setdefault(of, change)  # unless another has taken its place
+
+    def _request(self, batch: Mapping[TopicPartition, IsrChange]) -> AlterIsrRequest:
+        return AlterIsrRequest(
+            broker_id=self._incarnation.node_id,
+            broker_epoch=self._incarnation.broker_epoch,
+            partitions=tuple(self._told(of, change) for of, change in batch.items()),
+        )
 
     def _told(self, of: TopicPartition, change: IsrChange) -> LeaderAndIsr:
         return LeaderAndIsr(
             topic=of.topic,
             partition=of.partition,
-            leader=self.incarnation.node_id,
+            leader=self._incarnation.node_id,
             leader_epoch=change.role.leader_epoch,
             isr=isr.proposed_isr(change.asked),
             zk_version=change.role.partition_epoch,
         )
 
-    def answered(
+    def _answered(
         self, asked: Mapping[TopicPartition, IsrChange], body: object, now_ms: int
     ) -> None:
         if not isinstance(body, AlterIsrResponse) or body.error_code is not ErrorCode.NONE:
-            self.retry(now_ms)  # another controller, or none
+            self._batches.retry(now_ms)  # another controller, or none
             return
         for each in body.results:
             of = TopicPartition(each.topic, each.partition)
             change = asked.get(of)
             if change is None:
                 continue
-            self.settle(of, change)
+            self._batches.settle(of, change)
             if each.error_code in _NEWS_FOLLOWS:
-                self._awaited[of] = (change, now_ms + self.timeout_ms)
+                self._awaited[of] = (change, now_ms + self._batches.timeout_ms)
             elif change.revert():
                 self.decided.append(change.partition)
