@@ -127,21 +127,27 @@ _KAFKA_WEIGHTS = {"commit": 60, "look": 15, "resume": 15, "epoch": 10}
 
 
 @dataclass(slots=True)
-class Kafka(Log):
+class Kafka:
+    options: WorkloadOptions
     name: str = "kafka"
-    _own_turns: Turns = field(init=False)
+    _log: Log = field(init=False)
+    _turns: Turns = field(init=False)
     _members: set[int] = field(default_factory=set)  # processes that are
     _read: dict[tuple[int, str], int] = field(default_factory=dict)  # by process: read so far
     _wished: dict[tuple[str, str], int] = field(default_factory=dict)  # to be committed, by group
     _committed: set[tuple[str, str]] = field(default_factory=set)  # keys of which something is
 
     def __post_init__(self) -> None:
-        Log.__post_init__(self)  # a class with slots has no `super()`
-        self._own_turns = Turns.of(self.options, _KAFKA_PAUSES)
+        self._log = Log(self.options)
+        self._turns = Turns.of(self.options, _KAFKA_PAUSES)
+
+    @property
+    def processes(self) -> int:
+        return self.options.processes
 
     @property
     def topics(self) -> Sequence[NewTopic]:
-        log = self.topic
+        log = self._log.topic
         configs = {**log.configs, "cleanup.policy": "compact"}
         offsets = NewTopic(
             name=_OFFSETS,
@@ -152,12 +158,12 @@ class Kafka(Log):
         return [log, offsets]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._own_turns.take(process, now_ms)
+        random = self._turns.take(process, now_ms)
         wish = None if random is None else self._of_its_group(process, random)
-        return Log.next(self, process, now_ms) if wish is None else wish
+        return self._log.next(process, now_ms) if wish is None else wish
 
     def completed(self, op: Op) -> None:
-        Log.completed(self, op)
+        self._log.completed(op)
         match op:
             case Op(f="join", kind=Kind.OK, process=int(process)):
                 self._members.add(process)
@@ -176,14 +182,14 @@ class Kafka(Log):
     def final(self, process: int) -> Sequence[Wish]:
         slot = process % self.processes
         if slot >= _GROUPS:
-            return Log.final(self, process)
-        group, keys = self._group(process), list(self.keys)
+            return self._log.final(process)
+        group, keys = self._group(process), list(self._log.keys)
         known = [key for key in keys if (group, key) in self._committed]
         resumed = Wish(f="assign", value=known, extra={"group": group, "seek": "committed"})
         return [
             Wish(f="committed", value=keys, extra={"group": group}),
             *([resumed, Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP)] if known else []),
-            *Log.final(self, process),
+            *self._log.final(process),
         ]
 
     # --- what a log does not have -----------------------------------------------------------
@@ -198,20 +204,20 @@ class Kafka(Log):
                 offsets = self._progress(process)
                 return Wish(f="commit", value=offsets, extra=of_group) if offsets else None
             case "look":
-                return Wish(f="committed-stale", value=list(self.keys), extra=of_group)
+                return Wish(f="committed-stale", value=list(self._log.keys), extra=of_group)
             case "resume":
-                keys = [key for key in self.keys if self._is_owner(process, key)]
+                keys = [key for key in self._log.keys if self._is_owner(process, key)]
                 seek = {"seek": "committed-stale"}
                 return Wish(f="assign", value=keys, extra={**of_group, **seek}) if keys else None
             case _:
-                return self.send(random, {"epoch": "next"})
+                return self._log.send(random, {"epoch": "next"})
 
     def _progress(self, process: int) -> Mapping[str, int]:
         """How far it has read its own keys, beyond all that anybody was to commit."""
         group = self._group(process)
         offsets = {
             key: self._read[process, key]
-            for key in self.keys
+            for key in self._log.keys
             if self._is_owner(process, key)
             and self._read.get((process, key), 0) > self._wished.get((group, key), 0)
         }
@@ -225,7 +231,7 @@ class Kafka(Log):
     def _is_owner(self, process: int, key: str) -> bool:
         slot = process % self.processes
         members = len(range(slot % _GROUPS, self.processes, _GROUPS))
-        return self.keys.index(key) % members == slot // _GROUPS
+        return self._log.keys.index(key) % members == slot // _GROUPS
 
 
 OPERATIONS = ("reassign", "elect", "remove-voter", "add-voter")
@@ -235,28 +241,37 @@ _VOTERS_MIN = 3  # with fewer, a change of voters would leave none to spare
 
 
 @dataclass(slots=True)
-class Admin(Log):
+class Admin:
+    options: WorkloadOptions
     name: str = "admin"
+    _log: Log = field(init=False)
     _away: int | None = None  # the voter that was removed, or may have been
-    _own_turns: Turns = field(init=False)
+    _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
         replicas = min(3, max(1, len(self.options.brokers) - 1))
-        self.options = replace(self.options, replicas=replicas)
-        Log.__post_init__(self)
-        self._own_turns = Turns.of(self.options, _ADMIN_PAUSES)
+        self._log = Log(replace(self.options, replicas=replicas))
+        self._turns = Turns.of(self.options, _ADMIN_PAUSES)
+
+    @property
+    def processes(self) -> int:
+        return self.options.processes
+
+    @property
+    def topics(self) -> Sequence[NewTopic]:
+        return self._log.topics
 
     def next(self, process: int, now_ms: int) -> Wish | None:
         if process % self.processes:
-            return Log.next(self, process, now_ms)
-        random = self._own_turns.take(process, now_ms)
+            return self._log.next(process, now_ms)
+        random = self._turns.take(process, now_ms)
         if random is None:
             return None
         match mixed(random, _ADMIN_WEIGHTS):
             case "reassign":
                 return self._reassign(random)
             case "elect":
-                return Wish(f="elect", value=random.choice(self.keys))
+                return Wish(f="elect", value=random.choice(self._log.keys))
             case _:
                 return self._change_voters(random)
 
@@ -267,11 +282,14 @@ class Admin(Log):
             case Op(f="add-voter", kind=Kind.OK):
                 self._away = None
             case _:
-                Log.completed(self, op)
+                self._log.completed(op)
+
+    def final(self, process: int) -> Sequence[Wish]:
+        return self._log.final(process)
 
     def _reassign(self, random: Random) -> Wish:
-        brokers = random.sample(self.options.brokers, self.options.replication_factor)
-        return Wish(f="reassign", value={random.choice(self.keys): brokers})
+        brokers = random.sample(self.options.brokers, self._log.options.replication_factor)
+        return Wish(f="reassign", value={random.choice(self._log.keys): brokers})
 
     def _change_voters(self, random: Random) -> Wish | None:
         if self._away is not None:
