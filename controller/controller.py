@@ -29,7 +29,7 @@ from controller.metadata.metadata_version import METADATA_VERSION
 from controller.milestones import ControllerMilestones, cause_of
 from controller.refusals import refuse
 from controller.registration import Registration
-from controller.requests import READS, WRITES, Known, Situation, timeout_ms
+from controller.requests import READS, WRITES, CommittedView, Situation, timeout_ms
 from quorum.core import parking
 from quorum.core.application import MetadataLog, State
 from quorum.core.effects import (
@@ -236,7 +236,7 @@ class Controller:
     def _serve(self, request: Request, now_ms: int) -> None:
         read = READS.get(type(request.body))
         if read is not None:
-            known = Known(image=self.image, config=self.config, log=self._log)
+            known = CommittedView(image=self.image, config=self.config, log=self._log)
             self._reply(request, read(known, request.body))
             return
         assert type(request.body) in WRITES, f"not served: {type(request.body).__name__}"

@@ -56,7 +56,7 @@ from wire.messages.producing import AllocateProducerIdsRequest
 from wire.messages.scram import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-__all__ = ["READS", "WRITES", "Known", "Situation", "timeout_ms"]
+__all__ = ["READS", "WRITES", "CommittedView", "Situation", "timeout_ms"]
 
 _TIMEOUT_MS = 60_000  # of requests that name none
 
@@ -140,7 +140,7 @@ WRITES: Mapping[type, Decide] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CommittedView:
     """What an answer may rest on."""
 
     image: MetadataImage  # committed
@@ -148,7 +148,7 @@ class Known:
     log: MetadataLog
 
 
-READS: Mapping[type, Callable[[Known, Any], object]] = {
+READS: Mapping[type, Callable[[CommittedView, Any], object]] = {
     ApiVersionsRequest: lambda known, _: cluster.describe_versions(
         known.image, known.config, kraft_version=known.log.kraft_version
     ),

@@ -10,7 +10,7 @@ The answer leaves once the writes are done: the topic is created then, but may n
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from controller.config import ControllerConfig
 from controller.decisions import config_changes, existing_topics, new_topics, reassignments
@@ -29,10 +29,11 @@ from controller.zk.admin_requests import (
     placed_topics,
     topics_of,
 )
-from controller.zk.controller_context import Known
+from controller.zk.controller_context import Move
 from controller.zk.zk_metadata import (
     Assignments,
     ClusterUpdate,
+    States,
     assigned,
     calls,
     read_states,
@@ -62,11 +63,30 @@ from wire.messages.topics import (
 )
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
-from wire.zk.control_rpc import TopicPartition
+from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design, IsrWriter, Layout
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "ClusterView"]
+
+
+class ClusterView(Protocol):
+    """The cluster, as the server of a request has read it."""
+
+    @property
+    def design(self) -> Design: ...
+
+    @property
+    def live(self) -> Mapping[int, LiveBroker]: ...
+
+    @property
+    def assignments(self) -> Assignments: ...
+
+    @property
+    def states(self) -> States: ...
+
+    @property
+    def moves(self) -> Mapping[TopicPartition, Move]: ...
 
 
 _DECIDED = (
@@ -109,30 +129,30 @@ class Admin:
         )
         self._outbox.emit(Reply(token=request.token, body=refused))
 
-    def serve(self, context: Known, request: Request) -> Procedure[None]:
+    def serve(self, known: ClusterView, request: Request) -> Procedure[None]:
         body = request.body
         if isinstance(body, AllocateProducerIdsRequest):
             answer = yield from allocate_producer_ids(body)
             self._outbox.emit(Reply(token=request.token, body=answer))
-        elif isinstance(body, ElectLeadersRequest) and context.design.has_preferred_leaders:
-            image = yield from self._image(context, body)
-            elected = yield from elect_leaders(context.design, image, body, self._rules)
+        elif isinstance(body, ElectLeadersRequest) and known.design.has_preferred_leaders:
+            image = yield from self._image(known, body)
+            elected = yield from elect_leaders(known.design, image, body, self._rules)
             self._outbox.emit(Reply(token=request.token, body=elected))
-        elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(context, body):
-            name = context.design.name
+        elif isinstance(body, AlterPartitionReassignmentsRequest) and _is_too_soon(known, body):
+            name = known.design.name
             message = f"{name} has no way to redirect or to cancel what is under way."
             self.refuse(request, ErrorCode.REASSIGNMENT_IN_PROGRESS, message)
         elif isinstance(body, _DECIDED):
-            yield from self._decide(context, request)
+            yield from self._decide(known, request)
         else:
-            message = f"{context.design.name} has no such request."
+            message = f"{known.design.name} has no such request."
             self.refuse(request, ErrorCode.UNSUPPORTED_VERSION, message)
 
-    def _decide(self, context: Known, request: Request) -> Procedure[None]:
-        image = yield from self._image(context, request.body)
+    def _decide(self, known: ClusterView, request: Request) -> Procedure[None]:
+        image = yield from self._image(known, request.body)
         decision = self._rule(image, request.body)
         operations = list(self._operations(image, decision, request.body))
-        results = yield from calls(context.design, operations)
+        results = yield from calls(known.design, operations)
         failure = _failure(operations, results, request.body)
         if failure is None and not (yield from self._write_over(image, decision, request.body)):
             failure = ErrorCode.UNKNOWN_SERVER_ERROR, "ZooKeeper: others were always faster."
@@ -163,20 +183,20 @@ class Admin:
             case other:
                 raise AssertionError(f"not decided here: {other}")
 
-    def _image(self, context: Known, body: object) -> Procedure[MetadataImage]:
+    def _image(self, known: ClusterView, body: object) -> Procedure[MetadataImage]:
         """The image for a rule: all topics, the partitions of those that the request is about, and
         the configs that it may change."""
-        moving = {of.topic for of in context.moves}
-        names = topics_of(body, context.assignments, moving)
-        assignments = {name: context.assignments[name] for name in names}
-        read = yield from _states_for(context, body, assignments)
+        moving = {of.topic for of in known.moves}
+        names = topics_of(body, known.assignments, moving)
+        assignments = {name: known.assignments[name] for name in names}
+        read = yield from _states_for(known, body, assignments)
         states = {of: read.get(of) or _unled(assignments, of) for of in assigned(assignments)}
         states |= {
-            of: move.shown_in(states[of]) for of, move in context.moves.items() if of in states
+            of: move.shown_in(states[of]) for of, move in known.moves.items() if of in states
         }
-        found = yield from configs_for(context.design, body)
-        news = ClusterUpdate(brokers=context.live, partitions=states, configs=found)
-        return updated(_topics_alone(context.assignments), news)[0]
+        found = yield from configs_for(known.design, body)
+        news = ClusterUpdate(brokers=known.live, partitions=states, configs=found)
+        return updated(_topics_alone(known.assignments), news)[0]
 
     def _operations(
         self, image: MetadataImage, decision: Decision[Any], body: object
@@ -219,12 +239,12 @@ class Admin:
         return is_done
 
 
-def _is_too_soon(context: Known, request: AlterPartitionReassignmentsRequest) -> bool:
+def _is_too_soon(known: ClusterView, request: AlterPartitionReassignmentsRequest) -> bool:
     """Seed 000 only knows reassignments that begin and end."""
-    if context.design.layout is not Layout.V3:
+    if known.design.layout is not Layout.V3:
         return False
     return any(
-        TopicPartition(topic.name, each.partition_index) in context.moves
+        TopicPartition(topic.name, each.partition_index) in known.moves
         for topic in request.topics
         for each in topic.partitions
     )
@@ -234,13 +254,13 @@ def _is_too_soon(context: Known, request: AlterPartitionReassignmentsRequest) ->
 
 
 def _states_for(
-    context: Known, body: object, assignments: Assignments
+    known: ClusterView, body: object, assignments: Assignments
 ) -> Procedure[Mapping[TopicPartition, PartitionState]]:
     """Leaders that write ISRs tell of them late: a decision on an ISR reads it first."""
-    is_known = context.design.isr_writer is IsrWriter.CONTROLLER
+    is_known = known.design.isr_writer is IsrWriter.CONTROLLER
     if is_known or not isinstance(body, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
-        return context.states
-    return (yield from read_states(context.design, assignments))
+        return known.states
+    return (yield from read_states(known.design, assignments))
 
 
 def _topics_alone(assignments: Assignments) -> MetadataImage:

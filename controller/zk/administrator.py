@@ -7,14 +7,16 @@ could undo of the other's decision lies in one node.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 from controller.config import ControllerConfig
 from controller.metadata.partitions import PartitionState
 from controller.zk.admin import Admin
-from controller.zk.controller_context import Known, Move
+from controller.zk.controller_context import Move
 from controller.zk.zk_metadata import (
+    Assignments,
+    States,
     children,
     ensure_roots,
     partitions_under,
@@ -28,12 +30,23 @@ from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths
-from wire.zk.control_rpc import TopicPartition
+from wire.zk.control_rpc import LiveBroker, TopicPartition
 from wire.zk.designs import Design
 from wire.zk.session import Session, SessionChanged
 from wire.zk.znodes import ReplicaList
 
 __all__ = ["ZkAdministrator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A `ClusterView` for one request."""
+
+    design: Design
+    live: Mapping[int, LiveBroker]
+    assignments: Assignments
+    states: States
+    moves: Mapping[TopicPartition, Move]
 
 
 class ZkAdministrator:
@@ -71,10 +84,10 @@ class ZkAdministrator:
         assignments = yield from read_assignments(self._design, names)
         states = yield from read_states(self._design, assignments)
         moves = yield from _under_way(self._design, states)
-        known = Known(
+        view = _Read(
             design=self._design, live=live, assignments=assignments, states=states, moves=moves
         )
-        yield from self._admin.serve(known, request)
+        yield from self._admin.serve(view, request)
 
     def tick(self, now_ms: int) -> None:
         """Nothing is due."""
@@ -88,7 +101,7 @@ class ZkAdministrator:
 
 def _under_way(
     design: Design, states: Mapping[TopicPartition, PartitionState]
-) -> Procedure[dict[TopicPartition, Move]]:
+) -> Procedure[Mapping[TopicPartition, Move]]:
     """The moves that leaders were asked for and have not ended; not the removals."""
     root = paths.V2_PARTITIONS_REASSIGNED
     named = yield from partitions_under(root, watch=False)

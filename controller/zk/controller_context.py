@@ -26,7 +26,6 @@ from wire.zk.designs import Design
 __all__ = [
     "Context",
     "Duties",
-    "Known",
     "Move",
     "Periodic",
 ]
@@ -58,18 +57,7 @@ class Move:
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
-    """The cluster, as the server of a request has read it."""
-
-    design: Design
-    live: dict[int, LiveBroker] = field(default_factory=dict)
-    assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
-    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
-    moves: dict[TopicPartition, Move] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
-class Context(Known):
+class Context:
     config: ZkControllerConfig
     outbox: Outbox
     procedures: Procedures
@@ -77,8 +65,16 @@ class Context(Known):
     controllership: Controllership
     store: StateStore
     milestones: ProcedureMilestones
+    live: dict[int, LiveBroker] = field(default_factory=dict)
+    assignments: dict[str, Mapping[int, tuple[int, ...]]] = field(default_factory=dict)
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
+    moves: dict[TopicPartition, Move] = field(default_factory=dict)
     deleting: dict[str, None] = field(default_factory=dict)  # topics whose deletion has begun
     now_ms: int = 0  # of the present event
+
+    @property
+    def design(self) -> Design:
+        return self.config.design
 
     @property
     def is_unclean_allowed(self) -> bool:

@@ -170,7 +170,6 @@ class ZkController:
         )
         self._context = Context(
             config=self.config,
-            design=self.config.design,
             outbox=self._outbox,
             procedures=self._procedures,
             commands=commands,

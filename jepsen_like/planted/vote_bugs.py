@@ -13,7 +13,7 @@ from quorum.raft import raft_outbox as outbox
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
@@ -134,7 +134,7 @@ def holds_back_only_votes(self: HoldingOutbox, message: Any) -> None:
 
 
 @plant_in(VOTE_PLANTS, transitions, "maybe_transition", seeds_max=10)
-def ignores_later_epochs(replica: Replica, role: Role, told: Known, now_ms: int) -> object:
+def ignores_later_epochs(replica: Replica, role: Role, told: KnownLeader, now_ms: int) -> object:
     """Breaks: a later epoch in an answer is adopted."""
     return None if told.epoch > role.epoch else _maybe_transition(replica, role, told, now_ms)
 

@@ -15,7 +15,7 @@ from quorum.core.types import EPOCH_MAX, Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft import becoming, electing, following, transitions, vote
 from quorum.raft.messages import election_partition, epoch_response, vote_response
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Follower, Prospective, Role, Unattached
 from quorum.raft.transitions import TwoLeaders
 from wire.errors import ErrorCode
@@ -66,7 +66,7 @@ def judge(replica: Replica, role: Role, ask: Ask, now_ms: int) -> Judgement:
             return _epoch_ended(replica, role, ask, now_ms)
 
 
-def reply(ask: Ask, judged: Judgement, known: Known) -> object:
+def reply(ask: Ask, judged: Judgement, known: KnownLeader) -> object:
     """`known` is what the new role knows."""
     if judged.top_level is not ErrorCode.NONE:
         return _RESPONSES[type(ask)](error_code=judged.top_level, topics=())
@@ -179,7 +179,7 @@ def _hear_leader(
     if error is not ErrorCode.NONE:
         return Judgement(error=error)
     endpoint = _endpoint(replica, ask.leader_id, endpoints)
-    told = Known(leader_id=ask.leader_id, epoch=ask.leader_epoch, endpoint=endpoint)
+    told = KnownLeader(leader_id=ask.leader_id, epoch=ask.leader_epoch, endpoint=endpoint)
     return Judgement(become=transitions.maybe_transition(replica, role, told, now_ms))
 
 

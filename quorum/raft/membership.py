@@ -24,7 +24,7 @@ from quorum.core.types import Endpoint, ReplicaKey
 from quorum.log import fetch
 from quorum.raft import leading
 from quorum.raft.replica import VOTE_CHANNEL, Replica
-from quorum.raft.responses import Known, versions_of
+from quorum.raft.responses import KnownLeader, versions_of
 from quorum.raft.roles import Leader, Role, VoterChange
 from quorum.raft.voter_history import record_of
 from quorum.raft.voters import KRAFT_VERSION, Voter, VoterSet
@@ -72,7 +72,7 @@ _NO_LEADER = "this node does not lead the quorum"
 
 
 def answer(
-    replica: Replica, role: Role, request: Request, known: Known, now_ms: int
+    replica: Replica, role: Role, request: Request, known: KnownLeader, now_ms: int
 ) -> object | None:
     """The answer to an `Ask`; None if it comes later, by `poll` or `abandon`."""
     refused = _begin(replica, role, request, now_ms)
@@ -105,7 +105,7 @@ def _reply(refused: Refusal | None, *, is_addition: bool) -> object:
     return response(error_code=refused.error, error_message=refused.why)
 
 
-def _leader(known: Known) -> CurrentLeader:
+def _leader(known: KnownLeader) -> CurrentLeader:
     at = known.endpoint
     if at is None:
         return CurrentLeader(leader_id=known.leader_id, leader_epoch=known.epoch)

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from quorum.core.types import Endpoint, OffsetAndEpoch, ReplicaKey
 from quorum.raft.config import QuorumConfig
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from wire.errors import ErrorCode
 from wire.messages.endpoints import LeaderIdAndEpoch, Listener, NodeEndpoint
 from wire.messages.fetching import (
@@ -219,7 +219,7 @@ def snapshot_request(
 # --- answers --------------------------------------------------------------------------------
 
 
-def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> VoteResponse:
+def vote_response(known: KnownLeader, *, error: ErrorCode, granted: bool) -> VoteResponse:
     result = VotePartitionResult(
         partition_index=0,
         error_code=error,
@@ -232,7 +232,7 @@ def vote_response(known: Known, *, error: ErrorCode, granted: bool) -> VoteRespo
 
 
 def epoch_response(
-    response: type[EpochResponse], known: Known, *, error: ErrorCode
+    response: type[EpochResponse], known: KnownLeader, *, error: ErrorCode
 ) -> EpochResponse:
     """The answer to BeginQuorumEpoch or EndQuorumEpoch, which are alike."""
     result = EpochPartitionResult(
@@ -246,7 +246,7 @@ def epoch_response(
 
 
 def fetch_response(
-    known: Known,
+    known: KnownLeader,
     *,
     error: ErrorCode = ErrorCode.NONE,
     high_watermark: int = -1,
@@ -274,7 +274,7 @@ def fetch_response(
 
 
 def snapshot_response(
-    known: Known,
+    known: KnownLeader,
     ask: PartitionSnapshot,
     *,
     error: ErrorCode = ErrorCode.NONE,
@@ -294,6 +294,6 @@ def snapshot_response(
     return FetchSnapshotResponse(topics=(topic,), node_endpoints=_endpoints(known))
 
 
-def _endpoints(known: Known) -> tuple[NodeEndpoint, ...]:
+def _endpoints(known: KnownLeader) -> tuple[NodeEndpoint, ...]:
     at = known.endpoint
     return () if at is None else (NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port),)

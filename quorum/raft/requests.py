@@ -9,7 +9,7 @@ from quorum.core.effects import Request
 from quorum.raft import membership, serving
 from quorum.raft.describing import describe_quorum
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Leader, Role
 from quorum.raft.snapshot_serving import fetch_snapshot, snapshot_refusal
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
@@ -19,7 +19,7 @@ __all__ = ["answer"]
 
 
 def answer(
-    replica: Replica, role: Role, request: Request, known: Callable[[], Known], now_ms: int
+    replica: Replica, role: Role, request: Request, known: Callable[[], KnownLeader], now_ms: int
 ) -> object | None:
     """None: the answer comes later."""
     refusal: object | None

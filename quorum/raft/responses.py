@@ -27,7 +27,7 @@ from wire.messages.quorum_epochs import (
 
 __all__ = [
     "CommonFields",
-    "Known",
+    "KnownLeader",
     "PeerResponse",
     "common_fields",
     "news_of",
@@ -52,7 +52,7 @@ PeerResponse = (
 )
 
 
-class Known(Message):
+class KnownLeader(Message):
     """What every answer says about the leader, so that whoever asked the wrong node learns."""
 
     leader_id: int = -1  # not known
@@ -60,7 +60,7 @@ class Known(Message):
     endpoint: Endpoint | None = None
 
 
-class CommonFields(Known):
+class CommonFields(KnownLeader):
     """What an answer to any of our requests says."""
 
     error: ErrorCode

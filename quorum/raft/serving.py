@@ -16,7 +16,7 @@ from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.leading import track
 from quorum.raft.messages import fetch_partition, fetch_response
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Leader, ParkedFetch, Role
 from wire.errors import ErrorCode
 from wire.messages.fetching import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
@@ -34,7 +34,7 @@ WATERMARK_LINGER_MS = 5  # a few commits' time: a standby may be that far behind
 
 
 def refusal(
-    replica: Replica, role: Role, request: FetchRequest, known: Callable[[], Known]
+    replica: Replica, role: Role, request: FetchRequest, known: Callable[[], KnownLeader]
 ) -> FetchResponse | None:
     """Why this Fetch is not served, in Kafka's order of checks; None if it is."""
     is_ours = request.cluster_id is None or request.cluster_id == replica.config.cluster_id
@@ -191,7 +191,7 @@ def _answer(
     snapshot: OffsetAndEpoch | None = None,
 ) -> None:
     body = fetch_response(
-        Known(
+        KnownLeader(
             leader_id=replica.node_id,
             epoch=role.epoch,
             endpoint=replica.endpoint,

@@ -12,7 +12,7 @@ from quorum.log import fetch as fetch_rules
 from quorum.raft.leading import hear
 from quorum.raft.messages import snapshot_partition, snapshot_response
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import AskedSnapshot, Leader, Role
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchSnapshotRequest, FetchSnapshotResponse, PartitionSnapshot
@@ -21,7 +21,7 @@ __all__ = ["fetch_snapshot", "refuse_snapshots", "snapshot_read", "snapshot_refu
 
 
 def snapshot_refusal(
-    replica: Replica, role: Role, request: FetchSnapshotRequest, known: Known
+    replica: Replica, role: Role, request: FetchSnapshotRequest, known: KnownLeader
 ) -> FetchSnapshotResponse | None:
     """Why this request is not served; None if it is."""
     top_level = replica.check_cluster(request.cluster_id)
@@ -64,7 +64,7 @@ def fetch_snapshot(
     role.reading_snapshots[number] = AskedSnapshot(token=token, partition=ask)
 
 
-def snapshot_read(replica: Replica, role: Leader, event: SnapshotRead, known: Known) -> None:
+def snapshot_read(replica: Replica, role: Leader, event: SnapshotRead, known: KnownLeader) -> None:
     asked = role.reading_snapshots.pop(event.token.number, None)
     if asked is None:
         return
@@ -77,7 +77,7 @@ def snapshot_read(replica: Replica, role: Leader, event: SnapshotRead, known: Kn
     replica.outbox.send(Reply(token=asked.token, body=body))
 
 
-def refuse_snapshots(replica: Replica, role: Leader, known: Known) -> None:
+def refuse_snapshots(replica: Replica, role: Leader, known: KnownLeader) -> None:
     """Leadership is lost, and with it the right to answer."""
     for asked in role.reading_snapshots.values():
         body = snapshot_response(known, asked.partition, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)

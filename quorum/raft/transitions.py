@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from quorum.core.types import EPOCH_MAX, Endpoint
 from quorum.raft import becoming
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Follower, Prospective, Role, leader_of
 
 __all__ = ["TwoLeaders", "locate", "maybe_transition"]
@@ -31,7 +31,7 @@ class TwoLeaders:
 
 
 def maybe_transition(
-    replica: Replica, role: Role, told: Known, now_ms: int
+    replica: Replica, role: Role, told: KnownLeader, now_ms: int
 ) -> Role | TwoLeaders | None:
     """The role to change to; None if this is nothing new."""
     epoch, leader_id = told.epoch, told.leader_id
@@ -54,7 +54,7 @@ def maybe_transition(
     return _enter(replica, role, told, now_ms)
 
 
-def _enter(replica: Replica, role: Role, told: Known, now_ms: int) -> Role:
+def _enter(replica: Replica, role: Role, told: KnownLeader, now_ms: int) -> Role:
     epoch, leader_id = told.epoch, told.leader_id
     voted = role.voted if epoch == role.epoch else None
     if leader_id == replica.node_id:

@@ -10,7 +10,7 @@ from quorum.raft import membership
 from quorum.raft.describing import describe_node, node_facts
 from quorum.raft.messages import is_metadata_topic
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Role, leader_of
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
@@ -55,13 +55,13 @@ class RaftView:
             return self.replica.endpoint
         return self.replica.voters.endpoint_of(node_id)
 
-    def known(self) -> Known:
+    def known(self) -> KnownLeader:
         """A leader that nobody could find is not named: Kafka's replicas fail on that."""
         leader_id = leader_of(self.role, self.node_id)
         endpoint = None if leader_id is None else self.endpoint_of(leader_id)
         if leader_id is None or endpoint is None:
-            return Known(leader_id=-1, epoch=self.role.epoch)
-        return Known(leader_id=leader_id, epoch=self.role.epoch, endpoint=endpoint)
+            return KnownLeader(leader_id=-1, epoch=self.role.epoch)
+        return KnownLeader(leader_id=leader_id, epoch=self.role.epoch, endpoint=endpoint)
 
     @property
     def voter_ids(self) -> tuple[int, ...]:

@@ -88,7 +88,6 @@ def context() -> Context:
     milestones = ProcedureMilestones(outbox)
     return Context(
         config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN),
-        design=ZK_REDESIGN,
         outbox=outbox,
         procedures=Procedures(outbox, Session()),
         commands=Commands(

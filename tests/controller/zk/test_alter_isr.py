@@ -40,7 +40,6 @@ def context(session: Session | None = None) -> Context:
     )
     return Context(
         config=ZkControllerConfig(node_id=1, design=ZK_KIP497),
-        design=ZK_KIP497,
         outbox=outbox,
         procedures=Procedures(outbox, session or Session()),
         commands=Commands(

@@ -71,7 +71,6 @@ class Stand:
         )
         self.context = Context(
             config=ZkControllerConfig(node_id=1, design=ZK_REDESIGN, delete_retry_ms=5000),
-            design=ZK_REDESIGN,
             outbox=self.outbox,
             procedures=Procedures(self.outbox, session),
             commands=self.commands,

@@ -23,7 +23,7 @@ from quorum.log.snapshots import snapshot_head
 from quorum.raft import downloading, following
 from quorum.raft.messages import fetch_response
 from quorum.raft.replica import Replica
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Download, Follower, Role
 from quorum.raft.voter_history import Membership
 from quorum.raft.voters import VoterSet
@@ -352,7 +352,7 @@ def test_nonsense_of_another_leader_does_not_lose_sight_of_what_the_disk_is_busy
     download = Download(id=FILE.id, source_id=9, position=len(CONTENT), finishing=7)
     follower.replica.download = download
     sent = [send for source, send in cluster.sent if source == follower.node_id]
-    known = Known(leader_id=leader.node_id, epoch=leader.role.epoch)
+    known = KnownLeader(leader_id=leader.node_id, epoch=leader.role.epoch)
     refusal = fetch_response(known, error=ErrorCode.SNAPSHOT_NOT_FOUND)
     cluster.deliver(follower.node_id, Response(token=sent[-1].token, body=refusal))
     assert follower.replica.download is download

@@ -33,7 +33,7 @@ from quorum.raft.messages import (
 )
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import OWNER
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Follower, Leader, Prospective, Resigned, Unattached, name_of
 from tests.quorum.disks import Written
 from tests.quorum.raft.test_membership import addition, removal, update
@@ -196,7 +196,7 @@ def test_server_that_answers_without_a_leader_is_not_asked_at_once_again() -> No
     cluster = Replicas([1, 2, 3])
     node = cluster.nodes[1]
     (fetch,) = (send for source, send in cluster.sent if source == 1)
-    answer = fetch_response(Known(leader_id=-1, epoch=node.role.epoch))
+    answer = fetch_response(KnownLeader(leader_id=-1, epoch=node.role.epoch))
     cluster.deliver(1, Response(token=fetch.token, body=answer))
     peers, backoff_ms = node.replica.peers, node.replica.config.discovery_backoff_ms
     free = [peers.is_free(fetch.to.node_id, at_ms) for at_ms in (backoff_ms - 1, backoff_ms)]
@@ -530,7 +530,7 @@ def test_answer_that_names_another_leader_of_the_epoch_is_the_last_that_is_heard
     leader = cluster.elect()
     cluster.run(100)
     follower, other = others(cluster, leader)
-    known = Known(
+    known = KnownLeader(
         leader_id=other.node_id, epoch=leader.role.epoch, endpoint=endpoint(other.node_id)
     )
     answer = fetch_response(known, high_watermark=1)

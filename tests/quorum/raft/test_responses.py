@@ -4,13 +4,13 @@ import pytest
 
 from quorum.core.types import Endpoint
 from quorum.raft.messages import fetch_response, vote_response
-from quorum.raft.responses import CommonFields, Known, common_fields, news_of, only_partition
+from quorum.raft.responses import CommonFields, KnownLeader, common_fields, news_of, only_partition
 from tests.quorum.replicas import endpoint
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchResponse
 from wire.messages.quorum_epochs import VoteResponse
 
-KNOWN = Known(leader_id=2, epoch=7, endpoint=endpoint(2))
+KNOWN = KnownLeader(leader_id=2, epoch=7, endpoint=endpoint(2))
 
 
 def test_answer_names_the_leader_and_where_it_is() -> None:
@@ -36,13 +36,15 @@ def test_answer_without_our_partition_is_an_error() -> None:
 
 
 def test_who_serves_a_fetch_is_the_leader_even_if_it_names_no_address() -> None:
-    answer = fetch_response(Known(leader_id=2, epoch=7))
+    answer = fetch_response(KnownLeader(leader_id=2, epoch=7))
     found = common_fields(answer, Endpoint(-3, "somewhere", 9))
     assert found.endpoint == Endpoint(2, "somewhere", 9)
 
 
 def test_who_refuses_a_fetch_is_not_taken_for_the_leader() -> None:
-    answer = fetch_response(Known(leader_id=2, epoch=7), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    answer = fetch_response(
+        KnownLeader(leader_id=2, epoch=7), error=ErrorCode.NOT_LEADER_OR_FOLLOWER
+    )
     assert common_fields(answer, Endpoint(-3, "somewhere", 9)).endpoint is None
 
 
@@ -51,8 +53,8 @@ def test_who_refuses_a_fetch_is_not_taken_for_the_leader() -> None:
     [
         (fetch_response(KNOWN), True),
         (fetch_response(KNOWN, error=ErrorCode.FENCED_LEADER_EPOCH), False),
-        (fetch_response(Known(leader_id=3, epoch=7)), False),
-        (fetch_response(Known(leader_id=2, epoch=8)), False),
+        (fetch_response(KnownLeader(leader_id=3, epoch=7)), False),
+        (fetch_response(KnownLeader(leader_id=2, epoch=8)), False),
         (FetchResponse(responses=()), False),
     ],
 )

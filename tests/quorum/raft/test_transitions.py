@@ -3,7 +3,7 @@
 import pytest
 
 from quorum.core.types import EPOCH_MAX, Endpoint, ReplicaKey
-from quorum.raft.responses import Known
+from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
 from quorum.raft.transitions import TwoLeaders, locate, maybe_transition
 from tests.quorum.builders import following, replica, waiting
@@ -16,7 +16,7 @@ SOMEWHERE = Endpoint(9, "node-9", 9009)
 def hear(
     role: Role, epoch: int, leader_id: int, told: Endpoint | None = None
 ) -> Role | TwoLeaders | None:
-    known = Known(leader_id=leader_id, epoch=epoch, endpoint=told)
+    known = KnownLeader(leader_id=leader_id, epoch=epoch, endpoint=told)
     return maybe_transition(replica(), role, known, now_ms=0)
 
 
