@@ -23,7 +23,8 @@ from jepsen_like.scenarios.story import Story
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.liveness import Convergence, check_end, is_ready
+from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.liveness import Convergence, is_ready
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.logs.content import Content

@@ -402,8 +402,8 @@ class RaftNode(RaftView):
         match body, self.role:
             case VoteResponse(), Prospective() | Candidate() as role:
                 vote = only_partition(body.topics)
-                is_granted = vote is not None and vote.vote_granted
-                electing.record_vote(role, source.node_id, granted=is_granted)
+                assert vote is not None, "checked by common_fields()"
+                electing.record_vote(role, source.node_id, granted=vote.vote_granted)
             case EndQuorumEpochResponse(), Resigned() as role:
                 role.unacknowledged.pop(source.node_id, None)
             case FetchResponse(), Follower() as role:

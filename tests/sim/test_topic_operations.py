@@ -18,7 +18,7 @@ from jepsen_like.sim.assemblies.cluster.cluster_options import (
     draw_cluster_options,
     draw_run,
 )
-from jepsen_like.sim.assemblies.cluster.liveness import _keeps_acknowledged, _keeps_read, check_end
+from jepsen_like.sim.assemblies.cluster.end import _keeps_acknowledged, _keeps_read, check_end
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, _Seen
 from jepsen_like.sim.assemblies.cluster.watched import ALL, Deletable, Watched

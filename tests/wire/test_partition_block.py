@@ -343,7 +343,7 @@ def test_rows_are_taken_and_joined() -> None:
     )
 
 
-def test_unchanged_block_changes_nothing() -> None:
+def test_records_that_change_nothing_are_kept_in_a_block() -> None:
     records = [PartitionChangeRecord(partition_id=p, topic_id=TOPICS[0]) for p in range(3)]
     assert PartitionChanges.from_records(records).records() == tuple(records)
 

@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from jepsen_like.clients.admin_client import create_topic
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.histories.history import Kind, Op
 from jepsen_like.sim.assemblies.quorum.asking import AskingCore
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.workloads.workload import (
     Done,
-    NewTopic,
     Wish,
     Workload,
     completion,
@@ -28,7 +26,7 @@ from jepsen_like.workloads.workload import (
 )
 from quorum.core.effects import Event
 
-__all__ = ["OpenClient", "Performs", "Recording", "TopicMaker", "Workers"]
+__all__ = ["OpenClient", "Performs", "Recording", "Workers"]
 
 _NOTHING_TO_DO_MS = 5
 _AGAIN_MS = 50  # before a final wish is done once more
@@ -194,34 +192,3 @@ class Workers(AskingCore):
         slot.process = self._next_process
         self._next_process += 1
         slot.perform = self._open_client(slot.process, self._clock)
-
-
-class TopicMaker:
-    """Makes topics before a history begins: a workload of its own, and its client."""
-
-    name = "setup"
-    processes = 1
-
-    def __init__(self, topics: Sequence[NewTopic], broker: int, timeout_ms: int) -> None:
-        self.topics = topics
-        self._left = {topic.name: topic for topic in topics}
-        self._broker = broker
-        self._timeout_ms = timeout_ms
-
-    @property
-    def missing(self) -> str:
-        return ", ".join(self._left)
-
-    def next(self, process: int, now_ms: int) -> Wish | None:
-        return Wish(f="add", value=next(iter(self._left))) if self._left else None
-
-    def perform(self, wish: Wish) -> Steps[Done]:
-        error = yield from create_topic(self._left[wish.value], self._broker, self._timeout_ms)
-        return Done(kind=Kind.OK if error is not None else Kind.INFO, value=wish.value)
-
-    def completed(self, op: Op) -> None:
-        if op.kind is Kind.OK:
-            self._left.pop(op.value, None)
-
-    def final(self, process: int) -> Sequence[Wish]:
-        return ()

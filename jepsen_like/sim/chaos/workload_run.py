@@ -11,13 +11,13 @@ A run is a function of its plan: the same plan gives the same history and the sa
 process. Invariants are not looked at unless that is asked for: then the first broken one ends it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
-from jepsen_like.clients.admin_client import AdminClient, RegisterClient
+from jepsen_like.clients.admin_client import AdminClient, RegisterClient, create_topic
 from jepsen_like.clients.log_client import LogClient
-from jepsen_like.clients.steps import Clock
+from jepsen_like.clients.steps import Clock, Steps
 from jepsen_like.faults.kinds import kind_and_role
 from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.faults.validity import Figures, operations_during, why_void
@@ -26,7 +26,7 @@ from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
-from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, TopicMaker, Workers
+from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
 from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage, Timing
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
@@ -36,7 +36,14 @@ from jepsen_like.sim.world.client_releases import draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import Workload, WorkloadOptions, deed
+from jepsen_like.workloads.workload import (
+    Done,
+    NewTopic,
+    Wish,
+    Workload,
+    WorkloadOptions,
+    deed,
+)
 
 __all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
 
@@ -177,7 +184,7 @@ class _Run:
         topics = list(self._workload.topics)
         if not topics:
             return
-        maker = TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
+        maker = _TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
         setup = Workers(maker, lambda _process, _clock: maker.perform, Recording(self._world))
         host = self._world.add_client(setup)
         host.start()
@@ -273,6 +280,37 @@ class _Run:
             controller_elections=self._elections,
         )
         return why_void(figures)
+
+
+class _TopicMaker:
+    """Makes topics before a history begins: a workload of its own, and its client."""
+
+    name = "setup"
+    processes = 1
+
+    def __init__(self, topics: Sequence[NewTopic], broker: int, timeout_ms: int) -> None:
+        self.topics = topics
+        self._left = {topic.name: topic for topic in topics}
+        self._broker = broker
+        self._timeout_ms = timeout_ms
+
+    @property
+    def missing(self) -> str:
+        return ", ".join(self._left)
+
+    def next(self, process: int, now_ms: int) -> Wish | None:
+        return Wish(f="add", value=next(iter(self._left))) if self._left else None
+
+    def perform(self, wish: Wish) -> Steps[Done]:
+        error = yield from create_topic(self._left[wish.value], self._broker, self._timeout_ms)
+        return Done(kind=Kind.OK if error is not None else Kind.INFO, value=wish.value)
+
+    def completed(self, op: Op) -> None:
+        if op.kind is Kind.OK:
+            self._left.pop(op.value, None)
+
+    def final(self, process: int) -> Sequence[Wish]:
+        return ()
 
 
 def _is_ok(op: Op) -> bool:

@@ -23,12 +23,8 @@ from jepsen_like.sim.assemblies.cluster.cluster_faults import (
     StaleBrokers,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
-from jepsen_like.sim.assemblies.cluster.liveness import (
-    Convergence,
-    check_end,
-    is_ready,
-    led_as_told,
-)
+from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.liveness import Convergence, is_ready, led_as_told
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.assemblies.quorum.simulation import (
     Outcome,
