@@ -5,7 +5,6 @@ Partitions are followed in an image of all of them; what changed for the broker 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ from wire.partition_columns import PartitionBlock
 
 __all__ = ["BrokerStory", "registration_change"]
 
-_OF_PARTITIONS = (records.PartitionRecord, records.PartitionChangeRecord, *get_args(PartitionBlock))
+_OF_PARTITIONS = (records.PartitionRecord, records.PartitionChangeRecord, PartitionBlock)
 _NAMED_MAX = 3  # partitions; more are counted
 _Flags = npt.NDArray[np.bool_]
 

@@ -106,6 +106,21 @@ def test_a_broker_has_its_life_told() -> None:
     assert "no longer leads safe-1, six-1, six-5" in texts
 
 
+def test_what_a_batch_of_many_partitions_made_of_a_broker_is_told(tmp_path: Path) -> None:
+    """Records of one shape come as a block, and no single record is beside it."""
+    places = range(1, 101)
+    texts = made_up(
+        tmp_path,
+        "broker 2",
+        [replace(partition(replicas=(1, 2), isr=(1, 2), leader=1), partition_id=n) for n in places],
+        [replace(change(leader=2, isr=(2,)), partition_id=n) for n in places],
+    )
+    assert texts[-2:] == [
+        "came into the ISR of 100 partitions",
+        "became the leader of 100 partitions",
+    ]
+
+
 def test_a_config_is_told_with_what_it_was() -> None:
     assert told("config safe") == ["min.insync.replicas = 2", "retention.ms = 86400000"]
 
