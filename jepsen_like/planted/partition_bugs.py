@@ -1,4 +1,4 @@
-"""Planted bugs of brokers: what leaders count on, what followers cut back and append.
+"""Planted bugs of brokers: what leaders count on, what clients are told, what logs keep or cut.
 
 The names in brackets are those of the museum: Apache Kafka had each of these bugs.
 """

@@ -14,7 +14,7 @@ from itertools import product
 import pytest
 
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.assemblies.quorum.counting import Told
+from jepsen_like.sim.assemblies.quorum.counting import ApplicationListener
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -76,7 +76,7 @@ class Lost(AssertionError):
     """Something acknowledged is missing, or something was shown that others do not have."""
 
 
-class Commit(Told):
+class Commit(ApplicationListener):
     """A quorum at rest, to which one record is proposed, and what its clients know."""
 
     def __init__(self, setting: Setting, *, dies_at: int | None = None, judged: bool = True):

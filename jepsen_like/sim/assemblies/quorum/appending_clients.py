@@ -19,7 +19,7 @@ from typing import NamedTuple
 from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History, Kind, Op, Value
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.assemblies.quorum.counting import Answer, Told
+from jepsen_like.sim.assemblies.quorum.counting import Answer, ApplicationListener
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import EMPTY, digest_after
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
@@ -64,7 +64,7 @@ class _Life:
     sent: deque[_Sent] = field(default_factory=deque)  # and not answered
 
 
-class Clients(Told):
+class Clients(ApplicationListener):
     """Looks on at all that the quorum does, and enters it in the history."""
 
     def __init__(self, history: OpenHistory, quorum: SimulatedQuorum) -> None:

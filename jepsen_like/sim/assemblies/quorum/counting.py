@@ -19,7 +19,7 @@ from quorum.core.effects import Effect, Event, Request, earliest
 from quorum.core.types import OffsetAndEpoch
 from wire.batch import data_batch, headers, records_of
 
-__all__ = ["Answer", "CountingApplication", "Reader", "Told", "states_in"]
+__all__ = ["Answer", "ApplicationListener", "CountingApplication", "Reader", "states_in"]
 
 _RECORDS_MAX = 4
 _PAYLOAD_BYTES_MAX = 60
@@ -29,7 +29,7 @@ _READ_TIMEOUT_MS = 5_000
 Answer = Callable[[int], None]  # where all ends that the answer is read from
 
 
-class Told:
+class ApplicationListener:
     """Is told what the application of a host does. Subclasses name what they listen to."""
 
     def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
@@ -48,7 +48,12 @@ class CountingApplication:
     """Proposes while it leads, at random intervals."""
 
     def __init__(
-        self, log: ConfirmingLog, host: Host, options: Options, world: VirtualTime, told: Told
+        self,
+        log: ConfirmingLog,
+        host: Host,
+        options: Options,
+        world: VirtualTime,
+        told: ApplicationListener,
     ) -> None:
         self.leads_epoch: int | None = None
         self.proposes = True

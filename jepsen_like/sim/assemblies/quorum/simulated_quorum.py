@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from jepsen_like.faults.fault import Injector
-from jepsen_like.sim.assemblies.quorum.counting import Answer, CountingApplication, Told
+from jepsen_like.sim.assemblies.quorum.counting import (
+    Answer,
+    ApplicationListener,
+    CountingApplication,
+)
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
@@ -73,7 +77,7 @@ class SimulatedReplica(RunningReplica):
             self.application.propose(now_ms)
 
 
-class SimulatedQuorum(Told):
+class SimulatedQuorum(ApplicationListener):
     """A `Site`: its observers are its brokers."""
 
     def __init__(
@@ -108,7 +112,7 @@ class SimulatedQuorum(Told):
         self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
         self.keeps_power: Collection[int] = ()
         self.injectors: Mapping[str, Injector] = {}
-        self.clients = Told()
+        self.clients = ApplicationListener()
         self._lets_propose = True
         self.replicas: dict[int, SimulatedReplica] = {}
         self.invariants = Invariants(
