@@ -21,7 +21,7 @@ from wire.messages import (
     topics,
 )
 
-__all__ = ["refuse"]
+__all__ = ["REFUSALS", "refuse"]
 
 Refuse = Callable[[Any, ErrorCode, str | None], Any]  # the request, the error, the message
 

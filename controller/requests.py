@@ -74,9 +74,6 @@ class Situation:
     now_ms: int
 
 
-Decide = Callable[[Situation, Any], Decision[Any]]
-
-
 def timeout_ms(body: object, config: ControllerConfig) -> int:
     """How long an answer may wait. A heartbeat must be over before the next one is due."""
     if isinstance(body, messages.BrokerHeartbeatRequest):
@@ -107,35 +104,56 @@ def _register_broker(
     )
 
 
-def _decided(decide: Callable[..., Decision[Any]], *needs: str) -> Decide:
-    """`decide` gets the head and the request, and what else it `needs` of the situation."""
-    return lambda at, body: decide(at.head, body, *[getattr(at, need) for need in needs])
-
-
-WRITES: Mapping[type, Decide] = {
-    AllocateProducerIdsRequest: _decided(cluster.decide_allocate_producer_ids),
-    AlterClientQuotasRequest: _decided(quota_changes.decide_alter_client_quotas),
-    AlterConfigsRequest: _decided(config_changes.decide_alter_configs),
-    AlterPartitionReassignmentsRequest: _decided(
-        reassignments.decide_alter_reassignments, "config"
+WRITES: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
+    AllocateProducerIdsRequest: lambda at, body: cluster.decide_allocate_producer_ids(
+        at.head, body
     ),
-    AlterPartitionRequest: _decided(replica_reports.decide_alter_partition, "config"),
-    AlterUserScramCredentialsRequest: _decided(security_changes.decide_alter_scram_credentials),
-    AssignReplicasToDirsRequest: _decided(replica_reports.decide_assign_replicas, "config"),
+    AlterClientQuotasRequest: lambda at, body: quota_changes.decide_alter_client_quotas(
+        at.head, body
+    ),
+    AlterConfigsRequest: lambda at, body: config_changes.decide_alter_configs(at.head, body),
+    AlterPartitionReassignmentsRequest: lambda at, body: reassignments.decide_alter_reassignments(
+        at.head, body, at.config
+    ),
+    AlterPartitionRequest: lambda at, body: replica_reports.decide_alter_partition(
+        at.head, body, at.config
+    ),
+    AlterUserScramCredentialsRequest: lambda at, body: (
+        security_changes.decide_alter_scram_credentials(at.head, body)
+    ),
+    AssignReplicasToDirsRequest: lambda at, body: replica_reports.decide_assign_replicas(
+        at.head, body, at.config
+    ),
     messages.BrokerHeartbeatRequest: _heartbeat,
     messages.BrokerRegistrationRequest: _register_broker,
-    messages.ControllerRegistrationRequest: _decided(cluster.decide_controller_registration),
-    CreateAclsRequest: _decided(security_changes.decide_create_acls, "config", "random"),
-    CreatePartitionsRequest: _decided(existing_topics.decide_create_partitions, "random"),
-    CreateTopicsRequest: _decided(new_topics.decide_create_topics, "config", "random"),
-    DeleteAclsRequest: _decided(security_changes.decide_delete_acls, "config"),
-    DeleteTopicsRequest: _decided(existing_topics.decide_delete_topics, "config"),
-    ElectLeadersRequest: _decided(elections.decide_elect_leaders, "config"),
-    IncrementalAlterConfigsRequest: _decided(
-        config_changes.decide_incremental_alter_configs, "config"
+    messages.ControllerRegistrationRequest: lambda at, body: cluster.decide_controller_registration(
+        at.head, body
     ),
-    messages.UnregisterBrokerRequest: _decided(brokers.decide_unregister, "config"),
-    UpdateFeaturesRequest: _decided(features.decide_update_features, "config", "quorum"),
+    CreateAclsRequest: lambda at, body: security_changes.decide_create_acls(
+        at.head, body, at.config, at.random
+    ),
+    CreatePartitionsRequest: lambda at, body: existing_topics.decide_create_partitions(
+        at.head, body, at.random
+    ),
+    CreateTopicsRequest: lambda at, body: new_topics.decide_create_topics(
+        at.head, body, at.config, at.random
+    ),
+    DeleteAclsRequest: lambda at, body: security_changes.decide_delete_acls(
+        at.head, body, at.config
+    ),
+    DeleteTopicsRequest: lambda at, body: existing_topics.decide_delete_topics(
+        at.head, body, at.config
+    ),
+    ElectLeadersRequest: lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
+    IncrementalAlterConfigsRequest: lambda at, body: (
+        config_changes.decide_incremental_alter_configs(at.head, body, at.config)
+    ),
+    messages.UnregisterBrokerRequest: lambda at, body: brokers.decide_unregister(
+        at.head, body, at.config
+    ),
+    UpdateFeaturesRequest: lambda at, body: features.decide_update_features(
+        at.head, body, at.config, at.quorum
+    ),
 }
 
 

@@ -11,6 +11,8 @@ from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.describe import fingerprint
 from controller.metadata.image import MetadataImage
+from controller.refusals import REFUSALS
+from controller.requests import WRITES
 from quorum.core.effects import Failure, RequestFailed, Token
 from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
 from tests.controller.fake_log import Quorum
@@ -379,6 +381,10 @@ def test_every_write_is_refused_by_a_standby(request_: object) -> None:
     assert made.active.serves(request_)
     number = made.ask(request_, CONTROLLERS[1])
     assert str(ErrorCode.NOT_CONTROLLER.value) in str(_codes(made.replies[number]))
+
+
+def test_every_write_has_a_refusal_and_nothing_else_has() -> None:
+    assert WRITES.keys() == REFUSALS.keys()
 
 
 def _codes(answer: object) -> list[int]:
