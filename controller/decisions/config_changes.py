@@ -23,7 +23,7 @@ from wire.errors import ErrorCode
 from wire.messages import configs as messages
 from wire.metadata_records import ConfigRecord
 
-__all__ = ["Operation", "altered", "decide_alter_configs", "decide_incremental_alter_configs"]
+__all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
 
 _BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
 
@@ -48,7 +48,7 @@ def decide_incremental_alter_configs(
     def refine(item: messages.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
         return _incremented(image, now, item, config)
 
-    results, changes = altered(image, request.resources, refine, replaces=False)
+    results, changes = _alter(image, request.resources, refine, replaces=False)
     response = messages.IncrementalAlterConfigsResponse(responses=results)
     kept = () if request.validate_only else changes
     return Decision(response=response, changes=kept, is_atomic=False)
@@ -58,14 +58,14 @@ def decide_alter_configs(
     image: MetadataImage, request: messages.AlterConfigsRequest
 ) -> Decision[messages.AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
-    results, changes = altered(image, request.resources, _replaced, replaces=True)
+    results, changes = _alter(image, request.resources, _replaced, replaces=True)
     kept = () if request.validate_only else changes
     return Decision(
         response=messages.AlterConfigsResponse(responses=results), changes=kept, is_atomic=False
     )
 
 
-def altered(
+def _alter(
     image: MetadataImage, items: Sequence[_Resource], refine: _Refine, *, replaces: bool
 ) -> tuple[tuple[messages.AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
     """The result for each resource, and what is to be recorded.

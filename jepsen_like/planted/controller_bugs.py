@@ -38,7 +38,7 @@ _changed = partition_records.changed
 _completed = reassignment.completed
 _refusal = alter_partition.refusal
 _block_of = columns.block_of
-_altered = config_changes.altered
+_decide_configs = config_changes.decide_incremental_alter_configs
 _decide_heartbeat = brokers.decide_heartbeat
 _leave_isrs = failover.leave_isrs
 
@@ -158,11 +158,10 @@ def shows_what_is_not_committed(self: Controller) -> MetadataImage:
     return self.head.stable
 
 
-@plant_in(CONTROLLER_PLANTS, config_changes, "altered", seeds_max=60)
-def answers_without_doing(*args: Any, **kwargs: Any) -> Any:
+@plant_in(CONTROLLER_PLANTS, config_changes, "decide_incremental_alter_configs", seeds_max=60)
+def answers_without_doing(*args: Any) -> Any:
     """Breaks: what is answered is done."""
-    results, _ = _altered(*args, **kwargs)
-    return results, ()
+    return replace(_decide_configs(*args), changes=())
 
 
 @plant_in(CONTROLLER_PLANTS, Accumulator, "end_offset", seeds_max=3)
