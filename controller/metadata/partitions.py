@@ -239,6 +239,7 @@ class PartitionTable:
     def _gathered(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
         """Yield `place` and `state` of each row, with every column read once."""
         now = self.columns(rows)
+        # Turned over, a matrix has its rows first. `_columnar` takes `values` in this order.
         columns = [getattr(now, name).T.tolist() for name in COLUMNS]
         topic_ids: dict[bytes, UUID] = {}
         for row, id_bytes, index, *values in zip(rows.tolist(), *columns, strict=True):
