@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from controller.config import ControllerConfig
-from controller.decisions import brokers, elections
+from controller.decisions import brokers, elections, failover
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from quorum.core.effects import earliest
 from quorum.core.milestones import Cause, Occasion
-from wire.metadata_records import NoOpRecord
+from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
 
 __all__ = ["Chores", "Work"]
 
@@ -94,10 +94,16 @@ class Chores:
             broker_id = self._liveness.expired(head(), now_ms)
             if broker_id is None:
                 break
-            changes = brokers.fence(head(), broker_id, self._config)
+            changes = brokers.fence(
+                head(), broker_id, self._config, one_by_one_max=failover.ONE_BY_ONE_MAX
+            )
             fields = (("broker", broker_id), ("records", record_count(changes)))
             cause = Cause(Occasion.BROKER_FAILED, broker_id)
-            yield Work(changes=changes, cause=cause, event="fenced", fields=fields)
+            is_gone = isinstance(changes[-1], BrokerRegistrationChangeRecord)
+            event = "fenced" if is_gone else "leaves-isrs"
+            yield Work(changes=changes, cause=cause, event=event, fields=fields)
+            if not is_gone:
+                break  # it goes on in the next turn: the session is over, so that is due at once
         for each in self._periodic:
             yield from each.hold(head(), self._config, now_ms)
         if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
