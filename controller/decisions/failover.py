@@ -69,16 +69,20 @@ def leave_isrs(
 def elect_with(
     image: MetadataImage, broker_id: int, config: ControllerConfig
 ) -> tuple[Change, ...]:
-    """Elect leaders where there are none and the broker, which comes up, allows it."""
+    """Elect leaders where there are none and the broker, which comes up, allows it.
+
+    At most `ONE_BY_ONE_MAX` that cannot be decided as columns: the others are overdue then.
+    """
     table = image.partitions
     rows = np.intersect1d(table.rows_without_leader(), table.rows_with_replica(broker_id))
     rows = rows.astype(np.int32)
     acceptable = _with(image, broker_id)
     if len(rows) < COLUMNS_FROM or not _fits_columns(image):
-        return tuple(elect_one_by_one(image, rows, config, acceptable))
+        return tuple(islice(elect_one_by_one(image, rows, config, acceptable), ONE_BY_ONE_MAX))
     up = columns.Acceptable.of(image, _up_with(image, broker_id))
     blocks, rest = _in_columns(image, rows, config, lambda part: columns.elected(image, part, up))
-    return (*blocks, *elect_one_by_one(image, rest, config, acceptable))
+    others = elect_one_by_one(image, rest, config, acceptable)
+    return (*blocks, *islice(others, ONE_BY_ONE_MAX))
 
 
 def leave_directories(

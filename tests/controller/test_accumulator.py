@@ -169,7 +169,8 @@ def test_an_atomic_decision_may_be_larger() -> None:
     before = len(made.batches)
     accumulator.add([block(BATCH_RECORDS_MAX + 5)], metadata_version=25, now_ms=NOW_MS)
     accumulator.write()
-    assert [record_count(decoded(batch)) for batch in made.batches[before:]] == [BATCH_RECORDS_MAX + 5]
+    counts = [record_count(decoded(batch)) for batch in made.batches[before:]]
+    assert counts == [BATCH_RECORDS_MAX + 5]
 
 
 def test_decisions_with_too_many_bytes_are_a_batch_each() -> None:
