@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from controller.config import ControllerConfig
-from controller.decisions import brokers, elections
+from controller.decisions import brokers, elections, failover
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
 from quorum.core.effects import earliest
 from quorum.core.milestones import Cause, Occasion
-from wire.metadata_records import NoOpRecord
+from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
 
 __all__ = ["Chores", "Work"]
 
@@ -39,7 +39,7 @@ class _Periodic:
     """Elections that are held again and again."""
 
     event: str
-    interval_ms: int
+    interval_ms: int | None  # None: only when it is asked for
     decide: _Decide
     due_ms: int | None = None  # None: not while this node is a standby
 
@@ -49,12 +49,18 @@ class _Periodic:
         changes = self.decide(head, config)
         count = record_count(changes)
         is_full = count >= elections.ELECTIONS_MAX
-        self.due_ms = now_ms if is_full else now_ms + self.interval_ms  # there may be more
+        self.due_ms = now_ms if is_full else self._next_ms(now_ms)  # there may be more
         if changes:
             cause = Cause(Occasion.ELECTION)
             yield Work(
                 changes=changes, cause=cause, event=self.event, fields=(("elections", count),)
             )
+
+    def begin(self, now_ms: int) -> None:
+        self.due_ms = self._next_ms(now_ms)
+
+    def _next_ms(self, now_ms: int) -> int | None:
+        return None if self.interval_ms is None else now_ms + self.interval_ms
 
 
 class Chores:
@@ -67,7 +73,8 @@ class Chores:
         self._unclean = _Periodic(
             "unclean", config.unclean_election_interval_ms, elections.elect_unclean
         )
-        self._periodic = [self._unclean]
+        self._overdue = _Periodic("overdue", None, elections.elect_overdue)
+        self._periodic = [self._overdue, self._unclean]
         if config.auto_leader_rebalance_enable:
             interval_ms = config.leader_imbalance_check_interval_ms
             self._periodic.append(_Periodic("preferred", interval_ms, elections.elect_preferred))
@@ -77,12 +84,16 @@ class Chores:
         if self._config.max_idle_interval_ms:
             self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
         for each in self._periodic:
-            each.due_ms = now_ms + each.interval_ms
+            each.begin(now_ms)
 
     def end(self) -> None:
         self._no_op_due_ms = None
         for each in self._periodic:
             each.due_ms = None
+
+    def elect_overdue_soon(self, now_ms: int) -> None:
+        """There were too many elections for one turn."""
+        self._overdue.due_ms = now_ms
 
     def elect_unclean_soon(self, now_ms: int) -> None:
         """The configs of a topic may allow an unclean election by now."""
@@ -94,10 +105,16 @@ class Chores:
             broker_id = self._liveness.expired(head(), now_ms)
             if broker_id is None:
                 break
-            changes = brokers.fence(head(), broker_id, self._config)
+            changes = brokers.fence(
+                head(), broker_id, self._config, one_by_one_max=failover.ONE_BY_ONE_MAX
+            )
             fields = (("broker", broker_id), ("records", record_count(changes)))
             cause = Cause(Occasion.BROKER_FAILED, broker_id)
-            yield Work(changes=changes, cause=cause, event="fenced", fields=fields)
+            is_gone = isinstance(changes[-1], BrokerRegistrationChangeRecord)
+            event = "fenced" if is_gone else "leaves-isrs"
+            yield Work(changes=changes, cause=cause, event=event, fields=fields)
+            if not is_gone:
+                break  # it goes on in the next turn: the session is over, so that is due at once
         for each in self._periodic:
             yield from each.hold(head(), self._config, now_ms)
         if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:

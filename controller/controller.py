@@ -17,7 +17,7 @@ from random import Random
 from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
 from controller.chores import Chores
 from controller.config import ControllerConfig
-from controller.decisions import brokers, cluster, elections
+from controller.decisions import brokers, cluster, elections, failover
 from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
 from controller.images import Images
@@ -136,6 +136,8 @@ class Controller:
         self.liveness.reset(self._images.head, now_ms)
         self._registration.leader_changed(now_ms)
         self._chores.begin(now_ms)
+        if record_count(overdue) >= elections.ELECTIONS_MAX:
+            self._chores.elect_overdue_soon(now_ms)
         self._outbox.trace("controller", state="active", epoch=epoch)
         self._milestones.took_over(epoch, end_offset=self._accumulator.end_offset)
         self._outbox.effects += self._milestones.committed(self.applied_offset)
@@ -265,6 +267,8 @@ class Controller:
             last_offset = self._append(
                 decision.changes, cause, is_atomic=decision.is_atomic, now_ms=now_ms
             )
+            if record_count(decision.changes) >= failover.ONE_BY_ONE_MAX:
+                self._chores.elect_overdue_soon(now_ms)
             self._after(request.body, decision.response, last_offset, now_ms)
         elif not self._images.has_uncommitted and decision.kraft_version is None:
             self._reply(request, decision.response)

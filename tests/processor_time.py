@@ -74,7 +74,8 @@ class Recording:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "teardown":
             return
-        seconds = cast(float, dict(report.user_properties)[PROPERTY])
+        # A test whose fixtures failed has none; pytest tells of it.
+        seconds = cast(float, dict(report.user_properties).get(PROPERTY, 0.0))
         self._files[report.nodeid.partition("::")[0]] += seconds
         if next(self._tests) % _TESTS_A_YARDSTICK == 0:
             self._yardsticks.append(yardstick())

@@ -29,6 +29,7 @@ from wire.messages.registration import (
 )
 from wire.metadata_records import (
     BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -307,12 +308,27 @@ def _offline_directories(
     )
 
 
-def fence(image: MetadataImage, broker_id: int, config: ControllerConfig) -> tuple[Change, ...]:
-    """Take an unfenced broker out of the ISRs, and record that it is gone."""
+def fence(
+    image: MetadataImage,
+    broker_id: int,
+    config: ControllerConfig,
+    *,
+    one_by_one_max: int | None = None,
+) -> tuple[Change, ...]:
+    """Take an unfenced broker out of the ISRs, and record that it is gone.
+
+    With `one_by_one_max` as in `failover.leave_isrs`: if that many changes were made, the
+    broker may be in other ISRs still, and it is not recorded that it is gone.
+    """
     broker = image.brokers[broker_id]
     assert not broker.fenced, f"broker {broker_id} is fenced already"
+    changes = failover.leave_isrs(image, broker_id, config, one_by_one_max=one_by_one_max)
+    if one_by_one_max is not None:
+        made = sum(isinstance(each, PartitionChangeRecord) for each in changes)
+        if made >= one_by_one_max:
+            return changes
     return (
-        *failover.leave_isrs(image, broker_id, config),
+        *changes,
         BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch, fenced=1),
     )
 

@@ -135,7 +135,8 @@ def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
     last known leader where nobody else may.
 
     An election is recorded with the event that makes it possible; if there are many, in several
-    batches. Where a controller died between two of them, no other event would bring the rest.
+    batches and turns. Where a controller died between two of them, no other event would bring the
+    rest. Of elections that cannot be decided as columns, at most `ELECTIONS_MAX` are held.
     """
     table = image.partitions
     rows = table.rows_without_leader()
@@ -151,7 +152,8 @@ def elect_overdue(image: MetadataImage, config: ControllerConfig) -> tuple[Chang
     records = failover.elect_one_by_one(
         image, np.array(odd, np.int32), config, image.is_acceptable, Election.ONLINE
     )
-    return (*columns.block_of(decided, keep=decided.is_columnar), *records)
+    held = islice(records, ELECTIONS_MAX)
+    return (*columns.block_of(decided, keep=decided.is_columnar), *held)
 
 
 def _candidates(state: PartitionState) -> tuple[int, ...]:

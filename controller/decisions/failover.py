@@ -7,6 +7,7 @@ Source: KIP-497, KIP-631, KIP-858, KIP-966; Kafka's ReplicationControlManager.
 """
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from uuid import UUID
 
 import numpy as np
@@ -27,9 +28,17 @@ from controller.metadata.partitions import NO_LEADER, NO_ROWS, PartitionState, R
 from wire.metadata_records import PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
 
-__all__ = ["elect_one_by_one", "elect_with", "leads_something", "leave_directories", "leave_isrs"]
+__all__ = [
+    "ONE_BY_ONE_MAX",
+    "elect_one_by_one",
+    "elect_with",
+    "leads_something",
+    "leave_directories",
+    "leave_isrs",
+]
 
 COLUMNS_FROM = 100  # rows; fewer are decided as fast one by one
+ONE_BY_ONE_MAX = 2_000  # changes in a turn: they take 0.1 ms each, and the quorum's followers wait
 
 
 def leads_something(image: MetadataImage, broker_id: int) -> bool:
@@ -37,33 +46,43 @@ def leads_something(image: MetadataImage, broker_id: int) -> bool:
 
 
 def leave_isrs(
-    image: MetadataImage, broker_id: int, config: ControllerConfig, *, lost: bool = False
+    image: MetadataImage,
+    broker_id: int,
+    config: ControllerConfig,
+    *,
+    lost: bool = False,
+    one_by_one_max: int | None = None,
 ) -> tuple[Change, ...]:
     """Take a broker out of every ISR that has other members, and elect where it led.
 
-    `lost`: it stopped without a clean shutdown, and may lack records that it once had.
+    `lost`: it stopped without a clean shutdown, and may lack records that it once had. Of the rows
+    that cannot be decided as columns, at most `one_by_one_max` are changed.
     """
     table = image.partitions
     rows = table.rows_with_isr_member(broker_id)
     if lost:
         rows = np.union1d(rows, table.rows_eligible(broker_id)).astype(np.int32)
     others = without_broker(image, broker_id)
-    return _leave(image, rows, broker_id, config, others, lost=lost)
+    return _leave(image, rows, broker_id, config, others, lost=lost, one_by_one_max=one_by_one_max)
 
 
 def elect_with(
     image: MetadataImage, broker_id: int, config: ControllerConfig
 ) -> tuple[Change, ...]:
-    """Elect leaders where there are none and the broker, which comes up, allows it."""
+    """Elect leaders where there are none and the broker, which comes up, allows it.
+
+    At most `ONE_BY_ONE_MAX` that cannot be decided as columns: the others are overdue then.
+    """
     table = image.partitions
     rows = np.intersect1d(table.rows_without_leader(), table.rows_with_replica(broker_id))
     rows = rows.astype(np.int32)
     acceptable = _with(image, broker_id)
     if len(rows) < COLUMNS_FROM or not _fits_columns(image):
-        return tuple(elect_one_by_one(image, rows, config, acceptable))
+        return tuple(islice(elect_one_by_one(image, rows, config, acceptable), ONE_BY_ONE_MAX))
     up = columns.Acceptable.of(image, _up_with(image, broker_id))
     blocks, rest = _in_columns(image, rows, config, lambda part: columns.elected(image, part, up))
-    return (*blocks, *elect_one_by_one(image, rest, config, acceptable))
+    others = elect_one_by_one(image, rest, config, acceptable)
+    return (*blocks, *islice(others, ONE_BY_ONE_MAX))
 
 
 def leave_directories(
@@ -88,15 +107,17 @@ def _leave(
     acceptable: Acceptable,
     *,
     lost: bool = False,
+    one_by_one_max: int | None = None,
 ) -> tuple[Change, ...]:
     """Take a broker out of the ISRs of `rows`; `acceptable` must say that it cannot lead there."""
-    if len(rows) < COLUMNS_FROM or not _fits_columns(image):
-        return tuple(_leave_one_by_one(image, rows, broker_id, config, acceptable, lost))
-    up = columns.Acceptable.of(image, _up_without(image, broker_id))
-    blocks, rest = _in_columns(
-        image, rows, config, lambda part: columns.without_member(image, part, broker_id, up)
-    )
-    return (*blocks, *_leave_one_by_one(image, rest, broker_id, config, acceptable, lost))
+    blocks: list[PartitionChanges] = []
+    if len(rows) >= COLUMNS_FROM and _fits_columns(image):
+        up = columns.Acceptable.of(image, _up_without(image, broker_id))
+        blocks, rows = _in_columns(
+            image, rows, config, lambda part: columns.without_member(image, part, broker_id, up)
+        )
+    others = _leave_one_by_one(image, rows, broker_id, config, acceptable, lost)
+    return (*blocks, *islice(others, one_by_one_max))
 
 
 # --- one by one -----------------------------------------------------------------------------

@@ -22,11 +22,20 @@ from quorum.raft.snapshot_schedule import SnapshotSchedule
 from wire.batch import headers
 from wire.varint import Malformed
 
-__all__ = ["DELIVERY_BYTES_MAX", "LOAD_BYTES_MAX", "OWNER", "Delivery", "next_after"]
+__all__ = [
+    "DELIVERY_BYTES_MAX",
+    "LOAD_BYTES_MAX",
+    "NEWEST_BYTES_MAX",
+    "OWNER",
+    "Delivery",
+    "next_after",
+]
 
 OWNER = "member"
-# A piece: what an application may take in before others have a turn. A snapshot comes as one piece
-# after the other, while a broker still has heartbeats to send.
+# A piece: what an application may take in before others have a turn. What is newest comes in pieces
+# of about 2,000 records, and a snapshot as one piece after the other, while a broker still has
+# heartbeats to send. Who reads the disk is behind anyway.
+NEWEST_BYTES_MAX = 1 << 16
 DELIVERY_BYTES_MAX = 1 << 20
 LOAD_BYTES_MAX = 1 << 18
 
@@ -93,7 +102,7 @@ class Delivery:
 
     def _deliver_newest(self, end_offset: int, now_ms: int) -> bool:
         """Up to `end_offset`, where what is committed ends."""
-        before, left = self.next_offset, DELIVERY_BYTES_MAX
+        before, left = self.next_offset, NEWEST_BYTES_MAX
         while left > 0 and self.next_offset < end_offset:
             records = self._engine.newest(
                 start_offset=self.next_offset, end_offset=end_offset, bytes_max=left

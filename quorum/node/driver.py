@@ -303,7 +303,8 @@ class Driver:
     def _take_rounds(self, core: Core) -> None:
         """One turn, and more of them at once, for the disk's answers, as long as it has some.
 
-        Clients come into the first only: then it is time to look at the sockets.
+        Clients come into the first only: then it is time to look at the sockets, as it is once some
+        milliseconds have passed.
         """
         began = time.perf_counter()
         self.turn_began_ns = time.monotonic_ns()
@@ -317,6 +318,8 @@ class Driver:
             if not self._round(core, now_ms, clients_max) or self._stop is not None:
                 break
             clients_max = 0
+            if time.perf_counter() - began > LONG_SECONDS:
+                break  # others may have been waiting to be heard
         self._due_ms = core.deadline_ms()
         self.counts.turns += 1
         self.counts.busy_seconds += time.perf_counter() - began

@@ -8,6 +8,7 @@ import pytest
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
+from controller.decisions import failover
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.describe import fingerprint
 from controller.metadata.image import MetadataImage
@@ -457,6 +458,33 @@ def test_silent_brokers_are_fenced_and_their_partitions_move() -> None:
     for _, state in image.partitions_of(topic.id):
         assert state.leader in (2, 3)
         assert set(state.isr) == {2, 3}
+
+
+def test_broker_leaves_many_isrs_in_several_turns_and_is_fenced_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A few partitions are decided one by one, which takes its time; the quorum must not wait."""
+    monkeypatch.setattr(failover, "ONE_BY_ONE_MAX", 10)
+    made = quorum(session_timeout_ms=1000)
+    epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2, 3)}
+    made.answer(create("t", partitions=25, factor=3))
+    topic = made.active.image.topic("t")
+    assert topic is not None
+    made.pass_time(800)
+    for broker_id in (2, 3):
+        made.answer(heartbeat(broker_id, epochs[broker_id], 10**6))
+    left = []
+    for duration_ms in (300, 0, 0):
+        assert not made.active.image.brokers[1].fenced
+        due_ms = made.active.deadline_ms()
+        assert due_ms is not None
+        assert due_ms <= made.now_ms + duration_ms
+        made.pass_time(duration_ms)
+        states = [state for _, state in made.active.image.partitions_of(topic.id)]
+        left.append(sum(1 not in state.isr for state in states))
+    assert left == [10, 20, 25]
+    assert made.active.image.brokers[1].fenced
+    assert {state.leader for state in states} == {2, 3}
 
 
 def test_broker_that_beats_is_alive_even_while_too_many_requests_wait() -> None:

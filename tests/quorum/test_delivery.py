@@ -19,7 +19,7 @@ from quorum.core.effects import (
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch
 from quorum.log.tail import Tail
-from quorum.node.delivery import DELIVERY_BYTES_MAX, LOAD_BYTES_MAX, Delivery
+from quorum.node.delivery import LOAD_BYTES_MAX, NEWEST_BYTES_MAX, Delivery
 from quorum.raft.config import SnapshotSettings
 from tests.quorum.builders import snapshot
 from tests.quorum.ledger import Ledger
@@ -257,7 +257,7 @@ def test_state_may_end_before_the_last_control_batch_but_must_be_new(
 
 def test_what_is_in_memory_comes_in_pieces_and_without_the_disk() -> None:
     log, ledger = Log(), Ledger()
-    quarter = bytes(DELIVERY_BYTES_MAX // 4)
+    quarter = bytes(NEWEST_BYTES_MAX // 4)
     for offset in range(9):
         batch = assign(data_batch([quarter], timestamp_ms=0), base_offset=offset, leader_epoch=5)
         log.tail.append(offset, offset + 1, batch)

@@ -403,8 +403,11 @@ def test_chain_of_reads_leaves_the_sockets_their_turns(tmp_path: Path) -> None:
     run(work())
 
 
-def test_clients_come_into_the_first_round_of_a_turn_only(tmp_path: Path) -> None:
+def test_clients_come_into_the_first_round_of_a_turn_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the disk answers at once, whoever is at the sockets is not kept waiting for long."""
+    monkeypatch.setattr("quorum.node.driver.LONG_SECONDS", 60.0)  # whatever the machine has to do
 
     async def work() -> None:
         core = ToyCore()
@@ -433,6 +436,37 @@ def test_clients_come_into_the_first_round_of_a_turn_only(tmp_path: Path) -> Non
             await running
         kinds = [(turn, kinds) for turn, kinds in zip(turns, rounds, strict=True) if kinds]
         assert kinds == [(0, {Request}), (0, {ReadDone}), (1, {Request})]
+
+    run(work())
+
+
+def test_sockets_are_looked_at_after_a_long_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.node.driver.LONG_SECONDS", -1.0)
+
+    async def work() -> None:
+        core = ToyCore()
+        turns: list[int] = []
+        disk_was_heard = asyncio.Event()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            turns.append(driver.counts.turns)
+            if isinstance(event, Request):
+                core.effects += [append(0), read(1)]
+            else:
+                disk_was_heard.set()
+
+        core.on_event = on_event
+        async with make_driver(tmp_path) as driver, asyncio.TaskGroup() as tasks:
+            asked = tasks.create_task(driver.ask(DescribeClusterRequest()))
+            await asyncio.sleep(0)
+            running = tasks.create_task(driver.run(core))
+            await asked
+            await disk_was_heard.wait()
+            driver.stop("asked enough")
+            await running
+        assert turns[0] < turns[1], "the disk is heard in a later turn"
 
     run(work())
 
@@ -493,6 +527,7 @@ def test_inline_sync_is_told_within_the_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SyncPace, "is_inline", True)
+    monkeypatch.setattr("quorum.node.driver.LONG_SECONDS", 60.0)  # whatever the disk has to do
 
     async def work() -> None:
         core = ToyCore()

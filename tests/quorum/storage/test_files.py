@@ -267,6 +267,7 @@ def test_slow_recoveries_delay_no_truncation_that_is_waited_for(tmp_path: Path) 
 def test_new_logs_are_made_a_few_at_a_time_and_without_a_sync(tmp_path: Path) -> None:
     """A topic may have thousands of partitions, and the node has other things to do."""
     storage = Storage(tmp_path)
+    storage.settle()  # what threads still do is not to be counted
     seconds = iter(range(1000))
     storage.files._workers.seconds = lambda: next(seconds) / 1000  # type: ignore[method-assign]
     for partition in range(10):
