@@ -8,9 +8,9 @@ Each replica removes records that are too old or too many by itself, and only be
 watermark; a follower also starts where its leader does (following.py). Whole segments are removed,
 and only the storage knows them (`Retain`).
 
-Idle partitions cost nothing here. Only high watermarks that have moved are saved. The logs that are
-looked at for old records are those that have moved since the last look, and those whose oldest
-segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
+Idle partitions cost nothing here. Only logs that have moved have their high watermarks saved. The
+logs that are looked at for old records are those that have moved since the last look, and those
+whose oldest segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
 
 Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLogs.
 """
