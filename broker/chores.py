@@ -8,19 +8,19 @@ Each replica removes records that are too old or too many by itself, and only be
 watermark; a follower also starts where its leader does (following.py). Whole segments are removed,
 and only the storage knows them (`Retain`).
 
-Idle partitions cost nothing here. Only high watermarks that have moved are saved. The logs that are
-looked at for old records are those that have moved since the last look, and those whose oldest
-segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
+Idle partitions cost nothing here. Only logs that have moved have their high watermarks saved. The
+logs that are looked at for old records are those that have moved since the last look, and those
+whose oldest segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
 
 Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLogs.
 """
 
 from collections import deque
 from heapq import heappop, heappush
-from uuid import UUID
 
 from broker.cluster import Cluster
 from broker.replicas import Replicas
+from broker.waiting import is_worth_compacting
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
@@ -39,7 +39,6 @@ class Checkpointing:
         self._interval_ms = interval_ms
         self._next_ms: int | None = None
         self._moved: dict[str, None] = {}  # the logs that have, since their offsets were saved
-        self._saved: dict[str, tuple[UUID, int]] = {}  # another topic of the name begins anew
 
     def moved(self, name: str) -> None:
         self._moved[name] = None
@@ -56,20 +55,20 @@ class Checkpointing:
         return self._next_ms
 
     def save(self) -> None:
-        """Not while logs are being opened: their own high watermarks are not known yet."""
+        """Not while logs are being opened: their own high watermarks are not known yet.
+
+        One that is back where it was is saved again: the storage has forgotten or lowered it, if
+        the log was deleted, has begun anew or was truncated meanwhile.
+        """
         if not self._moved or not self._replicas.are_open:
             return
         moved, self._moved = self._moved, {}
-        entries = []
-        for name in moved:
-            partition = self._replicas.of_log(name)
-            if partition is None or partition.log is None:
-                self._saved.pop(name, None)
-                continue
-            saved = partition.topic_id, partition.log.high_watermark
-            if self._saved.get(name) != saved:
-                self._saved[name] = saved
-                entries.append((partition.topic, partition.index, saved[1]))
+        hosted = [each for name in moved if (each := self._replicas.of_log(name)) is not None]
+        entries = [
+            (each.topic, each.index, each.log.high_watermark)
+            for each in hosted
+            if each.log is not None
+        ]
         if entries:
             self._outbox.emit(SaveHighWatermarks(entries=tuple(sorted(entries))))
 
@@ -83,14 +82,16 @@ class Retention:
         self._watched: dict[str, None] = {}  # the logs to look at when the interval is up
         self._moved: dict[str, None] = {}  # those that have moved since the interval began
         self._due: list[tuple[int, str]] = []  # a heap: when the oldest segment of a log gets old
-        self._due_ms: dict[str, int] = {}  # the earliest of each log in the heap
+        self._due_ms: dict[str, int] = {}  # of each log: any other entry of the heap is void
         self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
 
     def moved(self, name: str) -> None:
-        if name not in self._moved and self._holds_records(name):
+        if self._replicas.of_log(name) is None:
+            self._due_ms.pop(name, None)
+        elif name not in self._moved and self._holds_records(name):
             self._moved[name] = self._watched[name] = None
 
     def configured(self) -> None:
@@ -132,8 +133,14 @@ class Retention:
             due_ms = oldest_ms + settings.retention_ms
             if due_ms < self._due_ms.get(name, due_ms + 1):
                 self._due_ms[name] = due_ms
-                heappush(self._due, (due_ms, name))
+                self._note_due(due_ms, name)
         return oldest_ms is not None
+
+    def _note_due(self, due_ms: int, name: str) -> None:
+        """Logs that are gone would stay for the days that their records had left."""
+        heappush(self._due, (due_ms, name))
+        if is_worth_compacting(len(self._due)):
+            self._due = sorted((at_ms, log) for log, at_ms in self._due_ms.items())  # a heap, too
 
     def deadline_ms(self) -> int | None:
         return self._next_ms

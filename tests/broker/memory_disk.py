@@ -163,6 +163,8 @@ class Disk:
                 log = self.logs[effect.log]
                 if log.directory_id in self.failed:
                     return self._failure(effect.log, effect.token, log.directory_id)
+                if isinstance(effect, Truncate | ResetLog):
+                    self._lower(effect)
                 return self._perform_on(log, effect)
             case _:
                 raise AssertionError(f"not an effect on a disk: {effect}")
@@ -176,6 +178,14 @@ class Disk:
         topic, _, index = effect.log.rpartition("-")
         high_watermark = self.checkpoint.get((topic, int(index)), 0)
         return Opened(token=effect.token, state=log.state(effect.log, high_watermark))
+
+    def _lower(self, effect: Truncate | ResetLog) -> None:
+        """As the files do: a checkpoint that is too high would be wrong."""
+        topic, _, index = effect.log.rpartition("-")
+        key = topic, int(index)
+        saved = self.checkpoint.pop(key, None)
+        if saved is not None and isinstance(effect, Truncate):
+            self.checkpoint[key] = min(saved, effect.end_offset)
 
     def _failure(self, log: str, token: Token, directory_id: UUID) -> StorageFailed:
         return StorageFailed(log=log, token=token, reason="pulled out", directory_id=directory_id)

@@ -902,6 +902,37 @@ def test_the_checkpoint_of_a_deleted_topic_does_not_stand_in_for_that_of_the_nex
         assert brokers.disks[1].checkpoint == {}
 
 
+def test_the_checkpoint_has_a_replica_that_was_deleted_and_has_come_back_meanwhile() -> None:
+    """It is the same topic, and the high watermark is as high as before the deletion."""
+    brokers = three()
+    topic_id = brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(6000)
+    for replicas in ((1, 2), (1, 2, 3)):
+        change = PartitionChangeRecord(
+            partition_id=0, topic_id=topic_id, replicas=replicas, isr=(1, 2)
+        )
+        brokers.write(change)
+        brokers.settle()
+    assert brokers.disks[3].checkpoint == {}
+    brokers.run(6000)
+    assert brokers.partition(3, "t", 0).open_log.high_watermark == 1
+    assert brokers.disks[3].checkpoint == {("t", 0): 1}
+
+
+def test_the_checkpoint_has_a_log_that_has_begun_anew_and_caught_up_meanwhile() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    brokers.produce(1, "t", 0, batch_of(b"a"))
+    brokers.run(6000)
+    brokers.partition(3, "t", 0).open_log.reset(0)
+    brokers.settle()
+    assert brokers.disks[3].checkpoint == {}
+    brokers.run(6000)
+    assert brokers.partition(3, "t", 0).open_log.high_watermark == 1
+    assert brokers.disks[3].checkpoint == {("t", 0): 1}
+
+
 def test_an_orderly_shutdown_ends_even_without_a_controller() -> None:
     brokers = three(controlled_shutdown_timeout_ms=700)
     brokers.holds_controller = True

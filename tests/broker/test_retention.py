@@ -281,6 +281,19 @@ def test_changed_limits_make_followers_look_again() -> None:
     assert asked_in_a_round(brokers, 2) == ["t-0"]
 
 
+def test_logs_that_are_gone_are_not_kept_in_mind_for_the_days_that_they_had_left() -> None:
+    brokers = Brokers(1, log_retention_check_interval_ms=CHECK_MS).start()
+    for topic in (f"t{number}" for number in range(8)):
+        brokers.create_topic(topic, *[(1,)] * 200, number=1 + int(topic[1:]))
+        for index in range(200):
+            brokers.produce(1, topic, index, batch_of(b"x", timestamp_ms=brokers.now_ms))
+        brokers.run(3 * CHECK_MS)
+        brokers.delete_topic(topic)
+    retention = brokers.brokers[1]._chores.retention
+    assert not retention._due_ms
+    assert len(retention._due) < 1024
+
+
 STEPS = st.one_of(
     st.tuples(st.just("append"), st.integers(0, 3), st.integers(-20, 5)),
     st.tuples(st.just("trim"), st.integers(0, 3), st.integers(1, 3)),
