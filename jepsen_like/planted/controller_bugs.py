@@ -81,9 +81,11 @@ def takes_alterations_one_epoch_old(
 
 
 @plant_in(CONTROLLER_PLANTS, failover, "leave_isrs", seeds_max=150)
-def trusts_every_stop(*args: Any, **named: Any) -> tuple[Change, ...]:
+def trusts_every_stop(
+    *args: Any, lost: bool = False, one_by_one_max: int | None = None
+) -> tuple[Change, ...]:
     """Breaks: who stopped uncleanly may have lost records, and is not eligible (R10, KIP-966)."""
-    return _leave_isrs(*args, **{**named, "lost": False})
+    return _leave_isrs(*args, lost=False, one_by_one_max=one_by_one_max)
 
 
 @plant_in(CONTROLLER_PLANTS, brokers, "decide_heartbeat")

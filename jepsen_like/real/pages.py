@@ -5,8 +5,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from jepsen_like.histories.history import Value
-
 __all__ = ["Answered", "ask"]
 
 
@@ -22,7 +20,7 @@ class Answered:
 
 
 def ask(
-    address: tuple[str, int], path: str, *, timeout_seconds: float = 1.0, body: Value = None
+    address: tuple[str, int], path: str, *, timeout_seconds: float = 1.0, body: Any = None
 ) -> Answered:
     """GET, or POST if there is a body. JSON both ways."""
     connection = http.client.HTTPConnection(*address, timeout=timeout_seconds)

@@ -93,7 +93,7 @@ def broker() -> Iterator[tuple[str, int]]:
     thread = threading.Thread(target=asyncio.run, args=(serve(listener),))
     thread.start()
     yield listener.getsockname()
-    thread.join(5.0)
+    thread.join(30.0)
     assert not thread.is_alive()
 
 
@@ -107,12 +107,12 @@ async def serve(listener: socket.socket) -> None:
                 length = int.from_bytes(await reader.readexactly(4))
                 request = decode_request(await reader.readexactly(length))
                 writer.writelines(with_length(answered(request)))
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionError):  # closed, or reset
             writer.close()
             over.set()
 
     server = await asyncio.start_server(answer, sock=listener)
-    await asyncio.wait_for(over.wait(), 5.0)
+    await asyncio.wait_for(over.wait(), 30.0)
     server.close()
 
 

@@ -279,7 +279,8 @@ class PartitionInvariants:
         """D-PRE: what a follower has after it appended is a prefix of its leader's log.
 
         Not what it appended earlier in the turn in which it heard of this leader: it led itself, or
-        followed another.
+        followed another. Nor what lies before the start of the leader's log: of an epoch that is
+        older than all of its own, a leader knows only that it ended there (KIP-101).
         """
         if isinstance(partition.role, LeaderOf) or partition.leader_id == NO_LEADER:
             return
@@ -291,6 +292,8 @@ class PartitionInvariants:
             return
         log = self._hosts[partition.leader_id].disk.log(partition.name)
         if theirs.role.leader_epoch != partition.leader_epoch or log.failed:
+            return
+        if written.last.next_offset <= theirs.open_log.start_offset:
             return
         if not log.written.holds(written.last):
             raise Violation(
