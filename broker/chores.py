@@ -94,9 +94,9 @@ class Retention:
         elif name not in self._moved and self._holds_records(name):
             self._moved[name] = self._watched[name] = None
 
-    def configured(self) -> None:
-        """The limits of any log may be others by now."""
-        for partition in self._replicas:
+    def obey(self, delta: MetadataDelta) -> None:
+        """The limits of some logs may be others by now."""
+        for partition in self._replicas.reconfigured(delta):
             self.moved(partition.name)
 
     def tick(self, now_ms: int) -> None:
@@ -217,8 +217,7 @@ class Chores:
         self.retention.moved(name)
 
     def obey(self, delta: MetadataDelta) -> None:
-        if delta.configs_changed:
-            self.retention.configured()
+        self.retention.obey(delta)
 
     def save_checkpoint(self) -> None:
         self._checkpointing.save()

@@ -205,14 +205,19 @@ class Replicas:
 
     def reconfigure(self, delta: MetadataDelta, now_ms: int) -> None:
         """Settings of topics or of this broker may have changed."""
+        for partition in self.reconfigured(delta):
+            settings = self._cluster.settings_of(partition.topic)
+            self._report(partition, partition.reconfigure(settings, now_ms))
+
+    def reconfigured(self, delta: MetadataDelta) -> list[Partition]:
+        """Those whose settings may have changed."""
         if not delta.configs_changed:
-            return
-        kinds = {kind for kind, _ in delta.configs_changed}
+            return []
+        hosted = list(self._hosted.values())
+        if any(kind == ResourceType.BROKER for kind, _ in delta.configs_changed):
+            return hosted
         names = {name for kind, name in delta.configs_changed if kind == ResourceType.TOPIC}
-        for partition in tuple(self._hosted.values()):
-            if ResourceType.BROKER in kinds or partition.topic in names:
-                settings = self._cluster.settings_of(partition.topic)
-                self._report(partition, partition.reconfigure(settings, now_ms))
+        return [partition for partition in hosted if partition.topic in names]
 
     # --- logs -------------------------------------------------------------------------------
 
