@@ -650,7 +650,26 @@ def test_log_that_is_trimmed_in_the_turn_that_opens_it_has_fewer_records_than_it
         cast(Content, written),
     )
     with nullcontext() if is_sound else pytest.raises(Violation, match="D-EPC"):
-        look([EpochStart(epoch, 55)])
+        look([EpochStart(epoch, 55)], 0)
+
+
+@pytest.mark.parametrize(("deletable", "is_sound"), [(10, True), (9, False)])
+def test_epochs_of_deleted_records_are_not_known_though_the_records_came_back(
+    deletable: int, is_sound: bool
+) -> None:
+    """Cluster seed 223000116: the power failed before the start of the log was on the disk."""
+    log = SimpleNamespace(
+        start_offset=0, end_offset=33, epochs=SimpleNamespace(entries=[EpochStart(0, 10)])
+    )
+    partition = SimpleNamespace(name="t-0", node_id=1, open_log=log)
+    with nullcontext() if is_sound else pytest.raises(Violation, match="D-EPC"):
+        PartitionInvariants._knows_its_epochs(
+            cast(PartitionInvariants, None),
+            cast(Partition, partition),
+            cast(Content, SimpleNamespace(end_offset=33)),
+            [EpochStart(0, 0)],
+            deletable,
+        )
 
 
 # --- logs of partitions on the shipped storage --------------------------------------------------

@@ -250,22 +250,26 @@ class PartitionInvariants:
             seen.epochs = list(written.epochs())
         else:
             add_epochs(seen.epochs, written, before)
-        self._knows_its_epochs(partition, written, seen.epochs)
+        self._knows_its_epochs(partition, written, seen.epochs, watched.deletable.start_offset)
         if has_grown and not is_new and seen.followed_epoch == partition.leader_epoch:
             self._follows_its_leader(partition, written)
         elif not has_grown:
             self._members_hold(watched)
 
     def _knows_its_epochs(
-        self, partition: Partition, written: Content, epochs: list[EpochStart]
+        self, partition: Partition, written: Content, epochs: list[EpochStart], deletable: int
     ) -> None:
         """D-EPC: the broker's view of a log is the log: its end, and the epochs of its batches.
 
         A leader knows one more, which has not written. A log opened in this turn may be trimmed.
+        Before `deletable`, where a log may start, records that were deleted may have come back with
+        a power failure, and the epochs that were forgotten with them have not.
         """
         log = partition.open_log
         known = [entry for entry in log.epochs.entries if entry.start_offset < log.end_offset]
         start_offset = max(log.start_offset, epochs[0].start_offset if epochs else 0)
+        if known and known[0].start_offset <= deletable:
+            start_offset = max(start_offset, known[0].start_offset)
         known = within(known, start_offset, log.end_offset)
         epochs = within(epochs, start_offset, log.end_offset)
         if (log.end_offset, known) != (written.end_offset, epochs):
