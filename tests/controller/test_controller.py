@@ -8,14 +8,14 @@ import pytest
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.decisions import failover
+from controller.decisions import elections, failover
 from controller.metadata.changes import Change, decode_changes
 from controller.metadata.describe import fingerprint
 from controller.metadata.image import MetadataImage
 from controller.refusals import REFUSALS
 from controller.requests import WRITES
 from quorum.core.effects import Failure, RequestFailed, Token
-from tests.controller.clusters import CLUSTER_ID, heartbeat, registration
+from tests.controller.clusters import CLUSTER_ID, FEATURES, heartbeat, registration
 from tests.controller.fake_log import Quorum
 from wire import metadata_records as records
 from wire.batch import data_batch
@@ -41,6 +41,7 @@ from wire.messages.partitions import (
 from wire.messages.producing import AllocateProducerIdsRequest
 from wire.messages.registration import (
     ControllerRegistrationRequest,
+    Feature,
     RegisteredListener,
     UnregisterBrokerRequest,
 )
@@ -485,6 +486,49 @@ def test_broker_leaves_many_isrs_in_several_turns_and_is_fenced_last(
     assert left == [10, 20, 25]
     assert made.active.image.brokers[1].fenced
     assert {state.leader for state in states} == {2, 3}
+
+
+def test_many_elections_are_held_in_several_turns_and_by_the_next_controller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker comes up that alone may lead ten partitions, none of them from its ISR."""
+    monkeypatch.setattr(failover, "ONE_BY_ONE_MAX", 3)
+    monkeypatch.setattr(elections, "ELECTIONS_MAX", 2)
+    made = quorum(
+        session_timeout_ms=1000,
+        bootstrap_features={"metadata.version": 25, "eligible.leader.replicas.version": 1},
+        static_configs={"min.insync.replicas": "2"},
+    )
+    elr = Feature(
+        name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
+    )
+    for broker_id in (1, 2):
+        told: Any = made.answer(registration(broker_id, features=(*FEATURES, elr)))
+        made.answer(heartbeat(broker_id, told.broker_epoch, made.last_offset))
+    made.answer(create("t", partitions=10, factor=2))
+    topic = made.active.image.topic("t")
+    assert topic is not None
+    for _ in range(20):
+        made.pass_time(1000)
+
+    def led() -> int:
+        return sum(state.leader > 0 for _, state in made.active.image.partitions_of(topic.id))
+
+    assert led() == 0
+    assert {state.isr for _, state in made.active.image.partitions_of(topic.id)} == {()}
+    epoch = made.active.image.brokers[1].epoch
+    made.answer(heartbeat(1, epoch, made.last_offset))
+    found = [led()]
+    made.pass_time(0)
+    found.append(led())
+    made.elect(CONTROLLERS[1])
+    made.commit()
+    found.append(led())
+    for _ in range(2):
+        assert made.active.deadline_ms() == made.now_ms
+        made.pass_time(0)
+        found.append(led())
+    assert found == [3, 5, 7, 9, 10]
 
 
 def test_broker_that_beats_is_alive_even_while_too_many_requests_wait() -> None:
