@@ -49,7 +49,8 @@ class _Periodic:
         changes = self.decide(head, config)
         count = record_count(changes)
         is_full = count >= elections.ELECTIONS_MAX
-        self.due_ms = now_ms if is_full else self._next_ms(now_ms)  # there may be more
+        # There may be more: in a later turn, for a turn has one time and may settle often.
+        self.due_ms = now_ms + 1 if is_full else self._next_ms(now_ms)
         if changes:
             cause = Cause(Occasion.ELECTION)
             yield Work(
@@ -70,6 +71,7 @@ class Chores:
         self._config = config
         self._liveness = liveness
         self._no_op_due_ms: int | None = None
+        self._fence_from_ms = 0  # a turn has one time: the next portion is for a later one
         self._unclean = _Periodic(
             "unclean", config.unclean_election_interval_ms, elections.elect_unclean
         )
@@ -93,7 +95,7 @@ class Chores:
 
     def elect_overdue_soon(self, now_ms: int) -> None:
         """There were too many elections for one turn."""
-        self._overdue.due_ms = now_ms
+        self._overdue.due_ms = now_ms + 1
 
     def elect_unclean_soon(self, now_ms: int) -> None:
         """The configs of a topic may allow an unclean election by now."""
@@ -101,10 +103,20 @@ class Chores:
 
     def work(self, head: Callable[[], MetadataImage], now_ms: int) -> Iterator[Work]:
         """The work that is due. `head` gives the image with what was appended before."""
+        if now_ms >= self._fence_from_ms:
+            yield from self._fence(head, now_ms)
+        for each in self._periodic:
+            yield from each.hold(head(), self._config, now_ms)
+        if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
+            self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
+            yield Work(changes=(NoOpRecord(),), cause=Cause(Occasion.IDLE))
+
+    def _fence(self, head: Callable[[], MetadataImage], now_ms: int) -> Iterator[Work]:
+        """Fence the brokers that are silent; one that is in too many ISRs leaves some of them."""
         for _ in range(len(head().brokers)):
             broker_id = self._liveness.expired(head(), now_ms)
             if broker_id is None:
-                break
+                return
             changes = brokers.fence(
                 head(), broker_id, self._config, one_by_one_max=failover.ONE_BY_ONE_MAX
             )
@@ -114,17 +126,14 @@ class Chores:
             event = "fenced" if is_gone else "leaves-isrs"
             yield Work(changes=changes, cause=cause, event=event, fields=fields)
             if not is_gone:
-                break  # it goes on in the next turn: the session is over, so that is due at once
-        for each in self._periodic:
-            yield from each.hold(head(), self._config, now_ms)
-        if self._no_op_due_ms is not None and now_ms >= self._no_op_due_ms:
-            self._no_op_due_ms = now_ms + self._config.max_idle_interval_ms
-            yield Work(changes=(NoOpRecord(),), cause=Cause(Occasion.IDLE))
+                self._fence_from_ms = now_ms + 1
+                return
 
     def deadline_ms(self, head: MetadataImage) -> int | None:
         """When something is next due. Only for the active controller."""
+        silent_ms = self._liveness.deadline_ms(head)
         return earliest(
-            self._liveness.deadline_ms(head),
+            None if silent_ms is None else max(silent_ms, self._fence_from_ms),
             self._no_op_due_ms,
             *[each.due_ms for each in self._periodic],
         )

@@ -76,12 +76,13 @@ def elect_with(
     table = image.partitions
     rows = np.intersect1d(table.rows_without_leader(), table.rows_with_replica(broker_id))
     rows = rows.astype(np.int32)
-    acceptable = _with(image, broker_id)
-    if len(rows) < COLUMNS_FROM or not _fits_columns(image):
-        return tuple(islice(elect_one_by_one(image, rows, config, acceptable), ONE_BY_ONE_MAX))
-    up = columns.Acceptable.of(image, _up_with(image, broker_id))
-    blocks, rest = _in_columns(image, rows, config, lambda part: columns.elected(image, part, up))
-    others = elect_one_by_one(image, rest, config, acceptable)
+    blocks: list[PartitionChanges] = []
+    if len(rows) >= COLUMNS_FROM and _fits_columns(image):
+        up = columns.Acceptable.of(image, _up_with(image, broker_id))
+        blocks, rows = _in_columns(
+            image, rows, config, lambda part: columns.elected(image, part, up)
+        )
+    others = elect_one_by_one(image, rows, config, _with(image, broker_id))
     return (*blocks, *islice(others, ONE_BY_ONE_MAX))
 
 

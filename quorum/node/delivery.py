@@ -33,8 +33,9 @@ __all__ = [
 
 OWNER = "member"
 # A piece: what an application may take in before others have a turn. What is newest comes in pieces
-# of about 2,000 records, and a snapshot as one piece after the other, while a broker still has
-# heartbeats to send. Who reads the disk is behind anyway.
+# of about 2,000 records, one a millisecond and so one a turn, however often a turn settles; a
+# snapshot comes as one piece after the other. A broker has heartbeats to send meanwhile. Who reads
+# the disk is behind anyway.
 NEWEST_BYTES_MAX = 1 << 16
 DELIVERY_BYTES_MAX = 1 << 20
 LOAD_BYTES_MAX = 1 << 18
@@ -53,7 +54,9 @@ class Delivery:
         self._is_saving = True  # a snapshot, as far as is known: the engine may say no
         self._load: SnapshotLoad | None = None
         self.next_offset = engine.start_offset  # all before it has been delivered
-        # When to poll again: 0 while there is more in memory. What is under way leads to an event.
+        self._piece_ms = -1  # when the last piece of what is in memory was begun
+        self._piece_left = 0  # its bytes that were not delivered
+        # When to poll again, if there is more in memory. What is under way leads to an event.
         self.due_ms: int | None = None
         self._load_latest()
 
@@ -93,7 +96,7 @@ class Delivery:
         has_delivered = has_more and self._deliver_newest(end_offset, now_ms)
         if self._reading is None:
             if self.next_offset < end_offset:
-                self.due_ms = 0
+                self.due_ms = now_ms + 1
             elif not self._is_saving:
                 self.due_ms = self._schedule.due_ms
         return has_delivered
@@ -102,16 +105,20 @@ class Delivery:
 
     def _deliver_newest(self, end_offset: int, now_ms: int) -> bool:
         """Up to `end_offset`, where what is committed ends."""
-        before, left = self.next_offset, NEWEST_BYTES_MAX
-        while left > 0 and self.next_offset < end_offset:
+        before = self.next_offset
+        if now_ms != self._piece_ms:
+            self._piece_ms, self._piece_left = now_ms, NEWEST_BYTES_MAX
+        while self._piece_left > 0 and self.next_offset < end_offset:
             records = self._engine.newest(
-                start_offset=self.next_offset, end_offset=end_offset, bytes_max=left
+                start_offset=self.next_offset,
+                end_offset=end_offset,
+                bytes_max=self._piece_left,
             )
             if records is None:
                 self._read()
                 break
             self._deliver(records, end_offset, now_ms)
-            left -= len(records)
+            self._piece_left -= len(records)
         return self.next_offset > before
 
     def _token(self) -> Token:

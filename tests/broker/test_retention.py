@@ -281,6 +281,14 @@ def test_changed_limits_make_followers_look_again() -> None:
     assert asked_in_a_round(brokers, 2) == ["t-0"]
 
 
+def test_limits_of_another_topic_make_nobody_look_again() -> None:
+    brokers = started(2)
+    brokers.create_topic("other", (1, 2), number=9)
+    brokers.run(3 * CHECK_MS)
+    brokers.configure("other", "retention.ms", str(100 * MINUTE_MS))
+    assert asked_in_a_round(brokers, 1) == []
+
+
 def test_logs_that_are_gone_are_not_kept_in_mind_for_the_days_that_they_had_left() -> None:
     brokers = Brokers(1, log_retention_check_interval_ms=CHECK_MS).start()
     for topic in (f"t{number}" for number in range(8)):

@@ -475,11 +475,13 @@ def test_broker_leaves_many_isrs_in_several_turns_and_is_fenced_last(
     for broker_id in (2, 3):
         made.answer(heartbeat(broker_id, epochs[broker_id], 10**6))
     left = []
-    for duration_ms in (300, 0, 0):
+    for duration_ms in (300, 1, 1):
+        made.pass_time(0)
         assert not made.active.image.brokers[1].fenced
         due_ms = made.active.deadline_ms()
         assert due_ms is not None
         assert due_ms <= made.now_ms + duration_ms
+        assert due_ms > made.now_ms, "a turn has one time, and no end before that has passed"
         made.pass_time(duration_ms)
         states = [state for _, state in made.active.image.partitions_of(topic.id)]
         left.append(sum(1 not in state.isr for state in states))
@@ -519,14 +521,15 @@ def test_many_elections_are_held_in_several_turns_and_by_the_next_controller(
     epoch = made.active.image.brokers[1].epoch
     made.answer(heartbeat(1, epoch, made.last_offset))
     found = [led()]
+    made.pass_time(1)
     made.pass_time(0)
     found.append(led())
     made.elect(CONTROLLERS[1])
     made.commit()
     found.append(led())
     for _ in range(2):
-        assert made.active.deadline_ms() == made.now_ms
-        made.pass_time(0)
+        assert made.active.deadline_ms() == made.now_ms + 1
+        made.pass_time(1)
         found.append(led())
     assert found == [3, 5, 7, 9, 10]
 

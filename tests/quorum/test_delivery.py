@@ -264,10 +264,12 @@ def test_what_is_in_memory_comes_in_pieces_and_without_the_disk() -> None:
     log.committed_through = 9
     given = delivery(log, ledger)
     pieces = []
-    while given.poll(0):
+    for now_ms in range(3):
+        assert given.poll(now_ms)
+        assert not given.poll(now_ms), "a turn settles more than once, and has one piece"
         pieces.append(ledger.next_offset)
         assert given.outbox.take() == []
-        assert given.due_ms == (0 if ledger.next_offset < 9 else None)
+        assert given.due_ms == (now_ms + 1 if ledger.next_offset < 9 else None)
     assert pieces == [4, 8, 9]
 
 
