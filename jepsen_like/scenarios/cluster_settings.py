@@ -58,7 +58,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkSettings:
-    """Of ZooKeeper mode. `design` is a name; `without` switches one field of it off."""
+    """A cluster of ZooKeeper mode. `design` is a name; `without` switches one field of it off."""
 
     design: str
     without: str = ""

@@ -106,7 +106,7 @@ class ClusterStory(Observer):
                 pass
 
     def _fetched(self, node: int, follower: int, answer: FetchedPartition) -> None:
-        """Of followers; a client tells its answers itself."""
+        """Tell what a follower is answered; a client tells its answers itself."""
         diverging = answer.diverging_epoch
         if follower < 0:
             return

@@ -130,7 +130,7 @@ class DirectedCluster:
         return self.node(node).end_offset
 
     def broker_epoch(self, node: int) -> int:
-        """As the broker is registered by now."""
+        """The epoch with which the broker is registered by now."""
         return self.cluster.metadata.image.brokers[node].epoch
 
     @property

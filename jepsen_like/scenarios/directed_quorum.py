@@ -147,7 +147,7 @@ class DirectedQuorum(Observer):
 
     @property
     def newest_leader(self) -> int | None:
-        """Of the newest epoch among those that take themselves for the leader."""
+        """Who takes itself for the leader, in the newest epoch of such."""
         leading = [node for node in self.machines.up if self.replica(node).leads]
         return max(leading, key=lambda node: self.replica(node).leader.epoch, default=None)
 
@@ -366,7 +366,7 @@ class DirectedQuorum(Observer):
             self._tracer.forget(node)
 
     def kill(self, *nodes: int, power_loss: bool = False) -> None:
-        """Of what is not synced, chance says how much a loss of power takes."""
+        """Chance says how much of what is not synced a loss of power takes."""
         for node in nodes:
             self.note(f"{self.names.of(node)} {'loses power' if power_loss else 'is killed'}")
             self._forget(node)

@@ -162,7 +162,7 @@ class DirectedZooKeeper(Observer):
         return self.cluster.ensemble.data(paths.topic(topic)) is not None
 
     def is_registered(self, node: int) -> bool:
-        """In ZooKeeper, as a broker that lives."""
+        """Does ZooKeeper show it as a broker that lives?"""
         return self.cluster.ensemble.data(paths.broker(node)) is not None
 
     def candidacies(self, nodes: Iterable[int]) -> int:

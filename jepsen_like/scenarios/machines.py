@@ -70,7 +70,7 @@ class SimulatedMachines:
 
     @property
     def events_max(self) -> int:
-        """Of a run; more is an endless loop."""
+        """The most events of a run; more is an endless loop."""
         return EVENTS_MAX if self._events_max is None else self._events_max
 
     def _named(self, nodes: Iterable[int]) -> str:

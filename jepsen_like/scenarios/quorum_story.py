@@ -171,7 +171,7 @@ def _kind_of(entry: Entry) -> str:
 
 
 def _voted(vote: VotePartition, is_granted: bool) -> str:
-    """Of a pre-vote the epoch is the one that the candidate would leave."""
+    """A pre-vote names the epoch that the candidate would leave, so that it is not told."""
     candidate, epoch = vote.replica_id, vote.replica_epoch
     if vote.pre_vote:
         return f"{'would' if is_granted else 'would not'} vote for {candidate}"

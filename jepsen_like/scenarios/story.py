@@ -28,7 +28,7 @@ class Story:
 
 
 def offsets(first: int, end: int) -> str:
-    """Of records: `4`, or `4-6`."""
+    """The offsets of records: `4`, or `4-6`."""
     return str(first) if end - first == 1 else f"{first}-{end - 1}"
 
 

@@ -203,7 +203,7 @@ class Delivery:
             application.loaded(load.id, now_ms)
 
     def _save_snapshot(self, now_ms: int) -> None:
-        """Of the first application that has something new to tell: all were given the same.
+        """Save the state of the first application that has something new: all were given the same.
 
         It may end a little before what was delivered: control batches change no state.
         """

@@ -105,7 +105,7 @@ class DataDirectories:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Of an orderly stop that all of them agree on; otherwise -1 (KIP-966)."""
+        """The epoch of an orderly stop on which all of them agree; otherwise -1 (KIP-966)."""
         epochs = {each.previous_broker_epoch for each in self.data}
         return epochs.pop() if len(epochs) == 1 and not self.has_unreadable else _UNCLEAN
 

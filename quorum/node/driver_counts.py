@@ -12,7 +12,7 @@ __all__ = ["ApiCounts", "DriverCounts"]
 
 @dataclass(slots=True)
 class ApiCounts:
-    """Of one API: requests received and answered, and the time from the one to the other."""
+    """Requests of one API, received and answered, and the time from the one to the other."""
 
     received: int = 0
     answered: int = 0

@@ -22,7 +22,7 @@ ONLY_IN_PROCESSES = "it runs in processes only (its state is class-level)"
 
 
 def why_no_majority(controllers: int) -> str | None:
-    """Of an even number raftos takes half for a majority, and one alone never hears an answer."""
+    """The reason: of an even number raftos takes half for a majority; one alone hears no answer."""
     if controllers < 3 or controllers % 2 == 0:
         return f"raftos counts majorities right for 3, 5, ... controllers, not for {controllers}"
     return None

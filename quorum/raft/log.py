@@ -233,7 +233,7 @@ class QuorumLog:
         self._syncing.append((syncing, start.offset))
 
     def _epoch_at_end(self) -> int:
-        """Of the last record; 0 if there never was one, as Kafka has it."""
+        """The epoch of the last record; 0 if there never was one, as Kafka has it."""
         epoch = max(
             (f.id.epoch for f in self.snapshots if f.id.offset == self.end_offset), default=0
         )

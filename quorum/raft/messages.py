@@ -90,7 +90,7 @@ class _Topic(Protocol[P]):
 
 
 def election_partition(topics: Sequence[_Topic[P]]) -> P | None:
-    """Of a Vote, BeginQuorumEpoch or EndQuorumEpoch, which nest alike."""
+    """The partition of a Vote, BeginQuorumEpoch or EndQuorumEpoch, which nest alike."""
     if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
         return None
     partitions = topics[0].partitions

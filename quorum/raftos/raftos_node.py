@@ -140,7 +140,7 @@ class RaftosNode(RaftView):
         return False
 
     def save_snapshot(self, state: State, *, last_timestamp_ms: int, now_ms: int) -> None:
-        """Of no use: raftos keeps every command, and repeats them all at the next start."""
+        """Does nothing: raftos keeps every command, and repeats them all at the next start."""
 
     def shut_down(self, now_ms: int) -> None:
         """Nobody is told: raftos has no message for it. The others wait for their time-out."""

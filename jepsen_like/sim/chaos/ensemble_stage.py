@@ -159,7 +159,7 @@ class EnsembleStage:
 
     @property
     def epoch(self) -> int:
-        """Of the controllers; 0 where there are none."""
+        """The epoch of the controllers; 0 where there are none."""
         data = self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
         return 0 if data is None else decode_epoch(data)
 

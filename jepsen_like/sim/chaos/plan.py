@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def timeout_ms(self) -> int:
-        """Of an operation."""
+        """How long an operation may take."""
         return 6 * self.unit_ms
 
 

@@ -211,7 +211,7 @@ class VirtualFiles:
                         self._fired("lost_sectors")
 
     def content(self, path: str) -> bytes:
-        """Of a file, as an observer sees it: no call, and no fault."""
+        """The content of a file, as an observer sees it: no call, and no fault."""
         node = self._node(path)
         assert isinstance(node, VirtualFile), path
         return bytes(node.cache)

@@ -81,7 +81,7 @@ class Ensemble:
         return max(self.servers.values(), key=attrgetter("applied"))
 
     def data(self, path: str) -> bytes | None:
-        """Of a node, in the tree; None if it is not there."""
+        """The data of a node in the tree; None if it is not there."""
         return self.tree.data(path)
 
     @property

@@ -26,7 +26,7 @@ class Site(Protocol):
 
     @property
     def injectors(self) -> Mapping[str, Injector]:
-        """Of the kinds that this assembly has its own injector for, or its own reason not to."""
+        """The injectors of kinds that this assembly treats by itself, or refuses by itself."""
         ...
 
     def shut_down(self, node: int) -> None:

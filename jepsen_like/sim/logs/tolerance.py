@@ -11,7 +11,7 @@ __all__ = ["Tolerance"]
 
 
 class Tolerance:
-    """Of one run. Within it, what a judge raises is dropped, and the rest of the block too."""
+    """What one run tolerates: what a judge raises is dropped, and the rest of the block with it."""
 
     __slots__ = ("is_broken",)
 

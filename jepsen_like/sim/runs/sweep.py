@@ -101,7 +101,7 @@ class SweepResult:
             self.failures.append(outcome)
 
     def include(self, other: "SweepResult") -> None:
-        """Of other seeds, which are later ones. The time is that of whoever waits for both."""
+        """Add the result of later seeds. The time is that of whoever waits for both."""
         self.seeds += other.seeds
         self.events += other.events
         self.virtual_ms += other.virtual_ms

@@ -116,4 +116,4 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """In place of a response: the connection broke or was never made."""
+    """It stands for a response: the connection broke or was never made."""

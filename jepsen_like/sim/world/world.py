@@ -197,7 +197,7 @@ class World(VirtualTime):
 
 
 class Digest(Observer):
-    """Of all that has happened: every turn, with some numbers of the node that had it."""
+    """The digest of all that has happened: each turn, with some numbers of its node."""
 
     def __init__(self, world: World, state_of: Callable[[Host], tuple[int, ...]]) -> None:
         """`state_of`: as many numbers of 64 bits for each host."""

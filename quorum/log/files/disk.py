@@ -167,7 +167,7 @@ class Disk:
         self.forget(path)
 
     def names(self, directory: str) -> list[str]:
-        """Of everything in a directory, sorted."""
+        """The names of everything in a directory, sorted."""
         with _explained("list", directory):
             return sorted(self._system.listdir(directory))
 

@@ -245,7 +245,7 @@ class FileStorage:
         self._events = events
 
     def _leave_marks(self, broker_epoch: int | None) -> None:
-        """Of an orderly stop, where it was one. A directory that cannot be written has none."""
+        """Leave the marks of an orderly stop, if it was one, where a directory can be written."""
         try:
             self._directories.save_recovery_points()
             for directory in self._directories.data if broker_epoch is not None else ():

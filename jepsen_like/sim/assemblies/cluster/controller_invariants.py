@@ -36,7 +36,7 @@ _ACCEPTED = (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
 
 
 class _Session(NamedTuple):
-    """Of a broker, in an epoch of a controller."""
+    """A broker's session in one epoch of a controller."""
 
     node: int
     controller_epoch: int

@@ -10,6 +10,7 @@ Whether what they are told comes true is judged elsewhere: in `liveness`, `broke
 `partition_invariants` and `group_invariants`. One more operator is the `cluster_administrator`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -122,14 +123,14 @@ def setting(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest
 def reassignment(
     topic: str, index: int, replicas: tuple[int, ...] | None, timeout_ms: int
 ) -> AlterPartitionReassignmentsRequest:
-    """Of one partition; without replicas, what is under way is cancelled."""
+    """The request to move one partition; without replicas, to cancel what is under way."""
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     return AlterPartitionReassignmentsRequest(
         timeout_ms=timeout_ms, topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
     )
 
 
-class Operator(AskingCore):
+class Operator(AskingCore, ABC):
     """One operation is under way at a time; subclasses say which in `_operate`."""
 
     stream: ClassVar[str]  # of what is random in it
@@ -163,8 +164,9 @@ class Operator(AskingCore):
     def deadline_ms(self) -> int | None:
         return 0 if self._due_ms is None else self._due_ms if self.is_quiet else None
 
+    @abstractmethod
     def _operate(self) -> None:
-        raise NotImplementedError
+        """Begin one operation."""
 
     def _pause(self, now_ms: int) -> None:
         self._due_ms = now_ms + self._random.randint(1, 2 * self.interval_ms)
@@ -251,8 +253,8 @@ class WideTopics(Operator):
 
 
 class RecordDeletion(Operator):
-    """By the leader, up to where its log lets go, or up to an offset: of what was read, or a little
-    beyond what may be asked for. The judge is told before, and what came of it: see `Deletable`."""
+    """It has leaders delete records, up to where their log lets go, or up to an offset: of what was
+    read, or a little beyond. The judge is told before, and what came of it: see `Deletable`."""
 
     stream = "record deletion"
 

@@ -123,7 +123,7 @@ class Clients(ApplicationListener):
         self._acknowledge(host, life.sent)
 
     def loads(self, host: Host, end: OffsetAndEpoch, digest: bytes) -> None:
-        """Of a state that no process was ever in, a reader can make out nothing."""
+        """A reader can make nothing of a state that no process was ever in."""
         life = self._life_of(host)
         life.state = digest
         life.reading = self._new_reader()

@@ -334,7 +334,7 @@ class Losses:
         return self._may_lose(host)
 
     def _may_lose(self, host: Host) -> bool:
-        """Of every set of voters that a node may come to go by, one more can be lost."""
+        """One more voter can be lost of every set that a node may come to go by."""
         known = {self._view.committed_voters, *map(self._view.voters_of, self._hosts)}
         own = key_of(host)
         removing = self._administrator.removing - {own}

@@ -143,7 +143,7 @@ class History:
         return count if self.entries[count - 1].end == end else None
 
     def digest(self, count: int) -> bytes:
-        """Of the first `count` entries."""
+        """The digest of the first `count` entries."""
         return self._digests[count]
 
 

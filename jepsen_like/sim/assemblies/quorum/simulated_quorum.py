@@ -302,7 +302,7 @@ def format_disk(host: Host, options: Options) -> None:
 
 
 def voters_at_start(options: Options) -> VoterSet:
-    """With their disks only where the log will name them."""
+    """The first voters; with their disks only where the log will name them."""
     ids = range(1, options.voters + 1)
     if options.kraft_version == 0:
         return VoterSet.of(Voter(ReplicaKey(each), _endpoint_of(each)) for each in ids)

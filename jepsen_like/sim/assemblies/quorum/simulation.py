@@ -154,7 +154,7 @@ class Simulation:
                 raise Stuck("L-RP", f"node {host.node_id} owes a reply for {host.waited_us} us")
 
     def _loses_its_leader(self, events_max: int) -> None:
-        """Of those who have followed it in peace, another leads in time; then it comes back."""
+        """It dies; one that has followed it in peace leads in time; then it comes back."""
         view = self.quorum.invariants.view
         leader = self._leading_host(events_max)
         voting = [host for host in view.present(view.committed_voters) if host.is_up]
@@ -200,7 +200,7 @@ class Simulation:
 def set_faults(
     world: World, links: LinkFaults | None = None, disks: DiskFaults | None = None
 ) -> None:
-    """Of links, and of all disks; healthy ones where none are given."""
+    """Set the faults of links and of all disks; they are healthy where none are given."""
     world.network.faults = links or _HEALTHY_LINKS
     for host in world.hosts.values():
         host.disk.faults = disks or DiskFaults()
