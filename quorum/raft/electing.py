@@ -98,6 +98,8 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
                 replica.random, role.retries, replica.config.election_backoff_max_ms
             )
             return poll_candidate(replica, role, now_ms)
+        case VoteResult.PENDING if voters.rests_on_the_silent(role.votes):
+            _wait_no_longer_than_after_a_loss(replica, role, now_ms)
         case VoteResult.PENDING:
             pass
     if role.election_deadline_ms <= now_ms:
@@ -105,6 +107,19 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
         return becoming.prospective(replica, role, now_ms)
     _ask_for_votes(replica, role, now_ms)
     return None
+
+
+def _wait_no_longer_than_after_a_loss(replica: Replica, role: Candidate, now_ms: int) -> None:
+    """Two candidates have split the votes, and who has not answered may be dead, or its disk hang.
+
+    Kafka waits a whole election time-out for it. A vote that comes before this one ends counts.
+    """
+    if not role.is_hurried:
+        role.is_hurried = True
+        backoff_ms = election_backoff_ms(
+            replica.random, role.retries + 1, replica.config.election_backoff_max_ms
+        )
+        role.election_deadline_ms = min(role.election_deadline_ms, now_ms + backoff_ms)
 
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:

@@ -21,6 +21,7 @@ __all__ = [
     "VoterSet",
     "majority_count",
     "majority_offset",
+    "rests_on_the_silent",
     "vote_result",
 ]
 
@@ -130,6 +131,12 @@ def vote_result(votes: Mapping[int, bool | None]) -> VoteResult:
     if granted >= needed:
         return VoteResult.WON
     return VoteResult.LOST if len(votes) - rejected < needed else VoteResult.PENDING
+
+
+def rests_on_the_silent(votes: Mapping[int, bool | None]) -> bool:
+    """Has a voter refused, so that one more refusal loses the poll?"""
+    refused = sum(1 for vote in votes.values() if vote is False)
+    return 0 < refused == len(votes) - majority_count(len(votes))
 
 
 def majority_offset(ends: Mapping[int, int]) -> int:

@@ -11,7 +11,8 @@ from quorum.core.types import ElectionState, ReplicaKey
 from quorum.raft import becoming, electing
 from quorum.raft import raft_node as raft
 from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Candidate, Follower, Prospective, Resigned, Role, Unattached
+from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
+from quorum.raft.voters import rests_on_the_silent
 from tests.quorum.builders import US, replica
 from tests.quorum.replicas import config, endpoint
 
@@ -118,6 +119,46 @@ def test_lost_election_pauses_and_then_asks_first() -> None:
     again = electing.poll_candidate(node, role, now_ms=role.backoff_until_ms)
     assert again is not None
     assert (type(again).__name__, again.epoch, again.voted) == ("Prospective", 5, US)
+
+
+def test_split_vote_waits_for_the_silent_no_longer_than_after_a_loss() -> None:
+    node = replica((1, 2, 3))
+    role = Candidate(
+        epoch=5, voted=US, election_deadline_ms=9999, votes={1: True, 2: False, 3: None}
+    )
+    assert electing.poll_candidate(node, role, now_ms=0) is None
+    assert role.election_deadline_ms <= 200
+    deadline_ms = role.election_deadline_ms
+    assert electing.poll_candidate(node, role, now_ms=deadline_ms - 1) is None
+    assert role.election_deadline_ms == deadline_ms, "drawn once"
+    again = electing.poll_candidate(node, role, now_ms=deadline_ms)
+    assert (type(again).__name__, role.retries) == ("Prospective", 1)
+
+
+def test_late_vote_wins_an_election_that_was_split() -> None:
+    node = replica((1, 2, 3))
+    role = Candidate(
+        epoch=5, voted=US, election_deadline_ms=9999, votes={1: True, 2: False, 3: None}
+    )
+    electing.poll_candidate(node, role, now_ms=0)
+    role.votes[3] = True
+    assert isinstance(electing.poll_candidate(node, role, now_ms=1), Leader)
+
+
+@pytest.mark.parametrize(
+    ("votes", "rests"),
+    [
+        ((True, None, None), False),
+        ((True, False, None), True),
+        ((True, False, False), False),
+        ((True, False, None, None, None), False),
+        ((True, False, False, None, None), True),
+        ((True, None), False),
+        ((True, False, None, None), True),
+    ],
+)
+def test_when_one_more_refusal_would_lose(votes: tuple[bool | None, ...], rests: bool) -> None:
+    assert rests_on_the_silent(dict(enumerate(votes))) == rests
 
 
 @pytest.mark.parametrize("failure", list(Failure))
