@@ -2,6 +2,7 @@
 
     python -m benchmarks.many_partitions --partitions 10000
     python -m benchmarks.many_partitions --partitions 5000 --beside-kafka
+    python -m benchmarks.many_partitions --partitions 30000 --set broker.session.timeout.ms=9000
 
 Three controllers and three brokers, replication factor 3, the time-outs of `up`, one machine.
 Each event is timed until all partitions are as they should be, which a client (librdkafka) sees in
@@ -279,8 +280,12 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=5000)
     parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds an event may take")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings")
     args = parser.parse_args()
-    subjects: list[Callable[[Path], Subject]] = [lambda path: Ours(LocalCluster.create(path))]
+    settings = dict(each.split("=", 1) for each in args.settings)  # of ours
+    subjects: list[Callable[[Path], Subject]] = [
+        lambda path: Ours(LocalCluster.create(path, settings=settings))
+    ]
     if args.beside_kafka:
         missing = KafkaCluster.missing()
         if missing is None:

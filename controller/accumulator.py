@@ -19,8 +19,8 @@ from quorum.core.application import MetadataLog
 __all__ = ["BATCH_BYTES_MAX", "BATCH_RECORDS_MAX", "Accumulator"]
 
 # A broker applies a batch in one turn, in which it sends no heartbeat: 0.15 ms for each of its
-# partitions. Kafka's 10,000 would be more than a second. A decision that is atomic may have more.
-BATCH_RECORDS_MAX = 2_000
+# partitions, and three times as long beside other busy nodes. Kafka's 10,000 would be seconds. A decision that is atomic may have more.
+BATCH_RECORDS_MAX = 500
 BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may have more
 
 

@@ -39,7 +39,7 @@ __all__ = [
     "elect_unclean",
 ]
 
-ELECTIONS_MAX = 1000  # in one go: the rest follows at once
+ELECTIONS_MAX = 500  # in one go: the rest follows at once
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by the request's election type
 _NOT_NEEDED = Refusal(
     ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 COLUMNS_FROM = 100  # rows; fewer are decided as fast one by one
-ONE_BY_ONE_MAX = 2_000  # changes in a turn: they take 0.1 ms each, and the quorum's followers wait
+ONE_BY_ONE_MAX = 500  # changes in a turn: they take 0.1 ms each, and the quorum's followers wait
 
 
 def leads_something(image: MetadataImage, broker_id: int) -> bool:

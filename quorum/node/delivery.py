@@ -33,10 +33,10 @@ __all__ = [
 
 OWNER = "member"
 # A piece: what an application may take in before others have a turn. What is newest comes in pieces
-# of about 2,000 records, one a millisecond and so one a turn, however often a turn settles; a
+# of about 500 records, one a millisecond and so one a turn, however often a turn settles; a
 # snapshot comes as one piece after the other. A broker has heartbeats to send meanwhile. Who reads
 # the disk is behind anyway.
-NEWEST_BYTES_MAX = 1 << 16
+NEWEST_BYTES_MAX = 1 << 14
 DELIVERY_BYTES_MAX = 1 << 20
 LOAD_BYTES_MAX = 1 << 18
 
