@@ -19,7 +19,8 @@ from quorum.core.application import MetadataLog
 __all__ = ["BATCH_BYTES_MAX", "BATCH_RECORDS_MAX", "Accumulator"]
 
 # A broker applies a batch in one turn, in which it sends no heartbeat: 0.15 ms for each of its
-# partitions, and three times as long beside other busy nodes. Kafka's 10,000 would be seconds. A decision that is atomic may have more.
+# partitions, and three times as long beside other busy nodes. Kafka's 10,000 would be seconds. A
+# decision that is atomic may have more.
 BATCH_RECORDS_MAX = 500
 BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may have more
 

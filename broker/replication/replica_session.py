@@ -13,7 +13,11 @@ from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Partit
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
-__all__ = ["Asked", "ReplicaSession"]
+__all__ = ["NEW_PARTITIONS_MAX", "Asked", "ReplicaSession"]
+
+# A leader looks at the partitions that a request names in one turn, 50 us each, and sends no
+# heartbeat meanwhile. Kafka names all of them at once.
+NEW_PARTITIONS_MAX = 1000  # of one request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +31,20 @@ class Asked:
 
 
 class ReplicaSession:
-    """A request costs what has changed since the one before, not what the session holds."""
+    """A request costs what has changed since the one before, not what the session holds.
 
-    __slots__ = ("_changed", "_epoch", "_id", "_sent", "_wanted")
+    Many new partitions are told in several requests, so a large session grows by and by. Where the
+    leader has no room for a session, each request names all partitions.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_changed", "_epoch", "_has_room", "_id", "_new_max", "_sent", "_wanted")
+
+    def __init__(self, new_max: int = NEW_PARTITIONS_MAX) -> None:
+        """`new_max`: partitions that one request tells the leader of for the first time."""
+        self._new_max = new_max
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
+        self._has_room = True  # the leader, for a session, as far as is known
         self._wanted: dict[PartitionKey, FetchPartition] = {}
         self._changed: dict[PartitionKey, None] = {}  # wanted otherwise than when last asked
         self._sent: dict[PartitionKey, FetchPartition] = {}
@@ -48,6 +59,11 @@ class ReplicaSession:
         """What the leader takes us to ask for, as of the last request."""
         return self._sent
 
+    @property
+    def has_more(self) -> bool:
+        """There is something that the leader was not told of."""
+        return bool(self._changed)
+
     def want(self, key: PartitionKey, partition: FetchPartition) -> None:
         """Ask for it from the next request on, until it is dropped."""
         if self._wanted.get(key) != partition:
@@ -59,20 +75,26 @@ class ReplicaSession:
             self._changed[key] = None
 
     def ask(self) -> Asked:
-        """The next request, which asks for what is wanted and nothing else."""
+        """The next request, which asks for nothing but what is wanted; see `has_more`.
+
+        Only partitions that are new to the leader wait for a later request: it would go on answering
+        for those that it has.
+        """
         if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sent = {}
-            changed = dict.fromkeys(self._wanted)
-        else:
-            changed = self._changed
-        self._changed = {}
+            self._changed = dict.fromkeys(self._wanted)
+        room = self._new_max if self._has_room else len(self._wanted)
+        changed, self._changed = self._changed, {}
         asked, gone = [], []
         for key in changed:
             before, wanted = self._sent.get(key), self._wanted.get(key)
             if wanted is None:
                 if self._sent.pop(key, None) is not None:
                     gone.append(key)
+            elif before is None and room <= 0:
+                self._changed[key] = None
             elif wanted != before:
+                room -= before is None
                 self._sent[key] = wanted
                 asked.append((key, wanted))
         return Asked(
@@ -87,7 +109,9 @@ class ReplicaSession:
             if response.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._id = NO_SESSION
             self._epoch = INITIAL_EPOCH
-        elif response.session_id == NO_SESSION:  # the leader has no room for a session
+            return
+        self._has_room = response.session_id != NO_SESSION
+        if not self._has_room:
             self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
         elif self._epoch == INITIAL_EPOCH:
             self._id, self._epoch = response.session_id, 1

@@ -190,6 +190,8 @@ class Fetcher:
 
     def _fetch(self, now_ms: int) -> None:
         asked, wait_max_ms = self._session.ask(), self._config.replica_fetch_wait_max_ms
+        if self._session.has_more:
+            wait_max_ms = 0
         request = FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._config.node_id, replica_epoch=self._incarnation.broker_epoch

@@ -1,5 +1,6 @@
 """Incremental fetch sessions: both sides, alone and against each other."""
 
+from itertools import count
 from random import Random
 from uuid import UUID
 
@@ -7,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, PartitionKey, next_epoch
+from broker.fetch_protocol import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    PartitionKey,
+    next_epoch,
+)
 from broker.replication.replica_session import ReplicaSession
 from broker.requests.sessions import (
     FetchContext,
@@ -282,12 +289,15 @@ def steps(draw: st.DrawFn) -> list[tuple[dict[int, int], str]]:
     return draw(st.lists(st.tuples(wants, fates), max_size=15))
 
 
-@given(steps())
+@given(steps(), st.sampled_from([1, 2, 1000]))
 def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
-    plan: list[tuple[dict[int, int], str]],
+    plan: list[tuple[dict[int, int], str]], new_max: int
 ) -> None:
-    """Whatever is lost: the session either knows exactly what is wanted, or is refused."""
-    leader, follower = sessions(), ReplicaSession()
+    """Whatever is lost: the session either knows exactly what is wanted, or is refused.
+
+    What is new and has no room in a request is told by one of the next, which comes at once.
+    """
+    leader, follower = sessions(), ReplicaSession(new_max)
     for wanted, fate in plan:
         for index in {each.partition for each in follower.wanted} - wanted.keys():
             follower.drop(key(index))
@@ -296,30 +306,50 @@ def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
                 key(index),
                 FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1),
             )
-        asked = follower.ask()
-        if fate == "lost":
-            follower.failed()
-            continue
-        if fate == "evicted":
-            leader = sessions()
-        context = leader.open(
-            FetchRequest(
-                replica_state=ReplicaState(replica_id=2),
-                max_wait_ms=0,
-                session_id=asked.session_id,
-                session_epoch=asked.session_epoch,
-                topics=asked.topics,
-                forgotten_topics_data=asked.forgotten,
-            ),
-            0,
+        for requests in count(1):
+            asked = follower.ask()
+            if fate == "lost":
+                follower.failed()
+                break
+            if fate == "evicted":
+                leader = sessions()
+            context = leader.open(
+                FetchRequest(
+                    replica_state=ReplicaState(replica_id=2),
+                    max_wait_ms=0,
+                    session_id=asked.session_id,
+                    session_epoch=asked.session_epoch,
+                    topics=asked.topics,
+                    forgotten_topics_data=asked.forgotten,
+                ),
+                0,
+            )
+            if isinstance(context, SessionRefused):
+                assert asked.session_epoch != INITIAL_EPOCH
+                follower.answered(FetchResponse(error_code=context.error, responses=()))
+                break
+            understood = asked_offsets(context)
+            assert understood.items() <= wanted.items()
+            assert len(understood) >= min(requests * new_max, len(wanted))
+            if fate == "unanswered":
+                follower.failed()
+                break
+            follower.answered(answer(context, *(data(i) for i in understood)))
+            if not follower.has_more:
+                assert understood == wanted
+                break
+            assert requests * new_max < len(wanted)
+
+
+def test_without_a_session_each_request_names_all() -> None:
+    follower = ReplicaSession(new_max=1)
+    for index in range(3):
+        follower.want(
+            key(index), FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1)
         )
-        if isinstance(context, SessionRefused):
-            assert asked.session_epoch != INITIAL_EPOCH
-            response = FetchResponse(error_code=context.error, responses=())
-        else:
-            assert asked_offsets(context) == wanted
-            response = answer(context, *(data(i) for i in wanted))
-        if fate == "unanswered":
-            follower.failed()
-        else:
-            follower.answered(response)
+    assert len(follower.ask().topics[0].partitions) == 1
+    follower.answered(FetchResponse(session_id=NO_SESSION, responses=()))
+    for _ in range(2):
+        assert len(follower.ask().topics[0].partitions) == 3
+        assert not follower.has_more
+        follower.answered(FetchResponse(session_id=NO_SESSION, responses=()))
