@@ -77,8 +77,8 @@ class ReplicaSession:
     def ask(self) -> Asked:
         """The next request, which asks for nothing but what is wanted; see `has_more`.
 
-        Only partitions that are new to the leader wait for a later request: it would go on answering
-        for those that it has.
+        Only partitions that are new to the leader wait for a later request. It would go on
+        answering for those that it has.
         """
         if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sent = {}

@@ -33,9 +33,9 @@ __all__ = [
 
 OWNER = "member"
 # A piece: what an application may take in before others have a turn. What is newest comes in pieces
-# of about 500 records, one a millisecond and so one a turn, however often a turn settles; what is
-# read from the disk comes in pieces of twice as many; a snapshot comes as one piece after the other.
-# A broker has heartbeats to send meanwhile.
+# of about 500 records, one a millisecond and so one a turn, however often a turn settles; what the
+# disk has, in pieces of twice as many; a snapshot, as one piece after the other. A broker has
+# heartbeats to send meanwhile.
 NEWEST_BYTES_MAX = 1 << 14
 DELIVERY_BYTES_MAX = 1 << 15
 LOAD_BYTES_MAX = 1 << 18
