@@ -99,7 +99,7 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
             )
             return poll_candidate(replica, role, now_ms)
         case VoteResult.PENDING if voters.rests_on_the_silent(role.votes):
-            _wait_no_longer_than_after_a_loss(replica, role, now_ms)
+            _wait_for_the_random_part(replica, role, now_ms)
         case VoteResult.PENDING:
             pass
     if role.election_deadline_ms <= now_ms:
@@ -109,17 +109,18 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
     return None
 
 
-def _wait_no_longer_than_after_a_loss(replica: Replica, role: Candidate, now_ms: int) -> None:
+def _wait_for_the_random_part(replica: Replica, role: Candidate, now_ms: int) -> None:
     """Two candidates have split the votes, and who has not answered may be dead, or its disk hang.
 
-    Kafka waits a whole election time-out for it. A vote that comes before this one ends counts.
+    Kafka waits a whole election time-out for it. Here only the random part of that is waited for,
+    but at least a tenth, for votes that are on their way.
     """
     if not role.is_hurried:
         role.is_hurried = True
-        backoff_ms = election_backoff_ms(
-            replica.random, role.retries + 1, replica.config.election_backoff_max_ms
+        timeout_ms = replica.config.election_timeout_ms
+        role.election_deadline_ms = max(
+            role.election_deadline_ms - timeout_ms, now_ms + timeout_ms // 10
         )
-        role.election_deadline_ms = min(role.election_deadline_ms, now_ms + backoff_ms)
 
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:

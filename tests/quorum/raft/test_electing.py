@@ -121,17 +121,23 @@ def test_lost_election_pauses_and_then_asks_first() -> None:
     assert (type(again).__name__, again.epoch, again.voted) == ("Prospective", 5, US)
 
 
-def test_split_vote_waits_for_the_silent_no_longer_than_after_a_loss() -> None:
+@pytest.mark.parametrize(("random_part", "waits"), [(0.7, 0.7), (0.05, 0.1), (0, 0.1)])
+def test_split_vote_waits_for_the_silent_for_the_random_part_of_a_time_out(
+    random_part: float, waits: float
+) -> None:
     node = replica((1, 2, 3))
+    timeout_ms = node.config.election_timeout_ms
     role = Candidate(
-        epoch=5, voted=US, election_deadline_ms=9999, votes={1: True, 2: False, 3: None}
+        epoch=5,
+        voted=US,
+        election_deadline_ms=timeout_ms + int(random_part * timeout_ms),
+        votes={1: True, 2: False, 3: None},
     )
-    assert electing.poll_candidate(node, role, now_ms=0) is None
-    assert role.election_deadline_ms <= 200
-    deadline_ms = role.election_deadline_ms
-    assert electing.poll_candidate(node, role, now_ms=deadline_ms - 1) is None
-    assert role.election_deadline_ms == deadline_ms, "drawn once"
-    again = electing.poll_candidate(node, role, now_ms=deadline_ms)
+    until_ms = int(waits * timeout_ms)
+    for now_ms in (0, until_ms - 1):
+        assert electing.poll_candidate(node, role, now_ms) is None
+        assert role.election_deadline_ms == until_ms
+    again = electing.poll_candidate(node, role, now_ms=until_ms)
     assert (type(again).__name__, role.retries) == ("Prospective", 1)
 
 
