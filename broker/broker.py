@@ -247,7 +247,7 @@ class Broker:
         self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
-            self._fetching.peers_changed()
+            self._fetching.peers_changed(delta.brokers_changed)
 
     def _amend_registration(self, now_ms: int) -> None:
         """Register the directories once the metadata.version has room for them (KIP-858)."""

@@ -107,7 +107,7 @@ class Moves:
         self._names[name] = True
 
     def note_update(self, name: str) -> None:
-        """Its ISR or partition epoch has changed, and nothing else."""
+        """Its log is where it was, but its ISR or where a follower starts may be another."""
         self._names.setdefault(name, False)
 
     def take(self) -> Mapping[str, bool]:

@@ -432,7 +432,7 @@ class Partition:
         if follower.log_end_offset != end_before:
             self.advance(now_ms)
         if follower.log_start_offset != start_before:
-            self.moves.note(self.name)
+            self.moves.note_update(self.name)
         return progress
 
     def resting(self, broker_id: int) -> FollowerProgress | None:

@@ -306,10 +306,10 @@ class FetchSessions:
             if item.follower is not None and item.follower.broker_id not in members:
                 self.mark(item)
 
-    def mark_followers(self) -> None:
-        """What is known of other brokers has changed: look anew at whoever follows."""
+    def mark_followers(self, brokers: Collection[int]) -> None:
+        """Something else is known of these brokers: look anew at what they follow."""
         for session in self._sessions.values():
-            if session.is_followers:
+            if session.is_followers and session.replica.replica_id in brokers:
                 self._mark_all(session)
 
     def _mark_all(self, session: Session) -> None:
