@@ -27,7 +27,7 @@ from wire.partition_columns import PartitionChanges
 __all__ = ["calls_of_a_partition"]
 
 PARTITIONS = (1_000, 10_000, 30_000)
-COUNTED = 300  # with more, as many calls for each
+COUNTED = 1_000  # with more, as many calls for each
 ORDERS = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 TOPIC_PARTITIONS = 1000
 FAILED, SURVIVOR = 3, 1
