@@ -152,22 +152,24 @@ class Broker:
         self._apply_changes(now_ms)
         self._stop_if_shut_down(now_ms)
         self.leaders.take_decided(now_ms)
-        while names := self._moves.take():
-            for name in names:
-                self._chores.moved(name)
+        while moves := self._moves.take():
+            for name, has_moved in moves.items():
                 partition = self.replicas.of_log(name)
+                self._chores.moved(name, partition)
                 if partition is None:
                     continue
                 if isinstance(partition.role, LeaderOf):
                     self.leaders.moved(partition)
                     self._router.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
-                elif isinstance(partition.role, FollowerOf):
-                    self._replication.moved(partition)
-                else:
+                    if not has_moved:
+                        self._fetching.isr_changed(partition)
+                elif not isinstance(partition.role, FollowerOf):
                     self.replicas.moved(partition, now_ms)
                     self._apply_changes(now_ms)
-            self._fetching.moved(names, now_ms)
+                elif has_moved:
+                    self._replication.moved(partition)
+            self._fetching.moved([name for name, moved in moves.items() if moved], now_ms)
         if self._followers_to_invite:
             invited, self._followers_to_invite = self._followers_to_invite, set()
             self._fetching.invite(sorted(invited), now_ms)
@@ -245,7 +247,7 @@ class Broker:
         self.coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
-            self._fetching.peers_changed()
+            self._fetching.peers_changed(delta.brokers_changed)
 
     def _amend_registration(self, now_ms: int) -> None:
         """Register the directories once the metadata.version has room for them (KIP-858)."""
@@ -287,7 +289,8 @@ class Broker:
 
     def _apply_each(self, steps: Iterator[None], now_ms: int) -> None:
         for _ in steps:
-            self._apply_changes(now_ms)
+            if self.replicas.changed:
+                self._apply_changes(now_ms)
 
     def _apply_changes(self, now_ms: int) -> None:
         """Begin and end what comes with each change of a replica's role.
@@ -322,7 +325,8 @@ class Broker:
                 self.leaders.elected(partition, now_ms)
                 self.coordinators.elected(partition, now_ms)
             case FollowerOf() as role:
-                self._stop_leading(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
+                if change is not Change.UPDATED:
+                    self._stop_leading(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
                 if change is Change.FOLLOWS:
                     self._replication.follow(partition, now_ms)
                 if self._is_shutting_down() and not (role.is_in_sync and role.leader_id >= 0):

@@ -19,6 +19,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from broker.cluster import Cluster
+from broker.partition.partition import Partition
 from broker.replicas import Replicas
 from broker.waiting import is_worth_compacting
 from controller.metadata.delta import MetadataDelta
@@ -88,16 +89,16 @@ class Retention:
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
 
-    def moved(self, name: str) -> None:
-        if self._replicas.of_log(name) is None:
+    def moved(self, name: str, partition: Partition | None) -> None:
+        if partition is None:
             self._due_ms.pop(name, None)
-        elif name not in self._moved and self._holds_records(name):
+        elif name not in self._moved and holds_records(partition):
             self._moved[name] = self._watched[name] = None
 
     def obey(self, delta: MetadataDelta) -> None:
         """The limits of some logs may be others by now."""
         for partition in self._replicas.reconfigured(delta):
-            self.moved(partition.name)
+            self.moved(partition.name, partition)
 
     def tick(self, now_ms: int) -> None:
         if self._next_ms is None or now_ms < self._next_ms:
@@ -145,20 +146,20 @@ class Retention:
     def deadline_ms(self) -> int | None:
         return self._next_ms
 
-    def _holds_records(self, name: str) -> bool:
-        partition = self._replicas.of_log(name)
-        log = None if partition is None else partition.log
-        return log is not None and log.start_offset < log.high_watermark
-
     def _check(self, name: str, now_ms: int) -> None:
         partition = self._replicas.of_log(name)
-        if partition is None or not self._holds_records(name):
+        if partition is None or not holds_records(partition):
             self._watched.pop(name, None)  # until it moves
             return
         age_ms, bytes_max = partition.settings.retention_ms, partition.settings.retention_bytes
         if age_ms is not None or bytes_max is not None:
             since_ms = None if age_ms is None else now_ms - age_ms
             partition.open_log.retain(since_ms=since_ms, bytes_max=bytes_max)
+
+
+def holds_records(partition: Partition) -> bool:
+    log = partition.log
+    return log is not None and log.start_offset < log.high_watermark
 
 
 class ProducerExpiry:
@@ -211,10 +212,10 @@ class Chores:
             for chore in self._all:
                 chore.start(now_ms)
 
-    def moved(self, name: str) -> None:
-        """A partition's offsets have moved, or it has come or gone."""
+    def moved(self, name: str, partition: Partition | None) -> None:
+        """A partition's offsets may have moved, or it has come or gone: None."""
         self._checkpointing.moved(name)
-        self.retention.moved(name)
+        self.retention.moved(name, partition)
 
     def obey(self, delta: MetadataDelta) -> None:
         self.retention.obey(delta)

@@ -7,7 +7,8 @@ directory a log lies in in log_dirs.py.
 Source: Kafka's ReplicaManager.applyDelta.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from wire.primitives import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, ZERO_UUID
 __all__ = ["DirectoryReports", "Replicas"]
 
 _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
+_NONE: Mapping[int, Partition] = MappingProxyType({})
 
 
 class DirectoryReports(Protocol):
@@ -60,7 +62,7 @@ class Replicas:
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
-        self._hosted_by_id: dict[tuple[UUID, int], Partition] = {}
+        self._hosted_by_id: dict[UUID, dict[int, Partition]] = {}
         self._hosted_by_log: dict[str, Partition] = {}
         self._opening = 0
         self._is_first_image = True  # what it names may have been here before the process started
@@ -82,7 +84,7 @@ class Replicas:
         The id of a deleted topic is unknown, also if another topic has its name by now.
         """
         if topic_id.int:
-            partition = self._hosted_by_id.get((topic_id, index))
+            partition = self._hosted_by_id.get(topic_id, _NONE).get(index)
         else:
             partition = self._hosted.get((topic, index))
         if partition is not None:
@@ -134,11 +136,9 @@ class Replicas:
                 yield
         self.reconfigure(delta, now_ms)
         yield
-        for row in self._rows_of_ours(delta).tolist():
-            place = image.partitions.place(row)
-            if place is not None:
-                self._apply(*place, image.partitions.state(row), now_ms)
-                yield
+        for topic_id, index, state in image.partitions.partitions(self._rows_of_ours(delta)):
+            self._apply(topic_id, index, state, now_ms)
+            yield
         if len(delta.rows_changed):
             self._tell_applied(len(delta.rows_changed))
 
@@ -153,20 +153,17 @@ class Replicas:
             return rows[:0]
         if len(rows) <= _FEW_ROWS:
             return rows
-        image = self._cluster.image
-        hosted = [
-            topic.row(partition.index)
-            for partition in self._hosted.values()
-            if (topic := image.topic_by_id(partition.topic_id)) is not None
-        ]
-        ours = np.union1d(
-            image.partitions.rows_with_replica(self._cluster.config.node_id),
-            np.array([row for row in hosted if row is not None], np.int32),
-        )
-        return rows[np.isin(rows, ours)]
+        table = self._cluster.image.partitions
+        ours = table.has_replica(rows, self._cluster.config.node_id)
+        elsewhere = np.flatnonzero(~ours)  # those that were here until now
+        for at, place in zip(elsewhere.tolist(), table.places(rows[elsewhere]), strict=True):
+            if place is not None and place[1] in self._hosted_by_id.get(place[0], _NONE):
+                ours[at] = True
+        return rows[ours]
 
     def _apply(self, topic_id: UUID, index: int, state: PartitionState, now_ms: int) -> None:
-        name = self._cluster.topic_name(topic_id)
+        partition = self._hosted_by_id.get(topic_id, _NONE).get(index)
+        name = self._cluster.topic_name(topic_id) if partition is None else partition.topic
         assert name is not None, topic_id
         self.obey(name, topic_id, index, state, now_ms)
 
@@ -233,7 +230,7 @@ class Replicas:
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
-        self._hosted_by_id[(topic_id, index)] = partition
+        self._hosted_by_id.setdefault(topic_id, {})[index] = partition
         self._hosted_by_log[partition.name] = partition
         assigned = self._assigned_directory(state)
         directory_id = self._log_dirs.place(partition.name, assigned)
@@ -322,7 +319,10 @@ class Replicas:
         partition = self._hosted.pop((name, index), None)
         if partition is None:
             return
-        del self._hosted_by_id[(partition.topic_id, index)]
+        of_topic = self._hosted_by_id[partition.topic_id]
+        del of_topic[index]
+        if not of_topic:
+            del self._hosted_by_id[partition.topic_id]
         del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
         self._report(partition, partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

@@ -17,7 +17,6 @@ from typing import Generic, Protocol, TypeVar
 
 from broker.partition.partition import Partition
 from quorum.core.parking import has_ended
-from quorum.core.types import NO_EPOCH
 
 __all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "OffsetWaiters", "is_worth_compacting"]
 
@@ -124,7 +123,9 @@ class OffsetWaiters(Generic[W]):
 
     def lost(self, partition: Partition) -> list[W]:
         """Its leader epoch has ended: nobody waits for it, whatever it reaches."""
-        _, heap = self._heaps.pop(partition, (NO_EPOCH, []))
+        if partition not in self._heaps:
+            return []
+        _, heap = self._heaps.pop(partition)
         in_order = sorted(heap, key=lambda item: item[:2])
         return [waiter for _, _, waiter in in_order if not waiter.is_done]
 

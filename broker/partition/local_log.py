@@ -13,7 +13,7 @@ Beside the offsets it remembers how many bytes the latest batches have, so that 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from broker.partition.idempotence import ProducerStates
 from quorum.core.effects import (
@@ -93,22 +93,26 @@ class RecentBatches:
 class Moves:
     """These partitions, by the name of their log, have moved since the broker last settled.
 
-    A log notes itself here when its start, end or high watermark moves; whoever changes a role or
-    an ISR notes the partition. The broker takes them when it settles, and tells those who wait.
+    A log notes itself here when its start, end or high watermark moves; whoever changes a role
+    notes the partition. The broker takes them when it settles, and tells those who wait. If only
+    the metadata of a role has changed, the log is where it was, and few have to hear of it.
     """
 
     __slots__ = ("_names",)
 
     def __init__(self) -> None:
-        self._names: dict[str, None] = {}
+        self._names: dict[str, bool] = {}
 
     def note(self, name: str) -> None:
-        self._names[name] = None
+        self._names[name] = True
 
-    def take(self) -> tuple[str, ...]:
-        """The names, in the order in which they first moved."""
-        names = tuple(self._names)
-        self._names.clear()
+    def note_update(self, name: str) -> None:
+        """Its log is where it was, but its ISR or where a follower starts may be another."""
+        self._names.setdefault(name, False)
+
+    def take(self) -> Mapping[str, bool]:
+        """Has each of them moved, or only been updated? In the order in which they were noted."""
+        names, self._names = self._names, {}
         return names
 
 

@@ -322,8 +322,11 @@ class Partition:
         return Progress(change=Change.GONE)
 
     def became(self, change: Change, now_ms: int) -> Progress:
-        """The role is another one: a smaller ISR, for example, may commit more."""
-        self.moves.note(self.name)
+        """The role is another one, or an ISR is: a smaller one may commit more."""
+        if change is Change.UPDATED:
+            self.moves.note_update(self.name)
+        else:
+            self.moves.note(self.name)
         if isinstance(self.role, LeaderOf):
             self.advance(now_ms)
         return Progress(change=change)
@@ -338,7 +341,12 @@ class Partition:
 
     def _become_leader(self, state: PartitionState, now_ms: int) -> Change:
         log, before = self.open_log, self.role
-        others = tuple(replica for replica in state.replicas if replica != self.node_id)
+        same_epoch = isinstance(before, LeaderOf) and before.leader_epoch == state.leader_epoch
+        if isinstance(before, LeaderOf) and same_epoch and follows_same(before, state):
+            before.partition_epoch = state.partition_epoch
+            before.isr = Committed(members=state.isr)
+            before.leader_recovery_state = state.leader_recovery_state
+            return Change.UPDATED
         role = LeaderOf(
             leader_epoch=state.leader_epoch,
             epoch_start_offset=log.end_offset,
@@ -347,15 +355,17 @@ class Partition:
             isr=Committed(members=state.isr),
             leader_recovery_state=state.leader_recovery_state,
         )
-        same_epoch = isinstance(before, LeaderOf) and before.leader_epoch == state.leader_epoch
         known = before.followers if isinstance(before, LeaderOf) else {}
         if same_epoch:
             assert isinstance(before, LeaderOf)
             role.epoch_start_offset = before.epoch_start_offset
+            self.moves.note(self.name)  # who follows no longer is told so
         else:
             log.epochs.assign(state.leader_epoch, log.end_offset)
-        for replica in others:
-            follower = known.get(replica, FollowerProgress(broker_id=replica))
+        for replica in state.replicas:
+            if replica == self.node_id:
+                continue
+            follower = known.get(replica) or FollowerProgress(broker_id=replica)
             if not same_epoch or replica not in known:
                 isr.start_epoch(
                     follower,
@@ -368,20 +378,21 @@ class Partition:
         return Change.UPDATED if same_epoch else Change.ELECTED
 
     def _become_follower(self, state: PartitionState) -> Change:
-        self.open_log.forget_empty_epochs()
-        before = self.role
-        self.role = FollowerOf(
-            leader_id=state.leader,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
-            is_in_sync=self.node_id in state.isr,
-        )
+        before, is_in_sync = self.role, self.node_id in state.isr
         if (
             isinstance(before, FollowerOf)
             and before.leader_epoch == state.leader_epoch
             and before.leader_id == state.leader  # where there are no epochs, this alone changes
         ):
+            before.partition_epoch, before.is_in_sync = state.partition_epoch, is_in_sync
             return Change.UPDATED
+        self.open_log.forget_empty_epochs()
+        self.role = FollowerOf(
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            is_in_sync=is_in_sync,
+        )
         return Change.FOLLOWS
 
     # --- the leader -------------------------------------------------------------------------
@@ -397,12 +408,9 @@ class Partition:
 
     def advance(self, now_ms: int) -> None:
         """The ISR, the replicas, the end or another broker may have changed: what is committed?"""
-        self.open_log.high_watermark = self.rules.high_watermark(self, self.led, now_ms)
-
-    def peers_changed(self, now_ms: int) -> None:
-        """Another broker came, went or was fenced."""
-        if self.open_log.high_watermark < self.open_log.end_offset:
-            self.advance(now_ms)
+        log = self.open_log
+        if log.high_watermark < log.end_offset:
+            log.high_watermark = self.rules.high_watermark(self, self.led, now_ms)
 
     def check_follower(self, replica: ReplicaState, now_ms: int) -> ErrorCode:
         """May this replica fetch as a follower?"""
@@ -424,7 +432,7 @@ class Partition:
         if follower.log_end_offset != end_before:
             self.advance(now_ms)
         if follower.log_start_offset != start_before:
-            self.moves.note(self.name)
+            self.moves.note_update(self.name)
         return progress
 
     def resting(self, broker_id: int) -> FollowerProgress | None:
@@ -463,6 +471,11 @@ class Partition:
             return NOTHING
         self.led.isr = pending
         return Progress(isr_wanted=self.isr_wanted)
+
+
+def follows_same(role: LeaderOf, state: PartitionState) -> bool:
+    """Are the followers of a leader those that the metadata has now?"""
+    return role.replicas == state.replicas and len(role.followers) == len(state.replicas) - 1
 
 
 def is_outdated(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:

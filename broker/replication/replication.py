@@ -59,6 +59,7 @@ class Replication:
         self._outbox = outbox
         self._incarnation = incarnation
         self._fetchers: dict[int, Fetcher] = {}
+        self._fetched_by: dict[Partition, Fetcher] = {}
 
     def follow(self, partition: Partition, now_ms: int) -> None:
         """The replica follows in a new leader epoch, perhaps nobody."""
@@ -74,15 +75,18 @@ class Replication:
             fetcher = Fetcher(role.leader_id, self._cluster, self._outbox, self._incarnation)
             self._fetchers[role.leader_id] = fetcher
         fetcher.add(partition)
+        self._fetched_by[partition] = fetcher
         fetcher.tick(now_ms)
 
     def stop(self, partition: Partition) -> None:
-        for fetcher in self._fetchers.values():
+        fetcher = self._fetched_by.pop(partition, None)
+        if fetcher is not None:
             fetcher.remove(partition)
 
     def moved(self, partition: Partition) -> None:
         """The log of a follower starts or ends elsewhere, perhaps by no fetch."""
-        for fetcher in self._fetchers.values():
+        fetcher = self._fetched_by.get(partition)
+        if fetcher is not None:
             fetcher.touch(key_of(partition))
 
     def tick(self, now_ms: int) -> None:
@@ -125,8 +129,7 @@ class Fetcher:
 
     def remove(self, partition: Partition) -> None:
         key = key_of(partition)
-        if self._followed.pop(key, None) is None:
-            return
+        del self._followed[key]
         self._touched[key] = None
         del self._by_id[(key.topic_id, key.partition)]
         if self._by_name[(key.topic, key.partition)] == key:  # else another topic has the name

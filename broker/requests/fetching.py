@@ -275,9 +275,13 @@ class Fetching:
             if pending.is_answerable and not pending.is_done:
                 self._expire(pending, now_ms)
 
-    def peers_changed(self) -> None:
-        """Other brokers came, went, or registered anew."""
-        self._sessions.mark_followers()
+    def isr_changed(self, partition: Partition) -> None:
+        """Other replicas are in sync with a leader by now; nothing has moved."""
+        self._sessions.isr_changed(partition.name, partition.led.isr.members)
+
+    def peers_changed(self, brokers: Collection[int]) -> None:
+        """These brokers came, went, or registered anew."""
+        self._sessions.mark_followers(brokers)
 
     def invite(self, brokers: Collection[int], now_ms: int) -> None:
         """We lead partitions anew that these brokers follow. Answer their fetches that wait, so

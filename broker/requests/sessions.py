@@ -16,7 +16,7 @@ partition at rest must mark it, in every session that holds it.
 Source: KIP-227; Kafka's FetchSession and FetchSessionCache. Topic ids: KIP-516.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
@@ -300,10 +300,16 @@ class FetchSessions:
         """The partition in each session that has looked at it."""
         return tuple(self._holders.get(name, ()))
 
-    def mark_followers(self) -> None:
-        """What is known of other brokers has changed: look anew at whoever follows."""
+    def isr_changed(self, name: str, members: Collection[int]) -> None:
+        """Who has left the ISR does not rest any more: each of its fetches has to be noted."""
+        for item in self.holders(name):
+            if item.follower is not None and item.follower.broker_id not in members:
+                self.mark(item)
+
+    def mark_followers(self, brokers: Collection[int]) -> None:
+        """Something else is known of these brokers: look anew at what they follow."""
         for session in self._sessions.values():
-            if session.is_followers:
+            if session.is_followers and session.replica.replica_id in brokers:
                 self._mark_all(session)
 
     def _mark_all(self, session: Session) -> None:

@@ -50,10 +50,7 @@ class MetadataDelta:
 
     def partitions_changed(self, table: PartitionTable) -> Iterator[tuple[UUID, int]]:
         """Topic id and index of each changed partition; `table` is that of the newer image."""
-        for row in self.rows_changed.tolist():
-            place = table.place(row)
-            if place is not None:
-                yield place
+        return filter(None, table.places(self.rows_changed))
 
     def then(self, later: "MetadataDelta") -> "MetadataDelta":
         if later.is_empty:

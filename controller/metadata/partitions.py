@@ -12,6 +12,7 @@ Decides nothing about partitions: rules are in `controller.metadata.election`.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -56,6 +57,7 @@ _SLOT_BITS = np.array([[1 << slot] for slot in range(COLUMN_REPLICAS_MAX)], np.u
 RECOVERED = 0
 UNCHANGED = -2  # a leader that a PartitionChange record leaves as it is
 RECOVERING = 1  # elected from outside the ISR, and has not yet said that it recovered
+_FEW_ROWS = 16  # to be read one by one: a column costs as much as four of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,8 +233,32 @@ class PartitionTable:
         index = int(chunk.partition[place])
         return None if index < 0 else (UUID(bytes=bytes(chunk.topic_id[place])), index)
 
+    def places(self, rows: Rows) -> list[tuple[UUID, int] | None]:
+        """`place` of each of `rows`. Partitions of a topic share its id."""
+        if len(rows) < _FEW_ROWS:
+            return [self.place(row) for row in rows.tolist()]
+        groups = tuple(by_chunk(rows))
+        ids, indexes = (
+            self._column(name, groups, len(rows)).tolist() for name in ("topic_id", "partition")
+        )
+        id_of = cache(_uuid)
+        return [
+            None if index < 0 else (id_of(id_bytes), index)
+            for id_bytes, index in zip(ids, indexes, strict=True)
+        ]
+
     def partitions(self, rows: Rows) -> Iterator[tuple[UUID, int, PartitionState]]:
-        """The topic id, partition index and state of each of `rows`, none of which is free."""
+        """The topic id, partition index and state of each of `rows` that is not free.
+
+        Partitions of a topic share its id, partitions in the same state share that: many do, and
+        a state costs several times as much as finding it.
+        """
+        if len(rows) < _FEW_ROWS:
+            for row in rows.tolist():
+                place = self.place(row)
+                if place is not None:
+                    yield (*place, self.state(row))
+            return
         for start in range(0, len(rows), CHUNK_ROWS):
             yield from self._gathered(rows[start : start + CHUNK_ROWS])
 
@@ -241,14 +267,30 @@ class PartitionTable:
         now = self.columns(rows)
         # Turned over, a matrix has its rows first. `_columnar` takes `values` in this order.
         columns = [getattr(now, name).T.tolist() for name in COLUMNS]
-        topic_ids: dict[bytes, UUID] = {}
-        for row, id_bytes, index, *values in zip(rows.tolist(), *columns, strict=True):
-            assert index >= 0, f"row {row} is free"
-            topic_id = topic_ids.get(id_bytes) or topic_ids.setdefault(
-                id_bytes, UUID(bytes=id_bytes)
-            )
+        id_of = cache(_uuid)
+        known: dict[tuple[int, ...], PartitionState] = {}
+        for row, id_bytes, index, slots, numbers, *values in zip(
+            rows.tolist(), *columns, strict=True
+        ):
+            if index < 0:
+                continue
+            key = (*slots, *numbers, *values)
+            state = known.get(key)
+            if slots[0] == NOBODY:
+                state = self.chunks[row >> CHUNK_BITS].side[row & ROW_MASK]
+            elif state is None:
+                state = known[key] = self._columnar(slots, numbers, *values)
+            yield id_of(id_bytes), index, state
+
+    def has_replica(self, rows: Rows, broker_id: int) -> npt.NDArray[np.bool_]:
+        """For each of `rows`, does the partition have a replica on the broker?"""
+        slots, _ = self.members(rows)
+        hits: npt.NDArray[np.bool_] = slots_of(slots, broker_id) != 0
+        for place in np.flatnonzero(slots[0] == NOBODY).tolist():
+            row = int(rows[place])
             beside = self.chunks[row >> CHUNK_BITS].side.get(row & ROW_MASK)
-            yield topic_id, index, beside or self._columnar(*values)
+            hits[place] = beside is not None and broker_id in beside.replicas
+        return hits
 
     def rows_with_replica(self, broker_id: int) -> Rows:
         return self._rows_where(
@@ -353,6 +395,10 @@ class PartitionTable:
             for slot, values in enumerate(getattr(self.chunks[number], name)):
                 column[slot, here] = values.take(places)
         return column
+
+
+def _uuid(value: bytes) -> UUID:
+    return UUID(bytes=value)
 
 
 def _none(_chunk: Chunk) -> npt.NDArray[np.bool_]:

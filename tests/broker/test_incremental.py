@@ -130,6 +130,7 @@ STEPS = st.lists(
         st.tuples(st.just("ask"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("lead"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("follow"), st.integers(0, PARTITIONS - 1)),
+        st.tuples(st.just("leave isr"), st.integers(1, PARTITIONS - 1)),
         st.tuples(st.just("evict"), st.just(0)),
         st.tuples(st.just("recreate"), st.just(0)),
         st.tuples(st.just("wait"), st.integers(1, 700)),
@@ -169,6 +170,8 @@ def act(cluster: Brokers, reader: Fetcher, step: str, argument: int) -> None:
             reader.wanted.setdefault(key, 0)
         case "lead" | "follow":
             cluster.change("t", argument, leader=1 if step == "lead" else other_leader(argument))
+        case "leave isr":
+            cluster.change("t", argument, isr=(1,))
         case "evict":
             cluster.ask(1, Fetcher(cluster, session=(reader.session[0], 0)).request())
         case "recreate":
@@ -233,6 +236,8 @@ MOVES = st.lists(
         st.tuples(st.just("start over"), st.integers(2, 3), st.just("")),
         st.tuples(st.just("other session"), st.integers(2, 3), st.just("")),
         st.tuples(st.just("lead anew"), st.integers(0, PARTITIONS - 1), st.just("")),
+        st.tuples(st.just("leave isr"), st.integers(2, 3), st.sampled_from("012")),
+        st.tuples(st.just("join isr"), st.integers(2, 3), st.sampled_from("012")),
         st.tuples(st.just("register"), st.integers(2, 3), st.just("")),
         st.tuples(st.just("pass"), st.sampled_from([1, 300, 900, 1500]), st.just("")),
     ),
@@ -320,17 +325,15 @@ class Followed:
                 self.fetch(number, how)
             case "produce":
                 self.cluster.produce(1, "t", number, batch_of(b"x"), acks=1)
-            case "forget" if number not in self.parked:
-                self.fetchers[number].wanted.pop((self.cluster.topics["t"], int(how)), None)
-            case "start over" if number not in self.parked:
-                session_id = self.fetchers[number].session[0]
-                self.fetchers[number] = self.fetcher(number)
-                self.fetchers[number].session = (session_id, 0)
-            case "other session" if number not in self.parked:
-                before = self.fetchers[number]  # which the leader keeps, and may hear of again
-                self.fetchers[number], self.others[number] = self.others[number], before
+            case "forget" | "start over" | "other session" if number not in self.parked:
+                self.ask_otherwise(move, number, how)
             case "lead anew":
                 self.cluster.change("t", number, leader=1)
+            case "leave isr" | "join isr":
+                members = set(self.role(int(how)).isr.members) | {number}
+                if move == "leave isr":
+                    members.remove(number)
+                self.cluster.change("t", int(how), isr=tuple(sorted(members)))
             case "register":
                 self.cluster.epochs[number] = epoch = self.cluster.metadata_end
                 self.cluster.write(
@@ -349,6 +352,17 @@ class Followed:
             case "pass":
                 self.cluster.run(number)
 
+    def ask_otherwise(self, move: str, number: int, how: str) -> None:
+        before = self.fetchers[number]
+        match move:
+            case "forget":
+                before.wanted.pop((self.cluster.topics["t"], int(how)), None)
+            case "start over":
+                self.fetchers[number] = self.fetcher(number)
+                self.fetchers[number].session = (before.session[0], 0)
+            case "other session":  # the leader keeps the first, and may hear of it again
+                self.fetchers[number], self.others[number] = self.others[number], before
+
     def compare(self) -> None:
         for broker_id, token in tuple(self.parked.items()):
             self.answer(broker_id, token)
@@ -358,6 +372,8 @@ class Followed:
             plain = {broker_id: self.plain[index, broker_id] for broker_id in (2, 3)}
             for broker_id, follower in role.followers.items():
                 assert as_noted(follower) == as_noted(plain[broker_id]), (index, broker_id)
+                rests = follower.clock is not None
+                assert not rests or partition.resting(broker_id) is follower, (index, broker_id)
             lagging = isr.out_of_sync(
                 role.isr,
                 plain,
@@ -408,6 +424,21 @@ def test_partitions_at_rest_are_not_walked() -> None:
     followed.act("produce", 1, "")
     (partition,) = followed.broker.lag_watch
     assert partition.name == "t-1"
+
+
+def test_follower_that_leaves_the_isr_rests_no_longer_and_may_join_again() -> None:
+    followed = Followed()
+    for _ in range(2):
+        for broker_id in (2, 3):
+            followed.fetch(broker_id, "end")
+    followed.compare()
+    assert followed.role(0).followers[3].clock is not None
+    followed.act("leave isr", 3, "0")
+    followed.compare()
+    assert followed.role(0).followers[2].clock is not None
+    followed.fetch(3, "end")
+    followed.cluster.settle()
+    assert set(followed.role(0).isr.members) == {1, 2, 3}
 
 
 def test_a_new_leader_answers_the_fetches_of_its_followers_that_wait() -> None:

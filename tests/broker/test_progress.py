@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from broker.config import OWNER
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
-from broker.partition.local_log import LocalLog
+from broker.partition.local_log import LocalLog, Moves
 from broker.partition.partition import NOTHING, Change, FollowerFetch, Partition
 from controller.metadata.partitions import PartitionState
 from quorum.core.log_state import LogState
@@ -19,7 +19,8 @@ STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=4,
 
 def leader(state: PartitionState = STATE) -> Partition:
     partition = partition_of("t", 0, state)
-    progress = partition.opened(LocalLog(LogState(log="t-0", end_offset=END), Outbox(OWNER)), 0)
+    log = LocalLog(LogState(log="t-0", end_offset=END), Outbox(OWNER), partition.moves)
+    progress = partition.opened(log, 0)
     assert progress.change is Change.ELECTED
     return partition
 
@@ -80,8 +81,31 @@ def test_replica_that_is_closed_is_gone_and_has_moved() -> None:
     partition = leader()
     partition.moves.take()
     assert partition.close(ErrorCode.KAFKA_STORAGE_ERROR).change is Change.GONE
-    assert partition.moves.take() == ("t-0",)
+    assert partition.moves.take() == {"t-0": True}
     assert partition.apply(replace(STATE, partition_epoch=9), 6) == NOTHING
+
+
+def test_replica_that_has_moved_and_was_updated_has_moved() -> None:
+    moves = Moves()
+    for note in (moves.note_update, moves.note, moves.note_update):
+        note("t-0")
+    moves.note_update("t-1")
+    assert moves.take() == {"t-0": True, "t-1": False}
+    assert not moves.take()
+
+
+def test_other_isr_moves_a_replica_only_as_far_as_it_commits() -> None:
+    partition = leader()
+    partition.moves.take()
+    partition.apply(replace(STATE, isr=(1, 2, 3), partition_epoch=8), 6)
+    assert partition.moves.take() == {"t-0": False}
+    partition.apply(replace(STATE, isr=(1,), partition_epoch=9), LAG_MS + 1)
+    assert partition.open_log.high_watermark == END
+    assert partition.moves.take() == {"t-0": True}
+    partition.apply(replace(STATE, replicas=(1, 3, 2), partition_epoch=10), LAG_MS + 1)
+    assert partition.moves.take() == {"t-0": True}, (
+        "other replicas: whoever follows no longer has to hear of it"
+    )
 
 
 def test_smaller_min_insync_replicas_commits_at_once() -> None:

@@ -1,7 +1,9 @@
 """The columnar image against a plain one, over random mixes of records and blocks."""
 
+from random import Random
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,17 @@ from wire.partition_columns import NewPartitions, PartitionChanges
 TOPICS = [UUID(int=n << 64 | n) for n in range(100, 104)]
 SAME_HALF = UUID(int=7 << 64 | 100)  # shares its lower half with the first topic
 DIRECTORIES = [UUID(int=1000 + n) for n in range(5)]
+ALIKE = UUID(int=9 << 64 | 99)
+DIFFERENCES: list[dict[str, object]] = [
+    {"replicas": (1, 3, 2)},
+    {"replicas": (1, 2), "isr": (1, 2), "directories": (DIRECTORIES[0],) * 2},
+    {"directories": (DIRECTORIES[0], DIRECTORIES[1], DIRECTORIES[0])},
+    {"isr": (1, 2)},
+    {"leader": 2},
+    {"leader_epoch": 1},
+    {"partition_epoch": 1},
+    {"leader_recovery_state": 1},
+]
 
 
 def step(image: MetadataImage, *changes: Change) -> MetadataImage:
@@ -216,6 +229,35 @@ def test_delta_names_everything_that_changed(history: list[list[Change]]) -> Non
     assert {key for key in now if now[key] != was.get(key)} <= set(named) <= set(now)
     assert set(total.topics_created) == set(image.topics.by_id)
     assert not total.topics_deleted, "created and deleted within is nothing"
+
+
+@dear(2)
+@given(histories(), brokers, st.randoms(use_true_random=False))
+def test_many_rows_are_read_as_each_alone(
+    history: list[list[Change]], broker_id: int, random: Random
+) -> None:
+    """Free rows, those of every shape, and those that differ in one thing; in any order."""
+    image = MetadataImage()
+    for changes in history:
+        image = step(image, *changes)
+    alike = partition(ALIKE, 0, directories=(DIRECTORIES[0],) * 3)
+    different = [
+        replace(alike, partition_id=index, **difference)
+        for index, difference in enumerate([{}, *DIFFERENCES])
+    ]
+    image = step(image, records.TopicRecord(name="alike", topic_id=ALIKE), *different * 2)
+    table = image.partitions
+    order = list(range(table.end_row)) * 2
+    random.shuffle(order)
+    rows = np.array(order, np.int32)
+    places = [table.place(row) for row in order]
+    alone = [(*place, table.state(row)) for row, place in zip(order, places, strict=True) if place]
+    assert list(table.partitions(rows)) == alone
+    assert table.places(rows) == places
+    assert table.has_replica(rows, broker_id).tolist() == [
+        place is not None and broker_id in table.state(row).replicas
+        for row, place in zip(order, places, strict=True)
+    ]
 
 
 @dear(2)
