@@ -8,7 +8,7 @@ Inside a process only: Kafka has no such request. The node's HTTP side asks (`qu
 Source: Raft thesis 6.4.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,6 +69,7 @@ class CommittedReads:
         self._controller = controller
         self._reads = ConfirmedReads(log)
         self._outbox = EffectQueue("committed-reads")
+        self.take_effects: Callable[[], list[Effect]] = self._outbox.take
 
     def serves(self, body: object) -> bool:
         return isinstance(body, ReadCommittedRequest)
@@ -90,9 +91,6 @@ class CommittedReads:
 
     def deadline_ms(self) -> int | None:
         return self._reads.deadline_ms(self._controller.applied_offset)
-
-    def take_effects(self) -> list[Effect]:
-        return self._outbox.take()
 
     # --- Application ------------------------------------------------------------------------
 

@@ -115,11 +115,13 @@ class ConfirmingRaftNode(RaftNode):
 class ConfirmingMember(Member):
     """A `Member` of an engine that can be asked, ours or another.
 
-    Any event of the engine may make a read of an application ready: it looks every time.
+    Any event of the engine may make a read of an application ready: it looks every time while its
+    applications lead. Only then does a read wait, for they refuse all when they resign.
     """
 
     def settle(self, now_ms: int) -> None:
-        self._is_due_stale = True
+        if self._led_epoch is not None:
+            self._is_due_stale = True
         super().settle(now_ms)
 
 

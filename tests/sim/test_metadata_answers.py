@@ -104,11 +104,11 @@ def test_what_held_when_the_turn_began_may_be_told_in_it(brokers: Brokers) -> No
     def images_between(first: int, last: int) -> Iterator[MetadataImage]:
         return (image for offset, image in images.items() if first <= offset <= last)
 
-    shown = ImagesOfTurn(lambda _host: broker, images_between)
+    shown = ImagesOfTurn(images_between)
     judge = MetadataAnswers(lambda _host: broker, shown)
     host = cast(Any, SimpleNamespace(node_id=1))
     judge.replying(host, 7, ALL, before)
-    shown.settled(host, [])
+    shown.settled_broker(host, broker)
     judge.replying(host, 8, ALL, told(brokers)[0])
     with pytest.raises(Violation, match="M-ANS: broker 1 answers another state of a-0"):
         judge.replying(host, 9, ALL, before)

@@ -81,7 +81,7 @@ class Bench:
         broker_of = cast(Any, lambda _host: broker)
         self._judge = SettingInvariants(
             broker_of,
-            ImagesOfTurn(broker_of, cast(Any, images)),
+            ImagesOfTurn(cast(Any, images)),
             cast(Any, SimpleNamespace(watched={KEY: self.watched})),
             self.fired.append,
         )

@@ -60,5 +60,5 @@ class RunningReplica:
             leader.epoch,
             -1 if leader.leader_id is None else leader.leader_id,
             -1 if high_watermark is None else high_watermark,
-            raft.end_offset,
+            raft.replica.log.end_offset,
         )

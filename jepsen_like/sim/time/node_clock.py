@@ -15,11 +15,8 @@ class Clock:
     drift_ppm: int = 0
 
     def local_ms(self, world_us: int) -> int:
-        return self.local_us(world_us) // 1000
-
-    def local_us(self, world_us: int) -> int:
         elapsed_us = world_us + world_us * self.drift_ppm // 1_000_000
-        return (_EPOCH_MS + self.offset_ms) * 1000 + elapsed_us
+        return _EPOCH_MS + self.offset_ms + elapsed_us // 1000
 
     def world_us(self, local_ms: int) -> int:
         """The first moment at which the local clock shows `local_ms` or more."""

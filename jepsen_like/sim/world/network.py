@@ -113,7 +113,7 @@ class Network:
             self._counts.fired("reordered")
             self.schedule(message, delay_us * random.randint(1, 20))
         else:
-            self.schedule(message, self._in_order(message, delay_us))
+            self._world.at(self._due_us(message, delay_us), partial(self._arrive, message))
         if (
             faults.duplication
             and random.random() < faults.duplication
@@ -133,12 +133,12 @@ class Network:
             delay_us += random.randint(0, faults.slow_us)
         return delay_us
 
-    def _in_order(self, message: Message, delay_us: int) -> int:
-        """The delay that keeps this message behind the one before it on its connection."""
+    def _due_us(self, message: Message, delay_us: int) -> int:
+        """When it arrives: not before the message that went before it on its connection."""
         connection = (message.source, message.target, message.channel, message.is_request)
         due_us = max(self._world.now_us + delay_us, self._last_us.get(connection, 0))
         self._last_us[connection] = due_us
-        return due_us - self._world.now_us
+        return due_us
 
     def schedule(self, message: Message, delay_us: int) -> None:
         """Let it arrive then, unless the link is cut by that time."""

@@ -12,8 +12,8 @@ M-CLN   a broker whose processes have all stopped in order since the last one th
 Each class raises `Violation`.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from broker.broker import Broker
 from broker.partition import isr
@@ -43,10 +43,37 @@ from wire.batch import read_header
 from wire.messages.fetching import FetchRequest
 from wire.messages.registration import BrokerRegistrationRequest
 
-__all__ = ["CleanStops", "LaggingMembers", "SettingInvariants", "ToldEnds"]
+__all__ = [
+    "BrokerTurns",
+    "CleanStops",
+    "LaggingMembers",
+    "OfBroker",
+    "SettingInvariants",
+    "ToldEnds",
+]
 
 _LATE_MS = 5  # of a timer
 _SIZE = "max.message.bytes"
+
+
+class OfBroker(Protocol):
+    """It judges a broker when a turn of it has ended."""
+
+    def settled_broker(self, host: Host, broker: Broker) -> None: ...
+
+
+class BrokerTurns(Observer):
+    """Has the turns of brokers judged by each of `judges`, and no turn of another node."""
+
+    def __init__(self, broker_of: BrokerOf, judges: Sequence[OfBroker]) -> None:
+        self._broker_of = broker_of
+        self._judge = [judge.settled_broker for judge in judges]
+
+    def settled(self, host: Host, effects: list[Effect]) -> None:
+        broker = self._broker_of(host)
+        if broker is not None:
+            for judge in self._judge:
+                judge(host, broker)
 
 
 class SettingInvariants(Observer):
@@ -150,8 +177,7 @@ class LaggingMembers(Observer):
     one that lives and lags needs its leader to notice.
     """
 
-    def __init__(self, broker_of: BrokerOf) -> None:
-        self._broker_of = broker_of
+    def __init__(self) -> None:
         self._lags: dict[tuple[int, Partition], _Lag] = {}
         self._shrinks: dict[tuple[int, Partition], PendingShrink] = {}  # those that were judged
 
@@ -161,9 +187,8 @@ class LaggingMembers(Observer):
             place: shrink for place, shrink in self._shrinks.items() if place[0] != host.node_id
         }
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._broker_of(host)
-        if broker is None or not len(broker.leaders):
+    def settled_broker(self, host: Host, broker: Broker) -> None:
+        if not len(broker.leaders):
             return
         lag_ms, now_ms = broker.config.replica_lag_time_max_ms, host.now_ms
         for partition in broker.replicas:
@@ -171,7 +196,8 @@ class LaggingMembers(Observer):
             if not isinstance(role, LeaderOf):
                 continue
             place = (host.node_id, partition)
-            self._leaves_no_other(place, role, now_ms, lag_ms)
+            if isinstance(role.isr, PendingShrink):
+                self._leaves_no_other(place, role, role.isr, now_ms, lag_ms)
             lagging = _lagging(partition, role, now_ms, lag_ms)
             if not lagging:
                 self._lags.pop(place, None)
@@ -187,11 +213,15 @@ class LaggingMembers(Observer):
                 )
 
     def _leaves_no_other(
-        self, place: tuple[int, Partition], role: LeaderOf, now_ms: int, lag_ms: int
+        self,
+        place: tuple[int, Partition],
+        role: LeaderOf,
+        shrink: PendingShrink,
+        now_ms: int,
+        lag_ms: int,
     ) -> None:
         """Judged when the turn ends in which a change was asked for, and by the times alone."""
-        shrink = role.isr
-        if not isinstance(shrink, PendingShrink) or self._shrinks.get(place) is shrink:
+        if self._shrinks.get(place) is shrink:
             return
         self._shrinks[place] = shrink
         for member in shrink.leaving:
@@ -240,6 +270,9 @@ class ToldEnds(Observer):
         broker = self._broker_of(host)
         if broker is None or not isinstance(effect, Send):
             return
+        rewritten = _rewritten(host)
+        if not rewritten:
+            return
         request = effect.body
         assert isinstance(request, FetchRequest), request
         asked = {
@@ -250,24 +283,29 @@ class ToldEnds(Observer):
         for partition in broker.replicas:
             is_asked = (partition.topic_id, partition.index) in asked
             if is_asked and isinstance(partition.role, FollowerOf):
-                _is_not_rewritten(host, partition.name, "fetches")
+                _is_not_among(rewritten, host, partition.name, "fetches")
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._broker_of(host)
-        if broker is None:
-            return
-        for name, stored in host.disk.logs.items():
-            if stored.waiting:
-                partition = broker.replicas.of_log(name)
-                if partition is not None and isinstance(partition.role, LeaderOf):
-                    _is_not_rewritten(host, name, "leads")
+    def settled_broker(self, host: Host, broker: Broker) -> None:
+        rewritten = _rewritten(host)
+        for name in rewritten:
+            partition = broker.replicas.of_log(name)
+            if partition is not None and isinstance(partition.role, LeaderOf):
+                _is_not_among(rewritten, host, name, "leads")
 
 
-def _is_not_rewritten(host: Host, name: str, tells: str) -> None:
-    stored = host.disk.logs.get(name)
-    for waiting in () if stored is None else stored.waiting:
-        if isinstance(waiting.effect, Truncate | ResetLog):
-            raise Violation("D-TEL", f"{name}: {host.node_id} {tells} during {waiting.effect}")
+def _rewritten(host: Host) -> dict[str, Effect]:
+    """The logs that are being truncated or begun anew, with the first such effect of each."""
+    found: dict[str, Effect] = {}
+    for name, stored in host.disk.logs.items():
+        for waiting in stored.waiting:
+            if isinstance(waiting.effect, Truncate | ResetLog):
+                found.setdefault(name, waiting.effect)
+    return found
+
+
+def _is_not_among(rewritten: dict[str, Effect], host: Host, name: str, tells: str) -> None:
+    if name in rewritten:
+        raise Violation("D-TEL", f"{name}: {host.node_id} {tells} during {rewritten[name]}")
 
 
 class CleanStops(Observer):

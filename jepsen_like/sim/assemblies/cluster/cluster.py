@@ -12,8 +12,10 @@ from broker.broker import Broker
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.assemblies.cluster.broker_invariants import (
+    BrokerTurns,
     CleanStops,
     LaggingMembers,
+    OfBroker,
     SettingInvariants,
     ToldEnds,
 )
@@ -98,7 +100,7 @@ class Cluster(Observer):
             world.speak(Codec(world.fork("codec")), nodes=nodes)
         self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
         self.nodes: dict[int, ClusterNode] = {}
-        self.digest = Digest(world, lambda host: self._node_of(host).state)
+        self.digest = Digest(world, lambda host: self.nodes[host.node_id].state)
         world.observe(self.digest)
         if tracer is not None:
             tracer.attach(world, self._node_of)
@@ -133,21 +135,24 @@ class Cluster(Observer):
             broker_of=self.broker,
             metadata=self.metadata,
         )
-        images = ImagesOfTurn(self._broker_of, self.metadata.images_between)
+        images = ImagesOfTurn(self.metadata.images_between)
         self._clean_stops = CleanStops(self._broker_of)
-        self._groups = GroupInvariants(self._broker_of, self.partitions, self.counts.fired)
+        self._groups = GroupInvariants(self.partitions, self.counts.fired)
+        lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
+        by_turn: list[OfBroker] = [images, lagging, told_ends]
+        if operations.commit_interval_ms:
+            by_turn.append(self._groups)
         rules = [
             self.quorum,
             self,
+            BrokerTurns(self._broker_of, by_turn),
             self._clean_stops,
             images,
             MetadataAnswers(self._broker_of, images),
             ControllerInvariants(self._node_of),
-            LaggingMembers(self._broker_of),
-            ToldEnds(self._broker_of),
+            lagging,
+            told_ends,
         ]
-        if operations.commit_interval_ms:
-            rules.append(self._groups)
         if operations.setting_interval_ms:
             fired = self.counts.fired
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))

@@ -11,16 +11,14 @@ knowing.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from broker.broker import Broker
 from broker.groups.coordinator import Coordinator
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
-from jepsen_like.sim.assemblies.cluster.nodes import BrokerOf
 from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
-from jepsen_like.sim.world.observer import Observer
-from quorum.core.effects import Effect
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import OffsetFetchResponse
 
@@ -37,14 +35,11 @@ class Commit(NamedTuple):
     broker: int
 
 
-class GroupInvariants(Observer):
+class GroupInvariants:
     """Raises `Violation`."""
 
-    def __init__(
-        self, broker_of: BrokerOf, partitions: PartitionInvariants, fired: Callable[[str], None]
-    ) -> None:
+    def __init__(self, partitions: PartitionInvariants, fired: Callable[[str], None]) -> None:
         self.commits: list[Commit] = []  # all that were acknowledged
-        self._broker_of = broker_of
         self._partitions = partitions
         self._fired = fired
         self._acknowledged: dict[int, dict[str, int]] = {}  # by leader epoch
@@ -79,9 +74,8 @@ class GroupInvariants(Observer):
             )
         self._fired("commit_shown")
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._broker_of(host)
-        for coordinator in () if broker is None else broker.coordinators:
+    def settled_broker(self, host: Host, broker: Broker) -> None:
+        for coordinator in broker.coordinators:
             is_new = self._served.get(host.node_id) is not coordinator
             if coordinator.error is ErrorCode.NONE and is_new:
                 self._served[host.node_id] = coordinator

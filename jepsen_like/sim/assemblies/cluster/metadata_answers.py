@@ -15,7 +15,6 @@ from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, BrokerOf
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
-from quorum.core.effects import Effect
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 
@@ -29,20 +28,15 @@ class ImagesOfTurn(Observer):
     So an invariant accepts whatever was true since the turn began.
     """
 
-    def __init__(
-        self, broker_of: BrokerOf, images_between: Callable[[int, int], Iterator[MetadataImage]]
-    ) -> None:
-        self._broker_of = broker_of
+    def __init__(self, images_between: Callable[[int, int], Iterator[MetadataImage]]) -> None:
         self._images_between = images_between
         self._shown_at: dict[int, int] = {}  # by node: the offset, when its last turn ended
 
     def started(self, host: Host) -> None:
         self._shown_at.pop(host.node_id, None)
 
-    def settled(self, host: Host, effects: list[Effect]) -> None:
-        broker = self._broker_of(host)
-        if broker is not None:
-            self._shown_at[host.node_id] = broker.metadata.published_offset + 1
+    def settled_broker(self, host: Host, broker: Broker) -> None:
+        self._shown_at[host.node_id] = broker.metadata.published_offset + 1
 
     def of(self, host: Host, broker: Broker) -> Iterator[MetadataImage]:
         """The present one first, then those of the metadata log since the turn began."""

@@ -114,7 +114,7 @@ class DrawnFaults(Observer):
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Perhaps cut the power of a node that has just asked its disk for something."""
-        if self._is_over or not effects:
+        if not effects or self._is_over:
             return
         written = [e for e in effects if isinstance(e, WRITES)]
         if not written:

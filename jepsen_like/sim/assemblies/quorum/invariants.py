@@ -35,7 +35,9 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.raft.roles import Follower as FollowerRole
 from quorum.raft.roles import Role
+from quorum.raft.voter_history import Membership
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
 
@@ -50,12 +52,13 @@ class _Seen:
     follower: Follower  # its application
     role: Role | None = None
     leads: bool = False
+    hears: int | None = None  # the epoch whose leader it is or has heard
     high_watermark: int = -1  # -1: unknown
     refusing: set[int] = field(default_factory=set)  # requests for a pre-vote that must be refused
     heard: Heard = field(default_factory=Heard)
     last: Entry | None = None  # of its log when last looked at
     stands: bool = False  # it saves a vote for itself, in a new epoch
-    in_force: list[Voters] = field(default_factory=list)  # one after the other, in this turn
+    in_force: list[Membership] = field(default_factory=list)  # one after the other, in this turn
     saves: list[OffsetAndEpoch] = field(default_factory=list)  # snapshots, in this turn
 
 
@@ -187,25 +190,30 @@ class Invariants(Observer):
         What it says of that leaves in this turn, whether a sync fails in it or the node stops.
         """
         seen, replica = self._seen[host.node_id], self._replicas[host.node_id]
-        seen.in_force.append(replica.voters)
+        seen.in_force.append(replica.raft.replica.history.latest)
         if seen.leads and (replica.high_watermark or 0) > self.committed_offset:
             self._look_at_the_high_watermark(host, replica, seen)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         replica = self._replicas[host.node_id]
         seen = self._seen[host.node_id]
-        has_new_role = replica.role is not seen.role
+        raft = replica.raft
+        role = raft.role
+        has_new_role = role is not seen.role
         if has_new_role:
             self._role_changes(host, replica, seen)
         if seen.stands:
             seen.stands = False
             if replica.role_name in ("candidate", "leader"):
                 self._election.stands(host)
-        hears = seen.leads or replica.hears_leader
-        self._election.hears_leader(host.node_id, seen.leader.epoch if hears else None)
+        hears = seen.leads or (type(role) is FollowerRole and role.has_fetched)
+        epoch = seen.leader.epoch if hears else None
+        if epoch != seen.hears:
+            seen.hears = epoch
+            self._election.hears_leader(host.node_id, epoch)
         if has_new_role:
             self._election.asks(host.node_id, asks=replica.role_name == "prospective")
-        seen.in_force = [replica.voters]
+        seen.in_force = [raft.replica.history.latest]
         log = host.disk.log(METADATA_LOG)
         if log.failed:
             return  # the core will hear of it and stop
@@ -213,7 +221,7 @@ class Invariants(Observer):
         self._look_at_the_log(host, replica, seen, log.written)
 
     def _look_at_the_high_watermark(self, host: Host, replica: RunningReplica, seen: _Seen) -> None:
-        high_watermark = replica.high_watermark
+        high_watermark = replica.raft.high_watermark
         if high_watermark is not None and high_watermark != seen.high_watermark:
             self._high_watermark_changes(host, seen, high_watermark)
 
@@ -233,10 +241,8 @@ class Invariants(Observer):
             seen.last = last
             self._log.knows_voters(host, replica.voters)
         end_offset = written.end_offset
-        if replica.end_offset != end_offset:
-            raise Violation(
-                "R-LM", f"node {host.node_id} ends at {replica.end_offset}, its log at {end_offset}"
-            )
+        if (known := replica.raft.replica.log.end_offset) != end_offset:
+            raise Violation("R-LM", f"node {host.node_id} ends at {known}, its log at {end_offset}")
 
     # --- leaders ------------------------------------------------------------------------
 
@@ -277,7 +283,8 @@ class Invariants(Observer):
             self._log.is_committed_prefix(host, high_watermark)
 
     def _commits(self, host: Host, epoch: int, high_watermark: int) -> None:
-        if not self._log.commits(host, epoch, high_watermark, self._seen[host.node_id].in_force):
+        in_force = [membership.voters.keys for membership in self._seen[host.node_id].in_force]
+        if not self._log.commits(host, epoch, high_watermark, in_force):
             return
         for node, seen in self._seen.items():
             if seen.leads and seen.leader.epoch > epoch and self.view.hosts[node].is_up:
