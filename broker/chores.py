@@ -10,7 +10,8 @@ and only the storage knows them (`Retain`).
 
 Idle partitions cost nothing here. Only logs that have moved have their high watermarks saved. The
 logs that are looked at for old records are those that have moved since the last look, and those
-whose oldest segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`).
+whose oldest segment is old by now: the storage says how old it is (`LocalLog.oldest_ms`). Those
+that are looked at for silent producers are those of which one has been silent for long enough.
 
 Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLogs.
 """
@@ -31,6 +32,34 @@ __all__ = ["Chores"]
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
 _AT_ONCE = 100  # logs in one go: each may cost reading an index
+
+
+class DueLogs:
+    """When something about each log is due: the earliest time that was noted since it was taken."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str]] = []
+        self._due_ms: dict[str, int] = {}  # any other entry of the heap is void
+
+    def note(self, name: str, due_ms: int) -> None:
+        if due_ms < self._due_ms.get(name, due_ms + 1):
+            self._due_ms[name] = due_ms
+            heappush(self._heap, (due_ms, name))
+            if is_worth_compacting(len(self._heap)):  # logs that are gone would stay for days
+                self._heap = sorted((at_ms, log) for log, at_ms in self._due_ms.items())
+
+    def forget(self, name: str) -> None:
+        self._due_ms.pop(name, None)
+
+    def take(self, before_ms: int) -> list[str]:
+        """Those that were due before that time."""
+        taken = []
+        while self._heap and self._heap[0][0] < before_ms:
+            due_ms, name = heappop(self._heap)
+            if self._due_ms.get(name) == due_ms:
+                del self._due_ms[name]
+                taken.append(name)
+        return taken
 
 
 class Checkpointing:
@@ -82,8 +111,7 @@ class Retention:
         self._next_ms: int | None = None
         self._watched: dict[str, None] = {}  # the logs to look at when the interval is up
         self._moved: dict[str, None] = {}  # those that have moved since the interval began
-        self._due: list[tuple[int, str]] = []  # a heap: when the oldest segment of a log gets old
-        self._due_ms: dict[str, int] = {}  # of each log: any other entry of the heap is void
+        self._due = DueLogs()  # when the oldest segment of a log gets old
         self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
@@ -91,7 +119,7 @@ class Retention:
 
     def moved(self, name: str, partition: Partition | None) -> None:
         if partition is None:
-            self._due_ms.pop(name, None)
+            self._due.forget(name)
         elif name not in self._moved and holds_records(partition):
             self._moved[name] = self._watched[name] = None
 
@@ -114,11 +142,7 @@ class Retention:
         for name in [each for each in self._watched if each not in self._moved]:
             if self._rests(name):
                 del self._watched[name]
-        while self._due and self._due[0][0] < now_ms:
-            due_ms, name = heappop(self._due)
-            if self._due_ms.get(name) == due_ms:
-                del self._due_ms[name]
-                self._watched[name] = None
+        self._watched.update(dict.fromkeys(self._due.take(now_ms)))
         self._moved.clear()
         self._to_check.extend(self._watched)
 
@@ -131,17 +155,8 @@ class Retention:
         if settings.retention_ms is None and settings.retention_bytes is None:
             return True
         if settings.retention_ms is not None and oldest_ms is not None:
-            due_ms = oldest_ms + settings.retention_ms
-            if due_ms < self._due_ms.get(name, due_ms + 1):
-                self._due_ms[name] = due_ms
-                self._note_due(due_ms, name)
+            self._due.note(name, oldest_ms + settings.retention_ms)
         return oldest_ms is not None
-
-    def _note_due(self, due_ms: int, name: str) -> None:
-        """Logs that are gone would stay for the days that their records had left."""
-        heappush(self._due, (due_ms, name))
-        if is_worth_compacting(len(self._due)):
-            self._due = sorted((at_ms, log) for log, at_ms in self._due_ms.items())  # a heap, too
 
     def deadline_ms(self) -> int | None:
         return self._next_ms
@@ -169,6 +184,13 @@ class ProducerExpiry:
         self._replicas = replicas
         self._cluster = cluster
         self._next_ms: int | None = None
+        self._oldest = DueLogs()  # when the first of a log's producers wrote last, or earlier
+
+    def moved(self, name: str, partition: Partition | None) -> None:
+        if partition is None:
+            self._oldest.forget(name)
+        elif partition.log is not None and partition.log.producers.oldest_ms is not None:
+            self._oldest.note(name, partition.log.producers.oldest_ms)
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + _EXPIRE_PRODUCERS_MS
@@ -178,9 +200,11 @@ class ProducerExpiry:
             return
         self.start(now_ms)
         expired_ms = now_ms - self._cluster.number("producer.id.expiration.ms")
-        for partition in self._replicas:
-            if partition.log is not None:
+        for name in self._oldest.take(expired_ms):
+            partition = self._replicas.of_log(name)
+            if partition is not None and partition.log is not None:
                 partition.log.producers.expire(expired_ms)
+                self.moved(name, partition)
 
     def deadline_ms(self) -> int | None:
         return self._next_ms
@@ -200,11 +224,8 @@ class Chores:
         self.retention = Retention(
             replicas=replicas, interval_ms=config.log_retention_check_interval_ms
         )
-        self._all = (
-            self._checkpointing,
-            self.retention,
-            ProducerExpiry(replicas=replicas, cluster=cluster),
-        )
+        self._expiry = ProducerExpiry(replicas=replicas, cluster=cluster)
+        self._all = (self._checkpointing, self.retention, self._expiry)
 
     def start(self, now_ms: int) -> None:
         if not self._has_started:
@@ -216,6 +237,7 @@ class Chores:
         """A partition's offsets may have moved, or it has come or gone: None."""
         self._checkpointing.moved(name)
         self.retention.moved(name, partition)
+        self._expiry.moved(name, partition)
 
     def obey(self, delta: MetadataDelta) -> None:
         self.retention.obey(delta)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from quorum.log.files.producers import BATCHES_KEPT, BATCHES_MAX, ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
-from wire.primitives import INT32_MAX
+from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = [
     "Duplicate",
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _NO_SEQUENCE = -1
+_NEVER_MS = -1 - INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _out_of_order(header: BatchHeader, *, expected: int) -> OutOfSequence:
 class ProducerStates:
     """A partition remembers its producers."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "oldest_ms")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int = 0) -> None:
         """`entries` as a log tells them that has just been opened."""
@@ -122,6 +123,10 @@ class ProducerStates:
             entry.producer_id: entry._replace(batches=_still_needed(entry.batches, high_watermark))
             for entry in entries
         }
+        self.oldest_ms = self._oldest_ms()  # or earlier: when the first of them wrote last
+
+    def _oldest_ms(self) -> int | None:
+        return min(map(_last_ms, self._entries.values()), default=None)
 
     def entry(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
@@ -146,6 +151,8 @@ class ProducerStates:
         self._entries[header.producer_id] = ProducerEntry(
             header.producer_id, header.producer_epoch, (*kept, batch)
         )
+        if self.oldest_ms is None or batch.timestamp_ms < self.oldest_ms:
+            self.oldest_ms = batch.timestamp_ms
 
     def truncated(self, end_offset: int) -> None:
         """Records at and after `end_offset` are gone; forget what they taught."""
@@ -155,12 +162,18 @@ class ProducerStates:
                 self._entries[entry.producer_id] = entry._replace(batches=left)
             elif entry.batches:
                 del self._entries[entry.producer_id]
+        self.oldest_ms = self._oldest_ms()
 
     def expire(self, before_ms: int) -> None:
         """Forget producers whose last batch is older than `before_ms`."""
         for entry in self.entries():
-            if not entry.batches or entry.batches[-1].timestamp_ms < before_ms:
+            if _last_ms(entry) < before_ms:
                 del self._entries[entry.producer_id]
+        self.oldest_ms = self._oldest_ms()
+
+
+def _last_ms(entry: ProducerEntry) -> int:
+    return entry.batches[-1].timestamp_ms if entry.batches else _NEVER_MS
 
 
 def _still_needed(

@@ -13,9 +13,14 @@ from broker.partition.idempotence import (
     next_sequence,
 )
 from quorum.log.files.producers import ProducerEntry, observe
+from tests.broker.brokers import Brokers, batch_of
+from wire import metadata_records as records
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.primitives import INT32_MAX
+
+MINUTE_MS = 60_000
+BROKER_RESOURCE = 4
 
 
 def header(
@@ -204,3 +209,66 @@ def test_producer_of_whom_no_batch_is_known_begins_at_zero_until_it_expires() ->
     assert error_of(states, header(1, producer=7)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     states.expire(0)
     assert states.entry(7) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(["append", "cut", "expire"]), st.integers(0, 9))))
+def test_no_producer_has_been_silent_for_longer_than_is_said(steps: list[tuple[str, int]]) -> None:
+    states, end = ProducerStates(), 0
+    for step, number in steps:
+        match step:
+            case "append":
+                batch = header(0, offset=end, producer=number % 3)
+                states.appended(batch._replace(max_timestamp_ms=number), high_watermark=0)
+                end += 1
+            case "cut":
+                end = max(0, end - number)
+                states.truncated(end)
+            case _:
+                states.expire(number)
+        last = [entry.batches[-1].timestamp_ms for entry in states.entries()]
+        assert (states.oldest_ms is None) == (not last)
+        assert states.oldest_ms is None or states.oldest_ms <= min(last)
+    states.expire(0)
+    assert states.oldest_ms == min(
+        (entry.batches[-1].timestamp_ms for entry in states.entries()), default=None
+    )
+
+
+def test_only_logs_with_a_producer_that_is_due_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = Brokers(1).start()
+    brokers.create_topic("t", *[(1,)] * 5)
+    brokers.write(
+        records.ConfigRecord(
+            resource_type=BROKER_RESOURCE,
+            resource_name="1",
+            name="producer.id.expiration.ms",
+            value=str(5 * MINUTE_MS),
+        )
+    )
+    for index, producer, after_ms in ((0, 9, 0), (0, 8, 10), (1, 9, 10), (2, 9, 20)):
+        named = batch_of(
+            b"x",
+            timestamp_ms=brokers.now_ms + after_ms * MINUTE_MS,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=0,
+        )
+        brokers.produce(1, "t", index, named)
+    logs = [brokers.partition(1, "t", index).open_log for index in range(5)]
+    looked_at: list[ProducerStates] = []
+    expire = ProducerStates.expire
+
+    def noted(self: ProducerStates, before_ms: int) -> None:
+        looked_at.append(self)
+        expire(self, before_ms)
+
+    monkeypatch.setattr(ProducerStates, "expire", noted)
+    brokers.run(11 * MINUTE_MS)
+    assert looked_at == [logs[0].producers]
+    assert [entry.producer_id for entry in logs[0].producers.entries()] == [8]
+    brokers.run(10 * MINUTE_MS)
+    assert looked_at[1:] == [logs[0].producers, logs[1].producers]
+    assert logs[0].producers.entries() == logs[1].producers.entries() == ()
+    assert len(logs[2].producers.entries()) == 1
