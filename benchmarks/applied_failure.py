@@ -18,6 +18,7 @@ from benchmarks.profiling import Calls
 from broker.broker import Broker
 from controller.accumulator import BATCH_RECORDS_MAX
 from controller.metadata.changes import Change, encode_changes, split_changes
+from controller.metadata.partitions import UNCHANGED
 from tests.broker.brokers import METADATA_VERSION, Brokers
 from wire.batch import assign, read_header
 from wire.metadata_records import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -73,7 +74,7 @@ def log_of(cluster: Brokers) -> Iterator[bytes]:
             topic_id=topic_id,
             partition_id=index,
             isr=tuple(member for member in state.isr if member != FAILED),
-            leader=SURVIVOR if state.leader == FAILED else -2,
+            leader=SURVIVOR if state.leader == FAILED else UNCHANGED,
         )
         for (topic_id, index), state in cluster.states.items()
     ]

@@ -280,7 +280,14 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=5000)
     parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds an event may take")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="a setting of our nodes; Kafka's stay",
+    )
     args = parser.parse_args()
     settings = dict(each.split("=", 1) for each in args.settings)  # of ours
     subjects: list[Callable[[Path], Subject]] = [

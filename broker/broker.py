@@ -163,7 +163,7 @@ class Broker:
                     self._router.progressed(partition)
                     self.coordinators.progressed(partition, now_ms)
                     if not has_moved:
-                        self._fetching.isr_changed(partition)
+                        self._fetching.updated(partition)
                 elif not isinstance(partition.role, FollowerOf):
                     self.replicas.moved(partition, now_ms)
                     self._apply_changes(now_ms)

@@ -34,30 +34,30 @@ _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
 _AT_ONCE = 100  # logs in one go: each may cost reading an index
 
 
-class DueLogs:
-    """When something about each log is due: the earliest time that was noted since it was taken."""
+class EarliestTimes:
+    """The earliest time that was noted for each log since the log was last taken."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
-        self._due_ms: dict[str, int] = {}  # any other entry of the heap is void
+        self._times_ms: dict[str, int] = {}  # any other entry of the heap is void
 
-    def note(self, name: str, due_ms: int) -> None:
-        if due_ms < self._due_ms.get(name, due_ms + 1):
-            self._due_ms[name] = due_ms
-            heappush(self._heap, (due_ms, name))
+    def note(self, name: str, at_ms: int) -> None:
+        if at_ms < self._times_ms.get(name, at_ms + 1):
+            self._times_ms[name] = at_ms
+            heappush(self._heap, (at_ms, name))
             if is_worth_compacting(len(self._heap)):  # logs that are gone would stay for days
-                self._heap = sorted((at_ms, log) for log, at_ms in self._due_ms.items())
+                self._heap = sorted((at_ms, log) for log, at_ms in self._times_ms.items())
 
     def forget(self, name: str) -> None:
-        self._due_ms.pop(name, None)
+        self._times_ms.pop(name, None)
 
     def take(self, before_ms: int) -> list[str]:
-        """Those that were due before that time."""
+        """Those whose time was before that one."""
         taken = []
         while self._heap and self._heap[0][0] < before_ms:
-            due_ms, name = heappop(self._heap)
-            if self._due_ms.get(name) == due_ms:
-                del self._due_ms[name]
+            at_ms, name = heappop(self._heap)
+            if self._times_ms.get(name) == at_ms:
+                del self._times_ms[name]
                 taken.append(name)
         return taken
 
@@ -111,7 +111,7 @@ class Retention:
         self._next_ms: int | None = None
         self._watched: dict[str, None] = {}  # the logs to look at when the interval is up
         self._moved: dict[str, None] = {}  # those that have moved since the interval began
-        self._due = DueLogs()  # when the oldest segment of a log gets old
+        self._due = EarliestTimes()  # when the oldest segment of a log gets old
         self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
@@ -184,13 +184,15 @@ class ProducerExpiry:
         self._replicas = replicas
         self._cluster = cluster
         self._next_ms: int | None = None
-        self._oldest = DueLogs()  # when the first of a log's producers wrote last, or earlier
+        self._last_writes = (
+            EarliestTimes()
+        )  # of the producer that is silent for longest, or earlier
 
     def moved(self, name: str, partition: Partition | None) -> None:
         if partition is None:
-            self._oldest.forget(name)
+            self._last_writes.forget(name)
         elif partition.log is not None and partition.log.producers.oldest_ms is not None:
-            self._oldest.note(name, partition.log.producers.oldest_ms)
+            self._last_writes.note(name, partition.log.producers.oldest_ms)
 
     def start(self, now_ms: int) -> None:
         self._next_ms = now_ms + _EXPIRE_PRODUCERS_MS
@@ -200,7 +202,7 @@ class ProducerExpiry:
             return
         self.start(now_ms)
         expired_ms = now_ms - self._cluster.number("producer.id.expiration.ms")
-        for name in self._oldest.take(expired_ms):
+        for name in self._last_writes.take(expired_ms):
             partition = self._replicas.of_log(name)
             if partition is not None and partition.log is not None:
                 partition.log.producers.expire(expired_ms)

@@ -7,8 +7,7 @@ directory a log lies in in log_dirs.py.
 Source: Kafka's ReplicaManager.applyDelta.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterator
 from typing import Protocol
 from uuid import UUID
 
@@ -29,7 +28,6 @@ from wire.primitives import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, ZERO_UUID
 __all__ = ["DirectoryReports", "Replicas"]
 
 _FEW_ROWS = 500  # below it, looking at each is as fast as looking for ours
-_NONE: Mapping[int, Partition] = MappingProxyType({})
 
 
 class DirectoryReports(Protocol):
@@ -62,7 +60,7 @@ class Replicas:
         # By name and by topic id: the image may know neither. In ZooKeeper mode a broker is told
         # to begin before it is told what the cluster looks like.
         self._hosted: dict[tuple[str, int], Partition] = {}
-        self._hosted_by_id: dict[UUID, dict[int, Partition]] = {}
+        self._hosted_by_id: dict[tuple[UUID, int], Partition] = {}
         self._hosted_by_log: dict[str, Partition] = {}
         self._opening = 0
         self._is_first_image = True  # what it names may have been here before the process started
@@ -84,7 +82,7 @@ class Replicas:
         The id of a deleted topic is unknown, also if another topic has its name by now.
         """
         if topic_id.int:
-            partition = self._hosted_by_id.get(topic_id, _NONE).get(index)
+            partition = self._hosted_by_id.get((topic_id, index))
         else:
             partition = self._hosted.get((topic, index))
         if partition is not None:
@@ -157,12 +155,11 @@ class Replicas:
         ours = table.has_replica(rows, self._cluster.config.node_id)
         elsewhere = np.flatnonzero(~ours)  # those that were here until now
         for at, place in zip(elsewhere.tolist(), table.places(rows[elsewhere]), strict=True):
-            if place is not None and place[1] in self._hosted_by_id.get(place[0], _NONE):
-                ours[at] = True
+            ours[at] = place in self._hosted_by_id
         return rows[ours]
 
     def _apply(self, topic_id: UUID, index: int, state: PartitionState, now_ms: int) -> None:
-        partition = self._hosted_by_id.get(topic_id, _NONE).get(index)
+        partition = self._hosted_by_id.get((topic_id, index))
         name = self._cluster.topic_name(topic_id) if partition is None else partition.topic
         assert name is not None, topic_id
         self.obey(name, topic_id, index, state, now_ms)
@@ -230,7 +227,7 @@ class Replicas:
         )
         partition.settings = self._cluster.settings_of(name)
         self._hosted[(name, index)] = partition
-        self._hosted_by_id.setdefault(topic_id, {})[index] = partition
+        self._hosted_by_id[(topic_id, index)] = partition
         self._hosted_by_log[partition.name] = partition
         assigned = self._assigned_directory(state)
         directory_id = self._log_dirs.place(partition.name, assigned)
@@ -319,10 +316,7 @@ class Replicas:
         partition = self._hosted.pop((name, index), None)
         if partition is None:
             return
-        of_topic = self._hosted_by_id[partition.topic_id]
-        del of_topic[index]
-        if not of_topic:
-            del self._hosted_by_id[partition.topic_id]
+        del self._hosted_by_id[(partition.topic_id, index)]
         del self._hosted_by_log[partition.name]
         self._outbox.trace("partition-removed", partition=partition.name)
         self._report(partition, partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

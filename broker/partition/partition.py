@@ -341,41 +341,52 @@ class Partition:
 
     def _become_leader(self, state: PartitionState, now_ms: int) -> Change:
         log, before = self.open_log, self.role
-        same_epoch = isinstance(before, LeaderOf) and before.leader_epoch == state.leader_epoch
-        if isinstance(before, LeaderOf) and same_epoch and follows_same(before, state):
-            before.partition_epoch = state.partition_epoch
-            before.isr = Committed(members=state.isr)
-            before.leader_recovery_state = state.leader_recovery_state
+        if isinstance(before, LeaderOf) and before.leader_epoch == state.leader_epoch:
+            self._lead_on(before, state, now_ms)
             return Change.UPDATED
-        role = LeaderOf(
+        log.epochs.assign(state.leader_epoch, log.end_offset)
+        known = before.followers if isinstance(before, LeaderOf) else {}
+        followers = {
+            replica: known.get(replica) or FollowerProgress(broker_id=replica)
+            for replica in state.replicas
+            if replica != self.node_id
+        }
+        for follower in followers.values():
+            self._start_epoch(follower, state, now_ms)
+        self.role = LeaderOf(
             leader_epoch=state.leader_epoch,
             epoch_start_offset=log.end_offset,
             partition_epoch=state.partition_epoch,
             replicas=state.replicas,
             isr=Committed(members=state.isr),
             leader_recovery_state=state.leader_recovery_state,
+            followers=followers,
         )
-        known = before.followers if isinstance(before, LeaderOf) else {}
-        if same_epoch:
-            assert isinstance(before, LeaderOf)
-            role.epoch_start_offset = before.epoch_start_offset
-            self.moves.note(self.name)  # who follows no longer is told so
-        else:
-            log.epochs.assign(state.leader_epoch, log.end_offset)
-        for replica in state.replicas:
-            if replica == self.node_id:
-                continue
+        return Change.ELECTED
+
+    def _lead_on(self, role: LeaderOf, state: PartitionState, now_ms: int) -> None:
+        """In the same epoch, with another ISR or other replicas."""
+        role.partition_epoch = state.partition_epoch
+        role.isr = Committed(members=state.isr)
+        role.leader_recovery_state = state.leader_recovery_state
+        others = [replica for replica in state.replicas if replica != self.node_id]
+        if role.replicas == state.replicas and len(role.followers) == len(others):
+            return  # the rules of ZooKeeper designs may have added followers
+        known, role.replicas, role.followers = role.followers, state.replicas, {}
+        for replica in others:
             follower = known.get(replica) or FollowerProgress(broker_id=replica)
-            if not same_epoch or replica not in known:
-                isr.start_epoch(
-                    follower,
-                    in_isr=replica in state.isr,
-                    leader_end_offset=log.end_offset,
-                    now_ms=now_ms,
-                )
+            if replica not in known:
+                self._start_epoch(follower, state, now_ms)
             role.followers[replica] = follower
-        self.role = role
-        return Change.UPDATED if same_epoch else Change.ELECTED
+        self.moves.note(self.name)  # who follows no longer is told so
+
+    def _start_epoch(self, follower: FollowerProgress, state: PartitionState, now_ms: int) -> None:
+        isr.start_epoch(
+            follower,
+            in_isr=follower.broker_id in state.isr,
+            leader_end_offset=self.open_log.end_offset,
+            now_ms=now_ms,
+        )
 
     def _become_follower(self, state: PartitionState) -> Change:
         before, is_in_sync = self.role, self.node_id in state.isr
@@ -471,11 +482,6 @@ class Partition:
             return NOTHING
         self.led.isr = pending
         return Progress(isr_wanted=self.isr_wanted)
-
-
-def follows_same(role: LeaderOf, state: PartitionState) -> bool:
-    """Are the followers of a leader those that the metadata has now?"""
-    return role.replicas == state.replicas and len(role.followers) == len(state.replicas) - 1
 
 
 def is_outdated(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:

@@ -37,14 +37,14 @@ class ReplicaSession:
     leader has no room for a session, each request names all partitions.
     """
 
-    __slots__ = ("_changed", "_epoch", "_has_room", "_id", "_new_max", "_sent", "_wanted")
+    __slots__ = ("_changed", "_epoch", "_id", "_is_granted", "_new_max", "_sent", "_wanted")
 
     def __init__(self, new_max: int = NEW_PARTITIONS_MAX) -> None:
         """`new_max`: partitions that one request tells the leader of for the first time."""
         self._new_max = new_max
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self._has_room = True  # the leader, for a session, as far as is known
+        self._is_granted = True  # a session, as far as is known
         self._wanted: dict[PartitionKey, FetchPartition] = {}
         self._changed: dict[PartitionKey, None] = {}  # wanted otherwise than when last asked
         self._sent: dict[PartitionKey, FetchPartition] = {}
@@ -60,8 +60,8 @@ class ReplicaSession:
         return self._sent
 
     @property
-    def has_more(self) -> bool:
-        """There is something that the leader was not told of."""
+    def has_unsent(self) -> bool:
+        """Some changes wait for a later request."""
         return bool(self._changed)
 
     def want(self, key: PartitionKey, partition: FetchPartition) -> None:
@@ -75,7 +75,7 @@ class ReplicaSession:
             self._changed[key] = None
 
     def ask(self) -> Asked:
-        """The next request, which asks for nothing but what is wanted; see `has_more`.
+        """The next request, which asks for nothing but what is wanted; see `has_unsent`.
 
         Only partitions that are new to the leader wait for a later request. It would go on
         answering for those that it has.
@@ -83,7 +83,7 @@ class ReplicaSession:
         if self._epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sent = {}
             self._changed = dict.fromkeys(self._wanted)
-        room = self._new_max if self._has_room else len(self._wanted)
+        new_left = self._new_max if self._is_granted else len(self._wanted)
         changed, self._changed = self._changed, {}
         asked, gone = [], []
         for key in changed:
@@ -91,10 +91,10 @@ class ReplicaSession:
             if wanted is None:
                 if self._sent.pop(key, None) is not None:
                     gone.append(key)
-            elif before is None and room <= 0:
+            elif before is None and new_left <= 0:
                 self._changed[key] = None
             elif wanted != before:
-                room -= before is None
+                new_left -= before is None
                 self._sent[key] = wanted
                 asked.append((key, wanted))
         return Asked(
@@ -110,8 +110,8 @@ class ReplicaSession:
                 self._id = NO_SESSION
             self._epoch = INITIAL_EPOCH
             return
-        self._has_room = response.session_id != NO_SESSION
-        if not self._has_room:
+        self._is_granted = response.session_id != NO_SESSION
+        if not self._is_granted:
             self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
         elif self._epoch == INITIAL_EPOCH:
             self._id, self._epoch = response.session_id, 1

@@ -193,7 +193,7 @@ class Fetcher:
 
     def _fetch(self, now_ms: int) -> None:
         asked, wait_max_ms = self._session.ask(), self._config.replica_fetch_wait_max_ms
-        if self._session.has_more:
+        if self._session.has_unsent:
             wait_max_ms = 0
         request = FetchRequest(
             replica_state=ReplicaState(

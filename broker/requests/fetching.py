@@ -275,9 +275,9 @@ class Fetching:
             if pending.is_answerable and not pending.is_done:
                 self._expire(pending, now_ms)
 
-    def isr_changed(self, partition: Partition) -> None:
+    def updated(self, partition: Partition) -> None:
         """Other replicas are in sync with a leader by now; nothing has moved."""
-        self._sessions.isr_changed(partition.name, partition.led.isr.members)
+        self._sessions.mark_out_of_sync(partition.name, partition.led.isr.members)
 
     def peers_changed(self, brokers: Collection[int]) -> None:
         """These brokers came, went, or registered anew."""

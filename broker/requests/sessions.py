@@ -300,10 +300,10 @@ class FetchSessions:
         """The partition in each session that has looked at it."""
         return tuple(self._holders.get(name, ()))
 
-    def isr_changed(self, name: str, members: Collection[int]) -> None:
-        """Who has left the ISR does not rest any more: each of its fetches has to be noted."""
+    def mark_out_of_sync(self, name: str, isr: Collection[int]) -> None:
+        """A follower outside the ISR does not rest: each of its fetches has to be noted."""
         for item in self.holders(name):
-            if item.follower is not None and item.follower.broker_id not in members:
+            if item.follower is not None and item.follower.broker_id not in isr:
                 self.mark(item)
 
     def mark_followers(self, brokers: Collection[int]) -> None:

@@ -98,7 +98,7 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
                 replica.random, role.retries, replica.config.election_backoff_max_ms
             )
             return poll_candidate(replica, role, now_ms)
-        case VoteResult.PENDING if voters.rests_on_the_silent(role.votes):
+        case VoteResult.PENDING if voters.is_split(role.votes):
             _wait_for_the_random_part(replica, role, now_ms)
         case VoteResult.PENDING:
             pass
@@ -115,8 +115,8 @@ def _wait_for_the_random_part(replica: Replica, role: Candidate, now_ms: int) ->
     Kafka waits a whole election time-out for it. Here only the random part of that is waited for,
     but at least a tenth, for votes that are on their way.
     """
-    if not role.is_hurried:
-        role.is_hurried = True
+    if not role.is_split:
+        role.is_split = True
         timeout_ms = replica.config.election_timeout_ms
         role.election_deadline_ms = max(
             role.election_deadline_ms - timeout_ms, now_ms + timeout_ms // 10

@@ -70,7 +70,7 @@ class Candidate:
     votes: dict[int, bool | None]  # every voter; itself is True from the start
     retries: int = 0
     backoff_until_ms: int | None = None  # set once the election is lost
-    is_hurried: bool = False  # it does not wait for silent voters as long as it might
+    is_split: bool = False  # its deadline has been brought forward
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,9 +19,9 @@ __all__ = [
     "VoteResult",
     "Voter",
     "VoterSet",
+    "is_split",
     "majority_count",
     "majority_offset",
-    "rests_on_the_silent",
     "vote_result",
 ]
 
@@ -133,8 +133,8 @@ def vote_result(votes: Mapping[int, bool | None]) -> VoteResult:
     return VoteResult.LOST if len(votes) - rejected < needed else VoteResult.PENDING
 
 
-def rests_on_the_silent(votes: Mapping[int, bool | None]) -> bool:
-    """Has a voter refused, so that one more refusal loses the poll?"""
+def is_split(votes: Mapping[int, bool | None]) -> bool:
+    """Has a voter refused, and would one more refusal lose the poll?"""
     refused = sum(1 for vote in votes.values() if vote is False)
     return 0 < refused == len(votes) - majority_count(len(votes))
 

@@ -298,7 +298,7 @@ def test_logs_that_are_gone_are_not_kept_in_mind_for_the_days_that_they_had_left
         brokers.run(3 * CHECK_MS)
         brokers.delete_topic(topic)
     retention = brokers.brokers[1]._chores.retention
-    assert not retention._due._due_ms
+    assert not retention._due._times_ms
     assert len(retention._due._heap) < 1024
 
 

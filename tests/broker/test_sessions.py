@@ -335,7 +335,7 @@ def test_a_leader_that_takes_a_request_understands_what_the_follower_wants(
                 follower.failed()
                 break
             follower.answered(answer(context, *(data(i) for i in understood)))
-            if not follower.has_more:
+            if not follower.has_unsent:
                 assert understood == wanted
                 break
             assert requests * new_max < len(wanted)
@@ -351,5 +351,5 @@ def test_without_a_session_each_request_names_all() -> None:
     follower.answered(FetchResponse(session_id=NO_SESSION, responses=()))
     for _ in range(2):
         assert len(follower.ask().topics[0].partitions) == 3
-        assert not follower.has_more
+        assert not follower.has_unsent
         follower.answered(FetchResponse(session_id=NO_SESSION, responses=()))

@@ -12,7 +12,7 @@ from quorum.raft import becoming, electing
 from quorum.raft import raft_node as raft
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
-from quorum.raft.voters import rests_on_the_silent
+from quorum.raft.voters import is_split
 from tests.quorum.builders import US, replica
 from tests.quorum.replicas import config, endpoint
 
@@ -152,7 +152,7 @@ def test_late_vote_wins_an_election_that_was_split() -> None:
 
 
 @pytest.mark.parametrize(
-    ("votes", "rests"),
+    ("votes", "split"),
     [
         ((True, None, None), False),
         ((True, False, None), True),
@@ -163,8 +163,8 @@ def test_late_vote_wins_an_election_that_was_split() -> None:
         ((True, False, None, None), True),
     ],
 )
-def test_when_one_more_refusal_would_lose(votes: tuple[bool | None, ...], rests: bool) -> None:
-    assert rests_on_the_silent(dict(enumerate(votes))) == rests
+def test_when_one_more_refusal_would_lose(votes: tuple[bool | None, ...], split: bool) -> None:
+    assert is_split(dict(enumerate(votes))) == split
 
 
 @pytest.mark.parametrize("failure", list(Failure))

@@ -44,10 +44,10 @@ from wire.messages.fetching import FetchRequest
 from wire.messages.registration import BrokerRegistrationRequest
 
 __all__ = [
+    "BrokerJudge",
     "BrokerTurns",
     "CleanStops",
     "LaggingMembers",
-    "OfBroker",
     "SettingInvariants",
     "ToldEnds",
 ]
@@ -56,7 +56,7 @@ _LATE_MS = 5  # of a timer
 _SIZE = "max.message.bytes"
 
 
-class OfBroker(Protocol):
+class BrokerJudge(Protocol):
     """It judges a broker when a turn of it has ended."""
 
     def settled_broker(self, host: Host, broker: Broker) -> None: ...
@@ -65,7 +65,7 @@ class OfBroker(Protocol):
 class BrokerTurns(Observer):
     """Has the turns of brokers judged by each of `judges`, and no turn of another node."""
 
-    def __init__(self, broker_of: BrokerOf, judges: Sequence[OfBroker]) -> None:
+    def __init__(self, broker_of: BrokerOf, judges: Sequence[BrokerJudge]) -> None:
         self._broker_of = broker_of
         self._judge = [judge.settled_broker for judge in judges]
 
@@ -283,14 +283,15 @@ class ToldEnds(Observer):
         for partition in broker.replicas:
             is_asked = (partition.topic_id, partition.index) in asked
             if is_asked and isinstance(partition.role, FollowerOf):
-                _is_not_among(rewritten, host, partition.name, "fetches")
+                effect = rewritten.get(partition.name)
+                if effect is not None:
+                    raise _told(host, partition.name, "fetches", effect)
 
     def settled_broker(self, host: Host, broker: Broker) -> None:
-        rewritten = _rewritten(host)
-        for name in rewritten:
+        for name, effect in _rewritten(host).items():
             partition = broker.replicas.of_log(name)
             if partition is not None and isinstance(partition.role, LeaderOf):
-                _is_not_among(rewritten, host, name, "leads")
+                raise _told(host, name, "leads", effect)
 
 
 def _rewritten(host: Host) -> dict[str, Effect]:
@@ -303,9 +304,8 @@ def _rewritten(host: Host) -> dict[str, Effect]:
     return found
 
 
-def _is_not_among(rewritten: dict[str, Effect], host: Host, name: str, tells: str) -> None:
-    if name in rewritten:
-        raise Violation("D-TEL", f"{name}: {host.node_id} {tells} during {rewritten[name]}")
+def _told(host: Host, name: str, tells: str, effect: Effect) -> Violation:
+    return Violation("D-TEL", f"{name}: {host.node_id} {tells} during {effect}")
 
 
 class CleanStops(Observer):

@@ -12,10 +12,10 @@ from broker.broker import Broker
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.assemblies.cluster.broker_invariants import (
+    BrokerJudge,
     BrokerTurns,
     CleanStops,
     LaggingMembers,
-    OfBroker,
     SettingInvariants,
     ToldEnds,
 )
@@ -139,7 +139,7 @@ class Cluster(Observer):
         self._clean_stops = CleanStops(self._broker_of)
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
-        by_turn: list[OfBroker] = [images, lagging, told_ends]
+        by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
         rules = [
