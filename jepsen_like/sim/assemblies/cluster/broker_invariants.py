@@ -283,9 +283,9 @@ class ToldEnds(Observer):
         for partition in broker.replicas:
             is_asked = (partition.topic_id, partition.index) in asked
             if is_asked and isinstance(partition.role, FollowerOf):
-                effect = rewritten.get(partition.name)
-                if effect is not None:
-                    raise _told(host, partition.name, "fetches", effect)
+                rewriting = rewritten.get(partition.name)
+                if rewriting is not None:
+                    raise _told(host, partition.name, "fetches", rewriting)
 
     def settled_broker(self, host: Host, broker: Broker) -> None:
         for name, effect in _rewritten(host).items():
