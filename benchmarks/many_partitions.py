@@ -289,7 +289,7 @@ def main() -> int:
         help="a setting of our nodes; Kafka's stay",
     )
     args = parser.parse_args()
-    settings = dict(each.split("=", 1) for each in args.settings)  # of ours
+    settings = dict(each.split("=", 1) for each in args.settings)
     subjects: list[Callable[[Path], Subject]] = [
         lambda path: Ours(LocalCluster.create(path, settings=settings))
     ]

@@ -184,9 +184,7 @@ class ProducerExpiry:
         self._replicas = replicas
         self._cluster = cluster
         self._next_ms: int | None = None
-        self._last_writes = (
-            EarliestTimes()
-        )  # of the producer that is silent for longest, or earlier
+        self._last_writes = EarliestTimes()  # of the one that is silent for longest
 
     def moved(self, name: str, partition: Partition | None) -> None:
         if partition is None:
