@@ -2,10 +2,10 @@
 
 A follower in the ISR that rests in its fetch session (isr.py) cannot lag: it stands at the leader's
 end, and whatever moves that end wakes it. So time changes nothing for a partition whose followers
-in the ISR all rest, whose ISR nobody asks to change, and whose records are all below the high
-watermark. Every other led partition must be in this set when the broker has settled. It enters when
-it has moved, as it does when it is elected, and when a follower stops resting for whatever reason;
-it leaves when it is walked and found at rest.
+in the ISR all rest, and whose records are all below the high watermark. Every other led partition
+must be in this set when the broker has settled. It enters when it has moved, as it does when it is
+elected, and when a follower stops resting for whatever reason; it leaves when it is walked and
+found at rest.
 """
 
 from collections.abc import Iterator

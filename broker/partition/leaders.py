@@ -84,7 +84,7 @@ class Leaders:
         """A broker came, went or was fenced: a replica that may no longer join holds up nobody."""
         for partition in self._lag_watch:
             if isinstance(partition.role, LeaderOf):
-                partition.advance(now_ms)
+                partition.peers_changed(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Twice in a lag time: who has fallen behind?"""

@@ -419,9 +419,12 @@ class Partition:
 
     def advance(self, now_ms: int) -> None:
         """The ISR, the replicas, the end or another broker may have changed: what is committed?"""
-        log = self.open_log
-        if log.high_watermark < log.end_offset:
-            log.high_watermark = self.rules.high_watermark(self, self.led, now_ms)
+        self.open_log.high_watermark = self.rules.high_watermark(self, self.led, now_ms)
+
+    def peers_changed(self, now_ms: int) -> None:
+        """Another broker came, went or was fenced."""
+        if self.open_log.high_watermark < self.open_log.end_offset:
+            self.advance(now_ms)
 
     def check_follower(self, replica: ReplicaState, now_ms: int) -> ErrorCode:
         """May this replica fetch as a follower?"""

@@ -99,7 +99,7 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
             )
             return poll_candidate(replica, role, now_ms)
         case VoteResult.PENDING if voters.is_split(role.votes):
-            _wait_for_the_random_part(replica, role, now_ms)
+            _wait_less(replica, role)
         case VoteResult.PENDING:
             pass
     if role.election_deadline_ms <= now_ms:
@@ -109,18 +109,15 @@ def poll_candidate(replica: Replica, role: Candidate, now_ms: int) -> Role | Non
     return None
 
 
-def _wait_for_the_random_part(replica: Replica, role: Candidate, now_ms: int) -> None:
+def _wait_less(replica: Replica, role: Candidate) -> None:
     """Two candidates have split the votes, and who has not answered may be dead, or its disk hang.
 
-    Kafka waits a whole election time-out for it. Here only the random part of that is waited for,
-    but at least a tenth, for votes that are on their way.
+    Kafka waits a whole election time-out for it, and its random part. Here a tenth of the time-out,
+    for votes that are on their way, and its random part are enough.
     """
     if not role.is_split:
         role.is_split = True
-        timeout_ms = replica.config.election_timeout_ms
-        role.election_deadline_ms = max(
-            role.election_deadline_ms - timeout_ms, now_ms + timeout_ms // 10
-        )
+        role.election_deadline_ms -= replica.config.election_timeout_ms * 9 // 10
 
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> Role | None:

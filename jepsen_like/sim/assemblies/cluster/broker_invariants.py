@@ -12,7 +12,7 @@ M-CLN   a broker whose processes have all stopped in order since the last one th
 Each class raises `Violation`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from broker.broker import Broker
@@ -63,17 +63,16 @@ class BrokerJudge(Protocol):
 
 
 class BrokerTurns(Observer):
-    """Has the turns of brokers judged by each of `judges`, and no turn of another node."""
+    """Has the turns of brokers judged, and no turn of another node."""
 
-    def __init__(self, broker_of: BrokerOf, judges: Sequence[BrokerJudge]) -> None:
+    def __init__(self, broker_of: BrokerOf, judge: BrokerJudge) -> None:
         self._broker_of = broker_of
-        self._judge = [judge.settled_broker for judge in judges]
+        self._judge = judge.settled_broker
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         broker = self._broker_of(host)
         if broker is not None:
-            for judge in self._judge:
-                judge(host, broker)
+            self._judge(host, broker)
 
 
 class SettingInvariants(Observer):
