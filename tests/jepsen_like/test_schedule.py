@@ -27,7 +27,9 @@ def test_every_kind_comes_and_more_than_one_fault_every_ten_seconds(
     drawn = draw_schedule(seed=seed, kinds=kinds, seconds=60)
     assert {each.fault.kind for each in drawn} == set(kinds)
     if kinds != ["rolling-restart"]:
-        assert len(drawn) >= 6
+        # A restart of one broker after the other takes twice as long.
+        long = sum(each.fault.kind == "rolling-restart" for each in drawn)
+        assert len(drawn) + long >= 6
 
 
 @given(SEEDS, st.booleans())
