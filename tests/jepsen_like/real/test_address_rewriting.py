@@ -108,8 +108,9 @@ async def serve(listener: socket.socket) -> None:
                 request = decode_request(await reader.readexactly(length))
                 writer.writelines(with_length(answered(request)))
         except (asyncio.IncompleteReadError, ConnectionError):  # closed, or reset
-            writer.close()
             over.set()
+        finally:  # also of another connection, if the test is over first
+            writer.close()
 
     server = await asyncio.start_server(answer, sock=listener)
     await asyncio.wait_for(over.wait(), 30.0)

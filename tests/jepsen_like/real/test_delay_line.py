@@ -15,9 +15,11 @@ DELAY_MS = 50
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while piece := await reader.read(4096):
-        writer.write(piece)
-    writer.close()
+    try:
+        while piece := await reader.read(4096):
+            writer.write(piece)
+    finally:  # also if the test is over first
+        writer.close()
 
 
 @asynccontextmanager
