@@ -395,8 +395,10 @@ async def babbler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     versions = api_versions_response(ListenerKind.CONTROLLER)
     answered = encode_response(versions, asked.api_key, asked.api_version, asked.correlation_id)
     writer.write(b"".join([*with_length(answered), *with_length([b"blah"])]))
-    await reader.read()
-    writer.close()
+    try:
+        await reader.read()
+    finally:  # also if the test is over first
+        writer.close()
 
 
 def test_peer_that_is_disowned_while_versions_are_exchanged_is_a_failure() -> None:
