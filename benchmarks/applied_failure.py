@@ -1,9 +1,9 @@
-"""What the failure of a broker costs another one, for each partition that the two share.
+"""A broker fails: the cost to another one, for each partition that the two share.
 
 Three broker cores, on a disk and a network in memory, have a replica of every partition, and each
 leads a third. One fails, and another is given what a controller writes then, in its batches. It
-leads what the failed one did. Its processor time, and its Python calls, which do not depend on the
-machine.
+leads what the failed one did. Measured are its processor time, and its Python calls, which do not
+depend on the machine.
 
     python -m benchmarks.applied_failure [PARTITIONS ...]
 """

@@ -147,7 +147,7 @@ class DirectedQuorum(Observer):
 
     @property
     def newest_leader(self) -> int | None:
-        """Who takes itself for the leader, in the newest epoch of such."""
+        """The node that takes itself for the leader, in the newest epoch if there are several."""
         leading = [node for node in self.machines.up if self.replica(node).leads]
         return max(leading, key=lambda node: self.replica(node).leader.epoch, default=None)
 

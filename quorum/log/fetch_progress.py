@@ -13,7 +13,7 @@ __all__ = ["FetchProgress"]
 
 @dataclass(slots=True, kw_only=True)
 class FetchProgress:
-    """What the fetches of one leader epoch show. The leader's role owns it."""
+    """A replica's progress, as its fetches in one leader epoch show it. The leader owns it."""
 
     log_end_offset: int = 0  # of its last valid fetch: it has all that lies before
     last_fetch_ms: int = -1

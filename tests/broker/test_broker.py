@@ -1,5 +1,6 @@
 """Brokers back to back: replication, ISR changes, changes of leader, and what producers hear."""
 
+from functools import partial
 from sys import getrefcount
 from uuid import UUID
 
@@ -9,6 +10,8 @@ from broker.describe import broker_counts
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf
+from broker.replication import replication
+from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
 from tests.broker.brokers import (
     Brokers,
@@ -277,6 +280,18 @@ def test_a_follower_asks_its_former_leader_nothing() -> None:
     before = brokers.fetches[3]
     brokers.run(2000)
     assert brokers.fetches[3] == before
+
+
+def test_a_follower_names_new_partitions_one_request_after_the_other_and_waits_with_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replication, "ReplicaSession", partial(ReplicaSession, 1))
+    brokers = three()
+    brokers.create_topic("t", *[(1, 2)] * 30)
+    brokers.run(50)
+    token = brokers.produce(1, "t", 29, batch_of(b"x"))
+    brokers.run(50)
+    assert brokers.produced(token).error_code is ErrorCode.NONE
 
 
 def test_a_parked_fetch_is_answered_when_its_time_is_up() -> None:

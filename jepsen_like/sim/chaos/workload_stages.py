@@ -118,7 +118,7 @@ class Stage(Protocol):
         ...
 
     def partition_leaders(self) -> set[int]:
-        """Who leads the workload's partitions, as brokers believe."""
+        """The leaders of the workload's partitions, as brokers believe."""
         ...
 
     def image(self, node: int) -> MetadataImage | None:

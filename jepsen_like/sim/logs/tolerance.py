@@ -11,7 +11,7 @@ __all__ = ["Tolerance"]
 
 
 class Tolerance:
-    """What one run tolerates: what a judge raises is dropped, and the rest of the block with it."""
+    """A run tolerates what a judge raises in such a block, and leaves the rest of it out."""
 
     __slots__ = ("is_broken",)
 
