@@ -91,6 +91,8 @@ class EligibleReplicas:
         asked for: what consumers may read must survive as many failures as the topic promises.
         """
         log = partition.open_log
+        if log.high_watermark == log.end_offset:
+            return log.high_watermark  # all is committed, and it never falls
         if not isr.has_enough_replicas(len(role.isr.members), partition.min_isr):
             return log.high_watermark
         candidate = isr.high_watermark_candidate(
