@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from controller.metadata.changes import Change
+from controller.metadata.changes import Change, record_count
 from quorum.core.effects import Trace
 from quorum.core.milestones import Cause, Occasion, Step, milestone
 from wire.messages.log_dirs import AssignReplicasToDirsRequest
@@ -27,6 +27,8 @@ from wire.metadata_records import PartitionChangeRecord, PartitionRecord
 from wire.partition_columns import NewPartitions, PartitionChanges
 
 __all__ = ["ControllerMilestones", "cause_of", "partition_count"]
+
+_OF_PARTITIONS = {PartitionRecord, PartitionChangeRecord, NewPartitions, PartitionChanges}
 
 
 def cause_of(body: object) -> Cause:
@@ -57,9 +59,9 @@ def _heartbeat(body: BrokerHeartbeatRequest) -> Occasion:
 
 def partition_count(changes: Collection[Change]) -> int:
     """How many partitions the changes are about."""
-    rows = (len(each) for each in changes if isinstance(each, PartitionChanges | NewPartitions))
-    single = (isinstance(each, PartitionRecord | PartitionChangeRecord) for each in changes)
-    return sum(rows) + sum(single)
+    if _OF_PARTITIONS.isdisjoint(map(type, changes)):
+        return 0
+    return record_count([each for each in changes if type(each) in _OF_PARTITIONS])
 
 
 @dataclass(frozen=True, slots=True)

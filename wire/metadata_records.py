@@ -36,11 +36,11 @@ from wire.record_schema import (
     Uuid,
     carries,
     decode_struct,
-    encode_struct,
     reduced,
     struct_decoder,
+    struct_encoder,
 )
-from wire.varint import Buffer, read_uvarint, uvarint
+from wire.varint import Buffer, Malformed, read_uvarint, uvarint
 
 __all__ = [
     "DEFAULT_METADATA_VERSION",
@@ -396,12 +396,10 @@ def record_version(
     return found
 
 
-def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
+def _oldest_version(record: BrokerRegistrationChangeRecord, metadata_version: int) -> int:
+    """Kafka writes the oldest that says it: 0 fencing, 1 shutdown, 2 and 3 directories."""
     newest = record_version(type(record), metadata_version)
-    if isinstance(record, BrokerRegistrationChangeRecord):
-        # Kafka writes the oldest version that says it: 0 fencing, 1 shutdown, 2 and 3 directories.
-        return next(version for version in range(newest + 1) if carries(version, record))
-    return newest
+    return next(version for version in range(newest + 1) if carries(version, record))
 
 
 def expressed(record: MetadataRecord, metadata_version: int) -> MetadataRecord | None:
@@ -422,8 +420,16 @@ def encode_record(
 ) -> bytes:
     """The framed value; `version` None is what is written at `metadata_version`."""
     if version is None:
-        version = _version_to_write(record, metadata_version)
-    return encode_struct(record, version, record_frame(type(record), version))
+        if isinstance(record, BrokerRegistrationChangeRecord):
+            version = _oldest_version(record, metadata_version)
+        else:
+            version = record_version(type(record), metadata_version)
+    return _encoder(type(record), version)(record)
+
+
+@cache
+def _encoder(record_type: type[MetadataRecord], version: int) -> Callable[[Any], bytes]:
+    return struct_encoder(record_type, version, record_frame(record_type, version))
 
 
 def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
@@ -434,11 +440,13 @@ def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
     return frame
 
 
-def decode_record(value: Buffer) -> MetadataRecord:
+def decode_record(value: Buffer | None) -> MetadataRecord:
     """The record in a framed value.
 
     Raises UnknownRecord for what a later release may have written, Malformed for the rest.
     """
+    if value is None:
+        raise Malformed("a metadata record without a value")
     buffer = bytes(value)
     decode = _decoder(buffer[:_FRAME_BYTES])
     if decode is not None:

@@ -13,7 +13,7 @@ Checksums are not looked at here, see `wire.batch.verify`.
 Source: KIP-631 for the records; the columns are ours.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -58,7 +58,7 @@ from wire.record_rows import (
     widths,
     write_rows,
 )
-from wire.varint import Buffer, Malformed
+from wire.varint import Buffer
 
 __all__ = [
     "TOGETHER",
@@ -76,6 +76,8 @@ __all__ = [
 Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
+_BLOCKS = {NewPartitions, PartitionChanges}
+_IN_BLOCKS = {NewPartitions.RECORD, PartitionChanges.RECORD}
 _RUN_MIN = 16  # rows; below, single records are as fast
 TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
@@ -97,8 +99,10 @@ def grouped(block: _Block) -> _Block:
 # --- encoding -------------------------------------------------------------------------------
 
 
-def record_count(changes: Iterable[Change]) -> int:
+def record_count(changes: Collection[Change]) -> int:
     """How many records the changes take in the log."""
+    if _BLOCKS.isdisjoint(map(type, changes)):
+        return len(changes)
     return sum([len(each) if isinstance(each, PartitionBlock) else 1 for each in changes])
 
 
@@ -248,7 +252,7 @@ def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Metadat
     if header.is_control:
         return iter(())
     if header.compression is not Compression.NONE:
-        return (_record(record.value) for record in records_of(batch))
+        return (decode_record(record.value) for record in records_of(batch))
     size_bytes = header.size_bytes
     if size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {size_bytes} bytes of a batch")
@@ -260,9 +264,14 @@ def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Al
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
     while (left := header.record_count - delta) > 0:
         value, end = read_value(body, position, header)
-        found = _record(value)
+        found = decode_record(value)
         run = None
-        if left >= _RUN_MIN and delta >= try_from and _looks_like_run(body, position, end):
+        if (
+            type(found) in _IN_BLOCKS
+            and left >= _RUN_MIN
+            and delta >= try_from
+            and _looks_like_run(body, position, end)
+        ):
             assert value is not None, found
             try_from = delta + _RUN_MIN
             deltas = range(delta, min(header.record_count, DELTAS_MAX))
@@ -277,12 +286,6 @@ def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Al
         position = end
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
-
-
-def _record(value: bytes | None) -> MetadataRecord:
-    if value is None:
-        raise Malformed("a metadata record without a value")
-    return decode_record(value)
 
 
 def _looks_like_run(body: bytes, position: int, end: int) -> bool:

@@ -24,7 +24,7 @@ from wire.reader_source import compiled_reader
 from wire.rules import NOTHING_IS_LOST
 from wire.varint import Malformed
 from wire.writer_source import compiled_writer
-from wire.writing import Sink, Writer
+from wire.writing import Sink
 
 __all__ = [
     "Bool",
@@ -47,6 +47,7 @@ __all__ = [
     "reduced",
     "shown_fields",
     "struct_decoder",
+    "struct_encoder",
 ]
 
 
@@ -168,19 +169,24 @@ def _field_layout(field: _Field, version: int) -> FieldLayout:
     )
 
 
+def encode_struct(value: Message, version: int) -> bytes:
+    """Raises CannotExpress if `version` lacks a field that `value`, or a struct in it, uses."""
+    return struct_encoder(value.__class__, version)(value)
+
+
 @cache
-def _writer(struct_type: type, version: int) -> Writer:
-    return compiled_writer(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
+def struct_encoder(
+    struct_type: type[Message], version: int, head: bytes = b""
+) -> Callable[[Any], bytes]:
+    """`encode_struct` of one type and version behind `head`, for those who write many."""
+    write = compiled_writer(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
 
+    def encode(value: Any) -> bytes:
+        out = Sink(head)
+        write(out, value)
+        return bytes(out)
 
-def encode_struct(value: Message, version: int, head: bytes = b"") -> bytes:
-    """`head`, and the struct behind it.
-
-    Raises CannotExpress if `version` lacks a field that `value`, or a struct in it, uses.
-    """
-    out = Sink(head)
-    _writer(value.__class__, version)(out, value)
-    return bytes(out)
+    return encode
 
 
 def decode_struct(

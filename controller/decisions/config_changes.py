@@ -6,8 +6,10 @@ Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationC
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from controller.config import ControllerConfig
@@ -25,6 +27,7 @@ from wire.metadata_records import ConfigRecord
 
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
 
+_name_of = attrgetter("name")
 _BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
 
 
@@ -44,10 +47,7 @@ def decide_incremental_alter_configs(
     image: MetadataImage, request: messages.IncrementalAlterConfigsRequest, config: ControllerConfig
 ) -> Decision[messages.IncrementalAlterConfigsResponse]:
     """Set, delete, append to or subtract from single values."""
-
-    def refine(item: messages.AlterConfigsResource, now: Mapping[str, str]) -> Values | Refusal:
-        return _incremented(image, now, item, config)
-
+    refine = partial(_incremented, image, config)
     results, changes = _alter(image, request.resources, refine, replaces=False)
     response = messages.IncrementalAlterConfigsResponse(responses=results)
     kept = () if request.validate_only else changes
@@ -87,15 +87,16 @@ def _alter(
             found.append(NO_ERROR)
             changes += decided
     found, changes = limited(found, changes)
-    results = tuple(
-        each.told(
-            messages.AlterConfigsResourceResponse,
+    results = [
+        messages.AlterConfigsResourceResponse(
+            error_code=each.error_code,
+            error_message=each.message,
             resource_type=item.resource_type,
             resource_name=item.resource_name,
         )
         for item, each in zip(items, found, strict=True)
-    )
-    return results, (*eligible_leaders.forgotten(image, changes), *changes)
+    ]
+    return tuple(results), (*eligible_leaders.forgotten(image, changes), *changes)
 
 
 def _repeated(resources: list[ConfigResource]) -> set[ConfigResource]:
@@ -116,20 +117,26 @@ def _decide(
     values = refine(item, now)
     if isinstance(values, Refusal):
         return values
-    wrong = check_config(resource, now, values) or eligible_leaders.check_min_isr(
-        image, resource, values
-    )
+    is_broker = item.resource_type == ResourceType.BROKER
+    wrong = check_config(resource, now, values)
+    if wrong is None and is_broker:
+        wrong = eligible_leaders.check_min_isr(image, item.resource_name, values)
     if wrong is not None:
         return wrong
-    names: set[str] = {entry.name for entry in item.configs}
-    is_broker = item.resource_type == ResourceType.BROKER
-    return [
-        ConfigRecord(
-            resource_type=resource[0], resource_name=resource[1], name=key, value=values.get(key)
-        )
-        for key in sorted({*names, *now} if replaces else names)
-        if now.get(key) != values.get(key) or (is_broker and key in names)
-    ]
+    changes = []
+    named = dict.fromkeys(map(_name_of, item.configs))
+    for name in sorted({**named, **now} if replaces else named):
+        value = values.get(name)
+        if now.get(name) != value or (is_broker and name in named):
+            changes.append(
+                ConfigRecord(
+                    resource_type=item.resource_type,
+                    resource_name=item.resource_name,
+                    name=name,
+                    value=value,
+                )
+            )
+    return changes
 
 
 def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
@@ -138,7 +145,7 @@ def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal 
         if not name:
             message = "Default topic resources are not allowed: set the brokers' default instead."
             return Refusal(ErrorCode.INVALID_REQUEST, message)
-        if image.topic(name) is not None:
+        if name in image.topics.by_name:
             return None
         message = f"The topic '{name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -173,36 +180,39 @@ def _replaced(item: messages.LegacyResource, _: Mapping[str, str]) -> Values | R
 
 def _incremented(
     image: MetadataImage,
-    now: Mapping[str, str],
-    item: messages.AlterConfigsResource,
     config: ControllerConfig,
+    item: messages.AlterConfigsResource,
+    now: Mapping[str, str],
 ) -> Values | Refusal:
-    if len(item.configs) > 1 and len({entry.name for entry in item.configs}) < len(item.configs):
+    if len(set(map(_name_of, item.configs))) < len(item.configs):
         return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
     values = dict(now)
     for entry in item.configs:
-        if entry.config_operation == Operation.DELETE:
+        operation, value = entry.config_operation, entry.value
+        if operation == Operation.DELETE:
             values.pop(entry.name, None)
-            continue
-        value = _operated(image, now, item, entry, config)
-        if isinstance(value, Refusal):
-            return value
-        values[entry.name] = value
+        elif value is None:
+            message = f"Null value not supported for : {entry.name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        elif operation == Operation.SET:
+            values[entry.name] = value
+        else:
+            items = _operated(image, config, item, entry, _items(value), now)
+            if isinstance(items, Refusal):
+                return items
+            values[entry.name] = ",".join(items)
     return values
 
 
 def _operated(
     image: MetadataImage,
-    now: Mapping[str, str],
+    config: ControllerConfig,
     item: messages.AlterConfigsResource,
     entry: messages.AlterableConfig,
-    config: ControllerConfig,
-) -> str | Refusal:
-    if entry.value is None:
-        message = f"Null value not supported for : {entry.name}"
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
-    if entry.config_operation == Operation.SET:
-        return entry.value
+    given: list[str],
+    now: Mapping[str, str],
+) -> Iterable[str] | Refusal:
+    """The elements of a list to which those `given` were appended, or without them."""
     if entry.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
         message = f"Unknown operation {entry.config_operation} on {entry.name}."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
@@ -220,10 +230,9 @@ def _operated(
             if is_topic
             else key.default or ""
         )
-    given = _items(entry.value)
     if entry.config_operation == Operation.APPEND:
-        return ",".join(dict.fromkeys([*_items(base), *given]))
-    return ",".join(value for value in _items(base) if value not in given)
+        return dict.fromkeys([*_items(base), *given])
+    return [value for value in _items(base) if value not in given]
 
 
 def _items(value: str) -> list[str]:

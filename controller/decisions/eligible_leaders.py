@@ -14,7 +14,6 @@ from controller.config import ControllerConfig
 from controller.metadata import configs
 from controller.metadata.changes import Change
 from controller.metadata.configs import MIN_ISR, Refusal
-from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
 from wire.errors import ErrorCode
 from wire.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
@@ -24,14 +23,11 @@ __all__ = ["check_min_isr", "forgotten", "settle_min_isr"]
 _EVERY_TOPIC = ""
 
 
-def check_min_isr(
-    image: MetadataImage, resource: ConfigResource, values: Mapping[str, str]
-) -> Refusal | None:
-    """Why a resource may not have these values while eligible leader replicas are in use."""
-    resource_type, name = resource
-    if resource_type != ResourceType.BROKER or not image.has_eligible_leaders:
+def check_min_isr(image: MetadataImage, name: str, values: Mapping[str, str]) -> Refusal | None:
+    """Why the broker `name` may not have these values while eligible leader replicas are in use."""
+    if not image.has_eligible_leaders:
         return None
-    before, after = image.config(*resource).get(MIN_ISR), values.get(MIN_ISR)
+    before, after = image.config(ResourceType.BROKER, name).get(MIN_ISR), values.get(MIN_ISR)
     if before == after:
         return None
     if name != CLUSTER_DEFAULT:

@@ -90,22 +90,7 @@ class ConfigKey:
 
 def problem(key: ConfigKey, value: str) -> str | None:
     """What is wrong with a value, as a sentence; None if nothing is."""
-    match key.type:
-        case ConfigType.BOOLEAN:
-            if value.strip().lower() not in (key.choices or _BOTH):
-                return _wrong(key, value, f"write {' or '.join(key.choices or _BOTH)}")
-        case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG | ConfigType.DOUBLE:
-            return _number_problem(key, value)
-        case ConfigType.LIST:
-            for item in [item.strip() for item in value.split(",")] if value.strip() else []:
-                if key.choices and item not in key.choices:
-                    return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
-                if key.pattern and re.fullmatch(key.pattern, item) is None:
-                    return _wrong(key, value, f"each element has the form {key.pattern}")
-        case _:
-            if key.choices and value not in key.choices:
-                return _wrong(key, value, f"choose one of {', '.join(key.choices)}")
-    return None
+    return _PROBLEMS.get(key.type, _text_problem)(key, value)
 
 
 def description(key: ConfigKey) -> str:
@@ -140,6 +125,34 @@ def _number_problem(key: ConfigKey, value: str) -> str | None:
     if key.maximum is not None and not number <= key.maximum:
         return _wrong(key, value, f"it must be at most {key.maximum}")
     return None
+
+
+def _truth_problem(key: ConfigKey, value: str) -> str | None:
+    if value.strip().lower() not in (key.choices or _BOTH):
+        return _wrong(key, value, f"write {' or '.join(key.choices or _BOTH)}")
+    return None
+
+
+def _list_problem(key: ConfigKey, value: str) -> str | None:
+    for item in [item.strip() for item in value.split(",")] if value.strip() else []:
+        if key.choices and item not in key.choices:
+            return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
+        if key.pattern and re.fullmatch(key.pattern, item) is None:
+            return _wrong(key, value, f"each element has the form {key.pattern}")
+    return None
+
+
+def _text_problem(key: ConfigKey, value: str) -> str | None:
+    if key.choices and value not in key.choices:
+        return _wrong(key, value, f"choose one of {', '.join(key.choices)}")
+    return None
+
+
+_PROBLEMS = {
+    ConfigType.BOOLEAN: _truth_problem,
+    ConfigType.LIST: _list_problem,
+    **dict.fromkeys((*_BITS_MAX, ConfigType.DOUBLE), _number_problem),
+}
 
 
 def _wrong(key: ConfigKey, value: str, advice: str) -> str:

@@ -173,11 +173,11 @@ def topics_with_unclean_election(
     return frozenset(allowed)
 
 
-_ORDERED = (  # topic keys of which the first may not be larger than the second
-    ("min.compaction.lag.ms", "max.compaction.lag.ms"),
-    ("local.retention.ms", "retention.ms"),
-    ("local.retention.bytes", "retention.bytes"),
-)
+_LIMIT_OF = {  # topic keys, and the one whose value they may not exceed
+    "min.compaction.lag.ms": "max.compaction.lag.ms",
+    "local.retention.ms": "retention.ms",
+    "local.retention.bytes": "retention.bytes",
+}
 
 
 def check_config(
@@ -210,7 +210,10 @@ def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
 
 
 def _check_topic(values: Mapping[str, str]) -> Refusal | None:
-    return _check_values(values, config_keys.TOPIC_KEYS, "topic") or _contradiction(values)
+    wrong = _check_values(values, config_keys.TOPIC_KEYS, "topic")
+    if wrong is None and not _LIMIT_OF.keys().isdisjoint(values):
+        return _contradiction(values)
+    return wrong
 
 
 def _check_values(
@@ -227,7 +230,7 @@ def _check_values(
 
 
 def _contradiction(values: Mapping[str, str]) -> Refusal | None:
-    for smaller, larger in _ORDERED:
+    for smaller, larger in _LIMIT_OF.items():
         if smaller not in values:
             continue
         limit = values.get(larger, config_keys.TOPIC_KEYS[larger].default)

@@ -36,7 +36,10 @@ class MappingDraft(Generic[_Key, _Value]):
         return self._before if self._after is None else self._after
 
     def put(self, key: _Key, value: _Value) -> None:
-        self._own()[key] = value
+        after = self._after
+        if after is None:
+            after = self._own()
+        after[key] = value
         self.changed[key] = None
 
     def remove(self, key: _Key) -> None:

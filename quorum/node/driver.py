@@ -219,7 +219,8 @@ class Driver:
             nonlocal is_woken
             is_woken = False  # before the events are taken: what comes later wakes again
             self._storage_calls = True
-            self._wake()
+            if not self._has_turn and self._core is not None:
+                self._take_turn(self._core)  # at once: the loop has just looked at the sockets
 
         def wake() -> None:
             nonlocal is_woken

@@ -11,7 +11,6 @@ import pytest
 
 from quorum.core.effects import Stored
 from quorum.core.storage import METADATA_LOG
-from quorum.log.files.jobs import Pool
 from quorum.log.files.sync_pace import SYNCS_TO_BEGIN, SYNCS_TO_TRUST_AGAIN
 from quorum.log.files.threads import Threads
 from tests.quorum.storages import LOG, SETTINGS, Storage
@@ -138,11 +137,3 @@ def test_without_a_bound_every_sync_has_a_thread(
 ) -> None:
     bench = Bench(tmp_path, monkeypatch, settings=SETTINGS)
     assert not any(bench.sync() for _ in range(2 * SYNCS_TO_BEGIN))
-
-
-def test_job_that_has_ended_is_not_kept() -> None:
-    threads, ended = Threads(), Signal()
-    threads.run(Pool.SYNC, lambda: None, lambda outcome: ended.set())
-    assert ended.wait(10)
-    threads.shut_down()
-    assert not threads._running
