@@ -16,13 +16,24 @@ from itertools import chain
 from controller.metadata.changes import Change, encode_changes, record_count
 from quorum.core.application import MetadataLog
 
-__all__ = ["BATCH_BYTES_MAX", "BATCH_RECORDS_MAX", "Accumulator"]
+__all__ = ["BATCH_BYTES_MAX", "Accumulator", "batch_records_max"]
 
-# A broker applies a batch in one turn, in which it sends no heartbeat: 0.15 ms for each of its
-# partitions, and three times as long beside other busy nodes. Kafka's 10,000 would be seconds. A
-# decision that is atomic may have more.
-BATCH_RECORDS_MAX = 500
 BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may have more
+_RECORDS_MAX = 10_000  # Kafka's
+_RECORDS_OF_A_BROKER = 500
+_REPLICAS = 3  # of most partitions
+
+
+def batch_records_max(brokers: int) -> int:
+    """How many records a batch may have in a cluster of so many brokers; an atomic one may be more.
+
+    A broker applies a batch in one turn, in which it sends no heartbeat. Each of its partitions
+    takes 0.15 ms, and three times as long beside other busy nodes: 500 of them may come together.
+    Where brokers are many, a batch is about few partitions of each; smaller ones would have every
+    node copy the table of partitions for the sake of some.
+    """
+    own = _RECORDS_OF_A_BROKER * brokers // _REPLICAS
+    return min(max(own, _RECORDS_OF_A_BROKER), _RECORDS_MAX)
 
 
 class Accumulator:
@@ -42,12 +53,14 @@ class Accumulator:
         """Where the next record goes."""
         return self._log.end_offset + self._record_count
 
-    def add(self, changes: Sequence[Change], *, metadata_version: int, now_ms: int) -> int:
+    def add(
+        self, changes: Sequence[Change], *, records_max: int, metadata_version: int, now_ms: int
+    ) -> int:
         """Put the records of one decision, or of a part of it, behind all others, to be written
-        together; returns the last offset.
+        together if they are no more than `records_max`; returns the last offset.
         """
         count = record_count(changes)
-        is_full = self._record_count + count > BATCH_RECORDS_MAX
+        is_full = self._record_count + count > records_max
         if is_full or metadata_version != self._version:
             self.write()
         self._version, self._now_ms = metadata_version, now_ms

@@ -14,7 +14,7 @@ Source: KIP-631; Kafka's QuorumController.
 
 from random import Random
 
-from controller.accumulator import BATCH_RECORDS_MAX, Accumulator
+from controller.accumulator import Accumulator, batch_records_max
 from controller.chores import Chores
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, elections, failover
@@ -367,11 +367,14 @@ class Controller:
         version = head.features.get(
             METADATA_VERSION, self.config.bootstrap_features[METADATA_VERSION]
         )
-        is_whole = is_atomic or record_count(changes) <= BATCH_RECORDS_MAX
-        parts = [changes] if is_whole else split_changes(changes, BATCH_RECORDS_MAX)
+        records_max = batch_records_max(len(head.brokers))
+        is_whole = is_atomic or record_count(changes) <= records_max
+        parts = [changes] if is_whole else split_changes(changes, records_max)
         last_offset = -1
         for part in parts:
-            last_offset = self._accumulator.add(part, metadata_version=version, now_ms=now_ms)
+            last_offset = self._accumulator.add(
+                part, records_max=records_max, metadata_version=version, now_ms=now_ms
+            )
             self._images.append(part, last_offset=last_offset, epoch=self._epoch)
         self._outbox.effects += self._milestones.decided(changes, cause, last_offset=last_offset)
         return last_offset
