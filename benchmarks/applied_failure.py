@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from benchmarks.figures import print_figure, progress
 from benchmarks.profiling import Calls
 from broker.broker import Broker
-from controller.accumulator import batch_records_max
+from controller.accumulator import spread_records_max
 from controller.metadata.changes import Change, encode_changes, split_changes
 from controller.metadata.partitions import UNCHANGED
 from tests.broker.brokers import METADATA_VERSION, Brokers
@@ -79,7 +79,7 @@ def log_of(cluster: Brokers) -> Iterator[bytes]:
         for (topic_id, index), state in cluster.states.items()
     ]
     block = grouped(PartitionChanges.from_records(changes))
-    records_max = batch_records_max(len(cluster.brokers))
+    records_max = spread_records_max(len(cluster.brokers))
     batches: list[tuple[Change, ...]] = [(fenced,), *split_changes((block,), records_max)]
     offset = cluster.metadata_end
     for batch in batches:

@@ -1,4 +1,4 @@
-"""What the active controller decides within a turn goes into the log as one batch.
+"""What the active controller decides within a turn goes into the log as one batch, if it fits.
 
 Each decision has its offsets at once, so that the next one can rest on it; its records are written
 with all others of the turn. A batch costs every node as much as a few records do, in its header and
@@ -16,24 +16,26 @@ from itertools import chain
 from controller.metadata.changes import Change, encode_changes, record_count
 from quorum.core.application import MetadataLog
 
-__all__ = ["BATCH_BYTES_MAX", "Accumulator", "batch_records_max"]
+__all__ = ["BATCH_BYTES_MAX", "BATCH_RECORDS_MAX", "Accumulator", "spread_records_max"]
 
 BATCH_BYTES_MAX = 8 << 20  # Kafka's, of several decisions; a single one may have more
-_RECORDS_MAX = 10_000  # Kafka's
-_RECORDS_OF_A_BROKER = 500
-_REPLICAS = 3  # of most partitions
+# A broker applies a batch in one turn, in which it sends no heartbeat: up to 0.15 ms for each
+# partition of which it has a replica, and three times as long beside other busy nodes. A decision
+# that is atomic may have more records.
+BATCH_RECORDS_MAX = 500
+_SPREAD_RECORDS_MAX = 10_000  # Kafka's, of any batch
+_REPLICATION_FACTOR = 3  # of most topics
 
 
-def batch_records_max(brokers: int) -> int:
-    """How many records a batch may have in a cluster of so many brokers; an atomic one may be more.
+def spread_records_max(active_brokers: int) -> int:
+    """How many records a batch may have that is about partitions of all brokers alike.
 
-    A broker applies a batch in one turn, in which it sends no heartbeat. Each of its partitions
-    takes 0.15 ms, and three times as long beside other busy nodes: 500 of them may come together.
-    Where brokers are many, a batch is about few partitions of each; smaller ones would have every
-    node copy the table of partitions for the sake of some.
+    Where replicas are spread evenly, each broker has one of `BATCH_RECORDS_MAX` of them at most.
+    Smaller batches would cost more in all: for each of them every node copies parts of its table of
+    partitions.
     """
-    own = _RECORDS_OF_A_BROKER * brokers // _REPLICAS
-    return min(max(own, _RECORDS_OF_A_BROKER), _RECORDS_MAX)
+    spread = BATCH_RECORDS_MAX * active_brokers // _REPLICATION_FACTOR
+    return max(BATCH_RECORDS_MAX, min(spread, _SPREAD_RECORDS_MAX))
 
 
 class Accumulator:
@@ -54,14 +56,21 @@ class Accumulator:
         return self._log.end_offset + self._record_count
 
     def add(
-        self, changes: Sequence[Change], *, records_max: int, metadata_version: int, now_ms: int
+        self,
+        changes: Sequence[Change],
+        *,
+        records_max: int = BATCH_RECORDS_MAX,
+        metadata_version: int,
+        now_ms: int,
     ) -> int:
-        """Put the records of one decision, or of a part of it, behind all others, to be written
-        together if they are no more than `records_max`; returns the last offset.
+        """Put the records of a decision, or of a part of it, behind all others.
+
+        They share a batch with those before them, unless it would then have more than `records_max`
+        records, or two metadata versions. Returns the last offset (inclusive).
         """
         count = record_count(changes)
-        is_full = self._record_count + count > records_max
-        if is_full or metadata_version != self._version:
+        is_too_many = self._record_count + count > records_max
+        if is_too_many or metadata_version != self._version:
             self.write()
         self._version, self._now_ms = metadata_version, now_ms
         self.decisions.append(changes)

@@ -14,7 +14,7 @@ Source: KIP-631; Kafka's QuorumController.
 
 from random import Random
 
-from controller.accumulator import Accumulator, batch_records_max
+from controller.accumulator import BATCH_RECORDS_MAX, Accumulator, spread_records_max
 from controller.chores import Chores
 from controller.config import ControllerConfig
 from controller.decisions import brokers, cluster, elections, failover
@@ -367,7 +367,9 @@ class Controller:
         version = head.features.get(
             METADATA_VERSION, self.config.bootstrap_features[METADATA_VERSION]
         )
-        records_max = batch_records_max(len(head.brokers))
+        records_max = BATCH_RECORDS_MAX  # they may all be about one broker, which is alive
+        if cause.occasion is Occasion.BROKER_FAILED:
+            records_max = spread_records_max(sum(map(head.is_active, head.brokers)))
         is_whole = is_atomic or record_count(changes) <= records_max
         parts = [changes] if is_whole else split_changes(changes, records_max)
         last_offset = -1

@@ -59,8 +59,6 @@ def _heartbeat(body: BrokerHeartbeatRequest) -> Occasion:
 
 def partition_count(changes: Collection[Change]) -> int:
     """How many partitions the changes are about."""
-    if _OF_PARTITIONS.isdisjoint(map(type, changes)):
-        return 0
     return record_count([each for each in changes if type(each) in _OF_PARTITIONS])
 
 

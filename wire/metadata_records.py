@@ -40,7 +40,7 @@ from wire.record_schema import (
     struct_decoder,
     struct_encoder,
 )
-from wire.varint import Buffer, Malformed, read_uvarint, uvarint
+from wire.varint import Buffer, read_uvarint, uvarint
 
 __all__ = [
     "DEFAULT_METADATA_VERSION",
@@ -396,10 +396,13 @@ def record_version(
     return found
 
 
-def _oldest_version(record: BrokerRegistrationChangeRecord, metadata_version: int) -> int:
-    """Kafka writes the oldest that says it: 0 fencing, 1 shutdown, 2 and 3 directories."""
+def _version_to_write(record: MetadataRecord, metadata_version: int) -> int:
     newest = record_version(type(record), metadata_version)
-    return next(version for version in range(newest + 1) if carries(version, record))
+    if not isinstance(record, BrokerRegistrationChangeRecord):
+        return newest
+    # Kafka writes the oldest version with a field for all that the record says: 0 fencing,
+    # 1 shutdown, 2 and 3 directories. If there is none, the newest raises CannotExpress.
+    return next((each for each in range(newest) if carries(each, record)), newest)
 
 
 def expressed(record: MetadataRecord, metadata_version: int) -> MetadataRecord | None:
@@ -418,12 +421,13 @@ def encode_record(
     version: int | None = None,
     metadata_version: int = DEFAULT_METADATA_VERSION,
 ) -> bytes:
-    """The framed value; `version` None is what is written at `metadata_version`."""
+    """The framed value; `version` None is what is written at `metadata_version`.
+
+    Raises ValueError for a version that does not exist, or a level that does not know the record;
+    CannotExpress if the version lacks a field that the record uses.
+    """
     if version is None:
-        if isinstance(record, BrokerRegistrationChangeRecord):
-            version = _oldest_version(record, metadata_version)
-        else:
-            version = record_version(type(record), metadata_version)
+        version = _version_to_write(record, metadata_version)
     return _encoder(type(record), version)(record)
 
 
@@ -440,13 +444,11 @@ def record_frame(record_type: type[MetadataRecord], version: int) -> bytes:
     return frame
 
 
-def decode_record(value: Buffer | None) -> MetadataRecord:
+def decode_record(value: Buffer) -> MetadataRecord:
     """The record in a framed value.
 
     Raises UnknownRecord for what a later release may have written, Malformed for the rest.
     """
-    if value is None:
-        raise Malformed("a metadata record without a value")
     buffer = bytes(value)
     decode = _decoder(buffer[:_FRAME_BYTES])
     if decode is not None:

@@ -58,7 +58,7 @@ from wire.record_rows import (
     widths,
     write_rows,
 )
-from wire.varint import Buffer
+from wire.varint import Buffer, Malformed
 
 __all__ = [
     "TOGETHER",
@@ -76,8 +76,6 @@ __all__ = [
 Change = MetadataRecord | PartitionBlock
 _Block = TypeVar("_Block", bound=PartitionBlock)
 
-_BLOCKS = {NewPartitions, PartitionChanges}
-_IN_BLOCKS = {NewPartitions.RECORD, PartitionChanges.RECORD}
 _RUN_MIN = 16  # rows; below, single records are as fast
 TOGETHER = 10_000  # rows of a batch of Kafka's controller: it is read into neighbouring rows
 _VERSION_AT = 2  # of a value: frame version, key and version take a byte each
@@ -101,9 +99,8 @@ def grouped(block: _Block) -> _Block:
 
 def record_count(changes: Collection[Change]) -> int:
     """How many records the changes take in the log."""
-    if _BLOCKS.isdisjoint(map(type, changes)):
-        return len(changes)
-    return sum([len(each) if isinstance(each, PartitionBlock) else 1 for each in changes])
+    blocks = [each for each in changes if isinstance(each, PartitionBlock)]
+    return len(changes) + sum(map(len, blocks)) - len(blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +249,7 @@ def _found(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Metadat
     if header.is_control:
         return iter(())
     if header.compression is not Compression.NONE:
-        return (decode_record(record.value) for record in records_of(batch))
+        return (_record(record.value) for record in records_of(batch))
     size_bytes = header.size_bytes
     if size_bytes > len(batch):
         raise CorruptBatch(f"{len(batch)} of the {size_bytes} bytes of a batch")
@@ -264,14 +261,9 @@ def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Al
     try_from = 0  # a search in vain costs as much as ten records: not at each of them
     while (left := header.record_count - delta) > 0:
         value, end = read_value(body, position, header)
-        found = decode_record(value)
+        found = _record(value)
         run = None
-        if (
-            type(found) in _IN_BLOCKS
-            and left >= _RUN_MIN
-            and delta >= try_from
-            and _looks_like_run(body, position, end)
-        ):
+        if left >= _RUN_MIN and delta >= try_from and _looks_like_run(body, position, end):
             assert value is not None, found
             try_from = delta + _RUN_MIN
             deltas = range(delta, min(header.record_count, DELTAS_MAX))
@@ -286,6 +278,12 @@ def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Al
         position = end
     if position != len(body):
         raise CorruptBatch(f"{len(body) - position} bytes behind the last record")
+
+
+def _record(value: bytes | None) -> MetadataRecord:
+    if value is None:
+        raise Malformed("a metadata record without a value")
+    return decode_record(value)
 
 
 def _looks_like_run(body: bytes, position: int, end: int) -> bool:

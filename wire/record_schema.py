@@ -178,7 +178,10 @@ def encode_struct(value: Message, version: int) -> bytes:
 def struct_encoder(
     struct_type: type[Message], version: int, head: bytes = b""
 ) -> Callable[[Any], bytes]:
-    """`encode_struct` of one type and version behind `head`, for those who write many."""
+    """A function that writes `head`, and a struct of this type and version behind it.
+
+    It raises CannotExpress if `version` lacks a field that the struct, or one in it, uses.
+    """
     write = compiled_writer(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
 
     def encode(value: Any) -> bytes:

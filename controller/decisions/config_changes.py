@@ -6,10 +6,9 @@ Source: KIP-226, KIP-339 (incremental), KIP-133 (legacy); Kafka's ConfigurationC
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from controller.config import ControllerConfig
@@ -27,7 +26,6 @@ from wire.metadata_records import ConfigRecord
 
 __all__ = ["Operation", "decide_alter_configs", "decide_incremental_alter_configs"]
 
-_name_of = attrgetter("name")
 _BROKER_ID_DIGITS_MAX = 10  # an int32; Python refuses to read thousands of them
 
 
@@ -48,7 +46,7 @@ def decide_incremental_alter_configs(
 ) -> Decision[messages.IncrementalAlterConfigsResponse]:
     """Set, delete, append to or subtract from single values."""
     refine = partial(_incremented, image, config)
-    results, changes = _alter(image, request.resources, refine, replaces=False)
+    results, changes = _alter(image, request.resources, refine)
     response = messages.IncrementalAlterConfigsResponse(responses=results)
     kept = () if request.validate_only else changes
     return Decision(response=response, changes=kept, is_atomic=False)
@@ -58,7 +56,7 @@ def decide_alter_configs(
     image: MetadataImage, request: messages.AlterConfigsRequest
 ) -> Decision[messages.AlterConfigsResponse]:
     """Replace all values of a resource: a key that is not named goes back to its default."""
-    results, changes = _alter(image, request.resources, _replaced, replaces=True)
+    results, changes = _alter(image, request.resources, _replaced)
     kept = () if request.validate_only else changes
     return Decision(
         response=messages.AlterConfigsResponse(responses=results), changes=kept, is_atomic=False
@@ -66,21 +64,18 @@ def decide_alter_configs(
 
 
 def _alter(
-    image: MetadataImage, items: Sequence[_Resource], refine: _Refine, *, replaces: bool
+    image: MetadataImage, items: Sequence[_Resource], refine: _Refine
 ) -> tuple[tuple[messages.AlterConfigsResourceResponse, ...], tuple[Change, ...]]:
-    """The result for each resource, and what is to be recorded.
-
-    Without `replaces`, `refine` changes no other values than the item names.
-    """
-    repeated = _repeated([(item.resource_type, item.resource_name) for item in items])
+    """The result for each resource, and what is to be recorded."""
+    times = Counter((item.resource_type, item.resource_name) for item in items)
     changes: list[Change] = []
     found: list[Refusal] = []
     for item in items:
-        if repeated and (item.resource_type, item.resource_name) in repeated:
+        if times[item.resource_type, item.resource_name] > 1:
             message = "Each resource must appear at most once."
             found.append(Refusal(ErrorCode.INVALID_REQUEST, message))
             continue
-        decided = _decide(image, item, refine, replaces=replaces)
+        decided = _decide(image, item, refine)
         if isinstance(decided, Refusal):
             found.append(decided)
         else:
@@ -99,21 +94,13 @@ def _alter(
     return tuple(results), (*eligible_leaders.forgotten(image, changes), *changes)
 
 
-def _repeated(resources: list[ConfigResource]) -> set[ConfigResource]:
-    if len(set(resources)) == len(resources):
-        return set()
-    return {resource for resource, times in Counter(resources).items() if times > 1}
-
-
-def _decide(
-    image: MetadataImage, item: _Resource, refine: _Refine, *, replaces: bool
-) -> list[ConfigRecord] | Refusal:
+def _decide(image: MetadataImage, item: _Resource, refine: _Refine) -> list[ConfigRecord] | Refusal:
     """The values that differ; for brokers also those set to the same: they read these again."""
     resource = (item.resource_type, item.resource_name)
-    unknown = unknown_resource(image, resource)
+    unknown = _unknown_resource(image, resource)
     if unknown is not None:
         return unknown
-    now: Mapping[str, str] = image.configs.get(resource, {})
+    now = image.config(*resource)
     values = refine(item, now)
     if isinstance(values, Refusal):
         return values
@@ -123,29 +110,26 @@ def _decide(
         wrong = eligible_leaders.check_min_isr(image, item.resource_name, values)
     if wrong is not None:
         return wrong
-    changes = []
-    named = dict.fromkeys(map(_name_of, item.configs))
-    for name in sorted({**named, **now} if replaces else named):
-        value = values.get(name)
-        if now.get(name) != value or (is_broker and name in named):
-            changes.append(
-                ConfigRecord(
-                    resource_type=item.resource_type,
-                    resource_name=item.resource_name,
-                    name=name,
-                    value=value,
-                )
-            )
-    return changes
+    named: set[str] = {entry.name for entry in item.configs}
+    return [
+        ConfigRecord(
+            resource_type=item.resource_type,
+            resource_name=item.resource_name,
+            name=name,
+            value=values.get(name),
+        )
+        for name in sorted(named | now.keys())
+        if now.get(name) != values.get(name) or (is_broker and name in named)
+    ]
 
 
-def unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
+def _unknown_resource(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
     resource_type, name = resource
     if resource_type == ResourceType.TOPIC:
         if not name:
             message = "Default topic resources are not allowed: set the brokers' default instead."
             return Refusal(ErrorCode.INVALID_REQUEST, message)
-        if name in image.topics.by_name:
+        if image.topic(name) is not None:
             return None
         message = f"The topic '{name}' does not exist."
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -168,13 +152,17 @@ def _unknown_broker(image: MetadataImage, name: str) -> Refusal | None:
     return None
 
 
+def _null_value(name: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+
+
 def _replaced(item: messages.LegacyResource, _: Mapping[str, str]) -> Values | Refusal:
+    """What the item names; of a name that comes again, the last value counts, as in Kafka."""
     values = {}
-    for key, value in {entry.name: entry.value for entry in item.configs}.items():
+    for name, value in {entry.name: entry.value for entry in item.configs}.items():
         if value is None:
-            message = f"Null value not supported for : {key}"
-            return Refusal(ErrorCode.INVALID_REQUEST, message)
-        values[key] = value
+            return _null_value(name)
+        values[name] = value
     return values
 
 
@@ -184,55 +172,57 @@ def _incremented(
     item: messages.AlterConfigsResource,
     now: Mapping[str, str],
 ) -> Values | Refusal:
-    if len(set(map(_name_of, item.configs))) < len(item.configs):
+    """The values `now`, with each operation of the item done."""
+    if len({entry.name for entry in item.configs}) < len(item.configs):
         return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
     values = dict(now)
     for entry in item.configs:
-        operation, value = entry.config_operation, entry.value
-        if operation == Operation.DELETE:
-            values.pop(entry.name, None)
-        elif value is None:
-            message = f"Null value not supported for : {entry.name}"
-            return Refusal(ErrorCode.INVALID_REQUEST, message)
-        elif operation == Operation.SET:
-            values[entry.name] = value
-        else:
-            items = _operated(image, config, item, entry, _items(value), now)
-            if isinstance(items, Refusal):
-                return items
-            values[entry.name] = ",".join(items)
+        name, value = entry.name, entry.value
+        if entry.config_operation == Operation.DELETE:
+            values.pop(name, None)
+            continue
+        if value is None:
+            return _null_value(name)
+        if entry.config_operation != Operation.SET:
+            wrong = _list_operation_problem(item.resource_type, entry)
+            if wrong is not None:
+                return wrong
+            present = values[name] if name in values else _default(image, config, item, name)
+            value = _edited(present, entry.config_operation, value)
+        values[name] = value
     return values
 
 
-def _operated(
-    image: MetadataImage,
-    config: ControllerConfig,
-    item: messages.AlterConfigsResource,
-    entry: messages.AlterableConfig,
-    given: list[str],
-    now: Mapping[str, str],
-) -> Iterable[str] | Refusal:
-    """The elements of a list to which those `given` were appended, or without them."""
+def _list_operation_problem(resource_type: int, entry: messages.AlterableConfig) -> Refusal | None:
+    """Why `entry` neither appends nor subtracts: no such operation, or its key is not a list."""
     if entry.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
         message = f"Unknown operation {entry.config_operation} on {entry.name}."
         return Refusal(ErrorCode.INVALID_REQUEST, message)
-    is_topic = item.resource_type == ResourceType.TOPIC
-    key = (configs.keys_of(item.resource_type) or {}).get(entry.name)
+    key = (configs.keys_of(resource_type) or {}).get(entry.name)
     if key is None or key.type is not ConfigType.LIST:
         verb = Operation(entry.config_operation).name.lower()
         message = f"Cannot {verb} to or from {entry.name}: its type is not LIST. Set it instead."
         return Refusal(ErrorCode.INVALID_CONFIG, message)
-    base = now.get(entry.name)
-    if base is None:
-        static = config.static_configs
-        base = (
-            configs.topic_value(image, item.resource_name, entry.name, static=static)
-            if is_topic
-            else key.default or ""
-        )
-    if entry.config_operation == Operation.APPEND:
-        return dict.fromkeys([*_items(base), *given])
-    return [value for value in _items(base) if value not in given]
+    return None
+
+
+def _default(
+    image: MetadataImage, config: ControllerConfig, item: messages.AlterConfigsResource, name: str
+) -> str:
+    """The value of a known key that holds while the resource has none of its own."""
+    if item.resource_type == ResourceType.TOPIC:
+        return configs.topic_value(image, item.resource_name, name, static=config.static_configs)
+    keys = configs.keys_of(item.resource_type)
+    assert keys is not None, item.resource_type
+    return keys[name].default or ""
+
+
+def _edited(present: str, operation: int, value: str) -> str:
+    """The list `present` with the elements of `value` appended, or without them."""
+    items, given = _items(present), _items(value)
+    if operation == Operation.APPEND:
+        return ",".join(dict.fromkeys([*items, *given]))
+    return ",".join(item for item in items if item not in given)
 
 
 def _items(value: str) -> list[str]:

@@ -24,7 +24,8 @@ _EVERY_TOPIC = ""
 
 
 def check_min_isr(image: MetadataImage, name: str, values: Mapping[str, str]) -> Refusal | None:
-    """Why the broker `name` may not have these values while eligible leader replicas are in use."""
+    """Why the broker `name`, or all of them (CLUSTER_DEFAULT), may not have these values while
+    eligible leader replicas are in use."""
     if not image.has_eligible_leaders:
         return None
     before, after = image.config(ResourceType.BROKER, name).get(MIN_ISR), values.get(MIN_ISR)

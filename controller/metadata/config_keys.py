@@ -111,9 +111,9 @@ _BITS_MAX = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT32_MAX, ConfigType.
 
 def _number_problem(key: ConfigKey, value: str) -> str | None:
     number: float
-    if "_" in value:  # a number to Python only
-        return _wrong(key, value, f"it must be a number of type {key.type.name}")
     try:
+        if "_" in value:
+            raise ValueError(value)  # a number to Python only
         number = float(value) if key.type is ConfigType.DOUBLE else int(value)
     except ValueError:
         return _wrong(key, value, f"it must be a number of type {key.type.name}")
@@ -127,14 +127,16 @@ def _number_problem(key: ConfigKey, value: str) -> str | None:
     return None
 
 
-def _truth_problem(key: ConfigKey, value: str) -> str | None:
-    if value.strip().lower() not in (key.choices or _BOTH):
-        return _wrong(key, value, f"write {' or '.join(key.choices or _BOTH)}")
+def _boolean_problem(key: ConfigKey, value: str) -> str | None:
+    choices = key.choices or _BOTH
+    if value.strip().lower() not in choices:
+        return _wrong(key, value, f"write {' or '.join(choices)}")
     return None
 
 
 def _list_problem(key: ConfigKey, value: str) -> str | None:
-    for item in [item.strip() for item in value.split(",")] if value.strip() else []:
+    items = value.split(",") if value.strip() else []
+    for item in map(str.strip, items):
         if key.choices and item not in key.choices:
             return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
         if key.pattern and re.fullmatch(key.pattern, item) is None:
@@ -148,8 +150,8 @@ def _text_problem(key: ConfigKey, value: str) -> str | None:
     return None
 
 
-_PROBLEMS = {
-    ConfigType.BOOLEAN: _truth_problem,
+_PROBLEMS = {  # of a type; all others are texts
+    ConfigType.BOOLEAN: _boolean_problem,
     ConfigType.LIST: _list_problem,
     **dict.fromkeys((*_BITS_MAX, ConfigType.DOUBLE), _number_problem),
 }

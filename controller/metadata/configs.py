@@ -210,10 +210,7 @@ def check_topic_config(values: Mapping[str, str | None]) -> Refusal | None:
 
 
 def _check_topic(values: Mapping[str, str]) -> Refusal | None:
-    wrong = _check_values(values, config_keys.TOPIC_KEYS, "topic")
-    if wrong is None and not _LIMIT_OF.keys().isdisjoint(values):
-        return _contradiction(values)
-    return wrong
+    return _check_values(values, config_keys.TOPIC_KEYS, "topic") or _contradiction(values)
 
 
 def _check_values(

@@ -36,10 +36,7 @@ class MappingDraft(Generic[_Key, _Value]):
         return self._before if self._after is None else self._after
 
     def put(self, key: _Key, value: _Value) -> None:
-        after = self._after
-        if after is None:
-            after = self._own()
-        after[key] = value
+        self._own()[key] = value
         self.changed[key] = None
 
     def remove(self, key: _Key) -> None:

@@ -219,8 +219,7 @@ class Driver:
             nonlocal is_woken
             is_woken = False  # before the events are taken: what comes later wakes again
             self._storage_calls = True
-            if not self._has_turn and self._core is not None:
-                self._take_turn(self._core)  # at once: the loop has just looked at the sockets
+            self._wake()
 
         def wake() -> None:
             nonlocal is_woken
@@ -259,7 +258,9 @@ class Driver:
         if self._stop is not None:
             self._ended.set_result(None)
         elif self._turn.inbox.control or self._turn.inbox.clients:
-            self._wake()
+            # After what has come in meanwhile is read: no time-out strikes while its answer lies
+            # in a socket. What is called soon runs before the readers that the loop finds next.
+            asyncio.get_running_loop().call_soon(self._wake)
         elif self._due_ms is not None:
             self._set_timer(self._due_ms)
 

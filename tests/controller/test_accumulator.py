@@ -2,7 +2,12 @@
 
 import pytest
 
-from controller.accumulator import BATCH_BYTES_MAX, Accumulator, batch_records_max
+from controller.accumulator import (
+    BATCH_BYTES_MAX,
+    BATCH_RECORDS_MAX,
+    Accumulator,
+    spread_records_max,
+)
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes, record_count
 from controller.metadata.describe import fingerprint
@@ -22,8 +27,6 @@ from wire.messages.configs import (
 )
 from wire.metadata_records import ConfigRecord, NoOpRecord, PartitionChangeRecord, TopicRecord
 from wire.partition_columns import PartitionChanges
-
-RECORDS_MAX = batch_records_max(brokers=3)
 
 
 def block(rows: int) -> PartitionChanges:
@@ -132,9 +135,7 @@ def test_a_batch_bears_the_time_of_its_last_decision() -> None:
     before = len(made.batches)
     for times_ms in ((NOW_MS, NOW_MS + 1), (NOW_MS + 7,)):
         for now_ms in times_ms:
-            accumulator.add(
-                [NoOpRecord()], records_max=RECORDS_MAX, metadata_version=25, now_ms=now_ms
-            )
+            accumulator.add([NoOpRecord()], metadata_version=25, now_ms=now_ms)
         accumulator.write()
     times = [read_header(batch).max_timestamp_ms for batch in made.batches[before:]]
     assert times == [NOW_MS + 1, NOW_MS + 7]
@@ -145,7 +146,7 @@ def test_offsets_are_those_that_the_log_gives() -> None:
     start = made.last_offset + 1
     version = 25
     ends = [
-        accumulator.add(changes, records_max=RECORDS_MAX, metadata_version=version, now_ms=NOW_MS)
+        accumulator.add(changes, metadata_version=version, now_ms=NOW_MS)
         for changes in ([partition(0)], [block(40)], [NoOpRecord(), NoOpRecord()])
     ]
     assert ends == [start, start + 40, start + 42]
@@ -160,32 +161,28 @@ def test_offsets_are_those_that_the_log_gives() -> None:
 def test_a_batch_has_no_more_records_than_the_limit(beyond: int) -> None:
     made, accumulator = leading()
     before = len(made.batches)
-    parts: list[list[Change]] = [[NoOpRecord()], [block(RECORDS_MAX - 1 + beyond)]]
+    parts: list[list[Change]] = [[NoOpRecord()], [block(BATCH_RECORDS_MAX - 1 + beyond)]]
     for changes in parts:
-        accumulator.add(changes, records_max=RECORDS_MAX, metadata_version=25, now_ms=NOW_MS)
+        accumulator.add(changes, metadata_version=25, now_ms=NOW_MS)
     accumulator.write()
     counts = [read_header(batch).record_count for batch in made.batches[before:]]
-    assert counts == ([1, RECORDS_MAX] if beyond else [RECORDS_MAX])
+    assert counts == ([1, BATCH_RECORDS_MAX] if beyond else [BATCH_RECORDS_MAX])
 
 
 @pytest.mark.parametrize(
-    ("brokers", "records"), [(0, 500), (3, 500), (4, 666), (30, 5_000), (60, 10_000), (999, 10_000)]
+    ("brokers", "records"), [(0, 500), (3, 500), (30, 5_000), (60, 10_000), (999, 10_000)]
 )
-def test_where_brokers_are_many_a_batch_is_about_few_partitions_of_each(
-    brokers: int, records: int
-) -> None:
-    assert batch_records_max(brokers) == records
+def test_where_brokers_are_many_a_failure_has_larger_batches(brokers: int, records: int) -> None:
+    assert spread_records_max(brokers) == records
 
 
 def test_an_atomic_decision_may_be_larger() -> None:
     made, accumulator = leading()
     before = len(made.batches)
-    accumulator.add(
-        [block(RECORDS_MAX + 5)], records_max=RECORDS_MAX, metadata_version=25, now_ms=NOW_MS
-    )
+    accumulator.add([block(BATCH_RECORDS_MAX + 5)], metadata_version=25, now_ms=NOW_MS)
     accumulator.write()
     counts = [record_count(decoded(batch)) for batch in made.batches[before:]]
-    assert counts == [RECORDS_MAX + 5]
+    assert counts == [BATCH_RECORDS_MAX + 5]
 
 
 def test_decisions_with_too_many_bytes_are_a_batch_each() -> None:
@@ -196,7 +193,7 @@ def test_decisions_with_too_many_bytes_are_a_batch_each() -> None:
     count = BATCH_BYTES_MAX // 2 // 30_000 + 1
     start = made.last_offset + 1
     ends = [
-        accumulator.add(changes, records_max=RECORDS_MAX, metadata_version=25, now_ms=NOW_MS)
+        accumulator.add(changes, metadata_version=25, now_ms=NOW_MS)
         for changes in ([large] * count, [NoOpRecord()], [large] * count, [NoOpRecord()])
     ]
     accumulator.write()
@@ -211,7 +208,7 @@ def test_a_single_decision_may_have_more_bytes() -> None:
     before = len(made.batches)
     large = ConfigRecord(resource_type=4, resource_name="1", name="x", value="v" * 30_000)
     count = BATCH_BYTES_MAX // 30_000 + 1
-    accumulator.add([large] * count, records_max=RECORDS_MAX, metadata_version=25, now_ms=NOW_MS)
+    accumulator.add([large] * count, metadata_version=25, now_ms=NOW_MS)
     accumulator.write()
     assert [read_header(batch).record_count for batch in made.batches[before:]] == [count]
 
@@ -226,7 +223,7 @@ def test_records_of_two_metadata_versions_are_two_batches() -> None:
     before = len(made.batches)
     topic = TopicRecord(name="t", topic_id=TOPIC)
     for version in (7, 7, 25):
-        accumulator.add([topic], records_max=RECORDS_MAX, metadata_version=version, now_ms=NOW_MS)
+        accumulator.add([topic], metadata_version=version, now_ms=NOW_MS)
     accumulator.write()
     assert [len(decoded(batch)) for batch in made.batches[before:]] == [2, 1]
 

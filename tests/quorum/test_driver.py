@@ -33,7 +33,7 @@ from quorum.core.effects import (
 )
 from quorum.core.inbox import Inbox
 from quorum.core.storage import METADATA_LOG
-from quorum.core.turn import CLIENTS_MAX
+from quorum.core.turn import CLIENTS_MAX, CONTROL_MAX
 from quorum.core.types import Endpoint
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN
 from quorum.log.files.disk import Disk
@@ -558,6 +558,45 @@ def test_tick_comes_at_the_deadline(tmp_path: Path) -> None:
         assert core.ticks[0] >= wanted
 
     run(work())
+
+
+def test_no_time_out_strikes_while_its_answer_lies_in_a_socket(tmp_path: Path) -> None:
+    """A turn has more events than it may take, and lasts until its deadline has passed."""
+    peer, ours = socket.socketpair()
+    ours.setblocking(False)
+    asks, follows, answer = (
+        Stored(log=METADATA_LOG, token=Token("core", number)) for number in range(3)
+    )
+
+    async def work() -> None:
+        core = ToyCore()
+
+        def on_event(event: Event, now_ms: int) -> None:
+            if event == asks:
+                core.deadline = now_ms + 1
+                peer.send(b"answer")
+                while driver.now_ms() <= core.deadline:
+                    pass
+            elif event == answer:
+                core.deadline = None
+                core.effects.append(Stop(reason="it was heard", exit_code=0))
+
+        def read() -> None:
+            ours.recv(100)
+            driver.hear(answer)
+
+        core.on_event = on_event
+        asyncio.get_running_loop().add_reader(ours, read)
+        async with make_driver(tmp_path) as driver:
+            driver.hear(asks)
+            for _ in range(CONTROL_MAX):
+                driver.hear(follows)
+            assert (await driver.run(core)).reason == "it was heard"
+        asyncio.get_running_loop().remove_reader(ours)
+
+    run(work())
+    peer.close()
+    ours.close()
 
 
 def test_core_has_a_turn_at_every_deadline(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Jobs in threads: the last to rest is the next to work, and no more work than there may be."""
 
+import gc
 from threading import Event, get_ident
 from weakref import ref
 
@@ -72,12 +73,43 @@ def test_error_is_the_outcome_and_the_thread_goes_on() -> None:
     assert ended[1].result()
 
 
-def test_job_that_has_ended_is_not_kept() -> None:
-    threads, job = Threads(), Job()
-    job.may_end.set()
+@pytest.mark.parametrize("fails", [False, True])
+def test_job_that_has_ended_is_not_kept(fails: bool) -> None:
+    class Short:
+        def __call__(self) -> None:
+            if fails:
+                raise StorageError("the disk is gone")
+
+    threads, job = Threads(), Short()
     kept = ref(job)
-    threads.run(Pool.SYNC, job, lambda _: None)
-    del job
+    gc.disable()  # it is gone without a search for garbage
+    try:
+        threads.run(Pool.SYNC, job, lambda _: None)
+        del job
+        threads.wait()
+        assert kept() is None
+    finally:
+        gc.enable()
+    threads.shut_down()
+
+
+def test_end_that_cannot_be_told_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    threads, ended = Threads(), list[Outcome]()
+
+    def nobody(_: Outcome) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    threads.run(Pool.SYNC, lambda: None, nobody)
     threads.wait()
-    assert kept() is None
+    assert "Event loop is closed" in caplog.text
+    threads.run(Pool.SYNC, lambda: 7, ended.append)
+    threads.shut_down()
+    assert [outcome.result() for outcome in ended] == [7]
+
+
+def test_nothing_runs_after_the_end() -> None:
+    threads = Threads()
+    threads.shut_down()
+    with pytest.raises(AssertionError, match="a job after the end"):
+        threads.run(Pool.SYNC, lambda: None, lambda _: None)
     threads.shut_down()
