@@ -340,6 +340,20 @@ def test_logs_may_differ_in_what_their_leader_has_let_go_of() -> None:
     assert not Content([first, lost, last]).holds(kept)
 
 
+def test_what_a_log_holds_is_found_though_it_had_fewer_batches_before() -> None:
+    """Cluster seed 118902707: what was let go of had as many records, in one batch more."""
+    tree = LogTree("D-ONE", "D-DIV")
+    first, kept, last = tree.extend(
+        None, of_epoch(5, 0, b"x") + of_epoch(5, 1, b"y") + of_epoch(5, 2, b"z")
+    )
+    (lost,) = tree.extend(None, of_epoch(0, 0, b"x", b"y"))
+    tree.let_go(first)
+    tree.let_go(kept)
+    assert tree.extend(lost, of_epoch(5, 2, b"z")) == [last]
+    assert Content([lost, last]).holds(last)
+    assert not Content([lost, last]).holds(kept)
+
+
 def test_replicas_may_let_go_of_different_records_at_one_offset() -> None:
     """Cluster seed 170000192: what the follower had there hid what its leader had let go of."""
     tree = LogTree("D-ONE", "D-DIV")

@@ -10,7 +10,7 @@ from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V1, ZK_V2, Design
-from wire.zk.session import Create
+from wire.zk.session import Create, Delete
 from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
 
 T = of("t")
@@ -190,3 +190,54 @@ def test_split_brain_two_leaders_acknowledge_different_records_at_one_offset(
         assert told_old is ErrorCode.NONE
         assert getattr(of_old[0], "base_offset", -1) == getattr(of_new[0], "base_offset", -1)
     assert cluster.nodes[old].by_replicas.counts["deposed"] == 1
+
+
+# --- what random runs have found --------------------------------------------------------------
+
+
+def test_isr_that_a_former_leader_wrote_over_is_written_again(cluster: ZkCluster) -> None:
+    """Found by seed 20398: without epochs nothing keeps a former leader from that write."""
+    admin, patient = Administrator(cluster), Producer(cluster)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    (old,) = leaders(cluster, T)
+    cluster.cut_session(old)
+    cluster.run_until(lambda: len(leaders(cluster, T)) == 2)
+    cluster.run(200)
+    answers = patient.send(old, T, b"old")  # it wants to be alone in the ISR
+    cluster.run(2500)
+    cluster.heal_session(old)
+    cluster.run_until(lambda: bool(answers))
+    cluster.crash(old)  # so that nothing else changes the ISR again
+    assert in_sync(admin) == {old}
+    cluster.run_until(lambda: in_sync(admin) == {1, 2, 3})
+
+
+def test_leader_that_registers_after_its_election_is_followed(cluster: ZkCluster) -> None:
+    """Found by seed 20380: followers looked for it once, when they heard that it leads."""
+    admin = Administrator(cluster)
+    cluster.run(1000)
+    node = paths.broker(1)
+    registered = admin.data(node)
+    assert registered is not None
+    admin.do(Delete(path=node))
+    for other in (2, 3):
+        cluster.crash(other)
+        cluster.restart(other)  # and reads no registration of broker 1
+    cluster.run(1000)
+    admin.create_topic("t", dict.fromkeys(range(10), (1, 2, 3)))
+    cluster.run(1000)
+    led = next(each for each in range(10) if leaders(cluster, of("t", each)) == [1])
+    Producer(cluster).send(1, of("t", led), b"a record")
+    admin.do(Create(path=node, data=registered))
+    cluster.run_until(lambda: all(has_record(cluster, each, led) for each in (2, 3)))
+
+
+def has_record(cluster: ZkCluster, node_id: int, partition: int) -> bool:
+    found = replica(cluster, node_id, of("t", partition))
+    return found is not None and found.log.end_offset == 1
+
+
+def in_sync(admin: Administrator) -> set[int]:
+    data = admin.data(paths.partition_isr("t", 0))
+    return set() if data is None else {*PartitionIsr.decode(data).isr}
