@@ -21,6 +21,7 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 - `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
+- `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
 - `halves_the_backoff`: time alone shows it; found by tests/sim/test_exact_boundaries.py
 """
 

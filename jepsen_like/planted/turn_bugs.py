@@ -49,7 +49,7 @@ def takes_followers_for_clients(request: Request) -> bool:
     return not isinstance(request.body, FetchRequest) and _is_control(request)
 
 
-@plant_in(TURN_PLANTS, Inbox, "add", seeds_max=40)
+@plant_in(TURN_PLANTS, Inbox, "add")
 def hears_last_of_its_disk(self: Inbox, event: Event | Action) -> None:
     """Breaks: a core hears of a failure of its disk before anything else."""
     self.control.append(event)
@@ -72,7 +72,7 @@ class _ForgettingCore:
         self._core.receive(event, now_ms)
 
 
-@plant_in(TURN_PLANTS, Turn, "take", seeds_max=40)
+@plant_in(TURN_PLANTS, Turn, "take", seeds_max=10)
 def forgets_what_came_before_a_failure(
     self: Turn[Any], core: Core, now_ms: int, **limits: int
 ) -> list[Effect]:
@@ -98,7 +98,7 @@ def tells_before_it_writes(self: Turn[Any], core: Core, now_ms: int, **limits: i
 # --- what may leave -------------------------------------------------------------------------
 
 
-@plant_in(TURN_PLANTS, Turn, "leaving", seeds_max=40)
+@plant_in(TURN_PLANTS, Turn, "leaving", seeds_max=100)
 def tells_though_a_write_failed(self: Turn[Any], answers: Iterable[Event]) -> list[Effect]:
     """Breaks: no message leaves a turn of which a write has failed."""
     for answer in answers:
@@ -107,13 +107,13 @@ def tells_though_a_write_failed(self: Turn[Any], answers: Iterable[Event]) -> li
     return told
 
 
-@plant_in(TURN_PLANTS, Turn, "withhold", seeds_max=40)
+@plant_in(TURN_PLANTS, Turn, "withhold", seeds_max=150)
 def fails_no_withheld_send(self: Turn[Any], unsent: Iterable[Effect]) -> list[Effect]:
     """Breaks: a request that is withheld fails: its core waits for an answer."""
     return _withhold(self, [each for each in unsent if _hangs_up(each)])
 
 
-@plant_in(TURN_PLANTS, Turn, "withhold", seeds_max=40)
+@plant_in(TURN_PLANTS, Turn, "withhold", seeds_max=150)
 def hangs_up_on_nobody(self: Turn[Any], unsent: Iterable[Effect]) -> list[Effect]:
     """Breaks: who waits for an answer that is withheld loses its connection."""
     return _withhold(self, [each for each in unsent if not _hangs_up(each)])
