@@ -80,6 +80,9 @@ def forgets_what_came_before_a_failure(
     return _take(self, _ForgettingCore(core), now_ms, **limits)
 
 
+# Each log keeps its own order all the same, and no rule of today rests on that of two.
+
+
 @plant_in(CLUSTER_TURN_PLANTS, Turn, "take", seeds_max=10)
 def writes_log_by_log(self: Turn[Any], core: Core, now_ms: int, **limits: int) -> list[Effect]:
     """Breaks: what a core asks of two logs is done in the order in which it asks."""
