@@ -7,8 +7,8 @@ T-ORD   a turn does everything that its core asks for, once, and in that order o
 T-WH    if a write of the turn fails at once, nothing is told: instead each message fails, or the
         connection of who waits for it is closed, once
 
-The core is asked what it wanted, the inbox what waits, and the host what it did: what the turn says
-of itself is not looked at.
+What the core asked for is compared with what the host then did, and with what waits afterwards.
+The order of events is judged by the shipped `is_control`, whatever has been planted in its place.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ from quorum.core.inbox import is_control
 
 __all__ = ["TurnInvariants"]
 
-_KINDS = ("a failure of the disk", "the control plane", "a client")  # in their order in a turn
+_FAILURE, _CONTROL, _CLIENT = range(3)  # in their order in a turn
+_NAMES = ("a failure of the disk", "the control plane", "a client")
 
 
 class TurnInvariants(Observer):
@@ -35,10 +36,10 @@ class TurnInvariants(Observer):
 
     def received(self, host: Host, event: Event) -> None:
         kind, node = _kind_of(event), host.node_id
-        before = self._taken.get(node, 0)
+        before = self._taken.get(node, _FAILURE)
         if kind < before:
-            raise Violation("T-CTL", f"node {node} takes {_KINDS[before]} before {_KINDS[kind]}")
-        if kind == 2 and host.waiting.control:
+            raise Violation("T-CTL", f"node {node} takes {_NAMES[before]} before {_NAMES[kind]}")
+        if kind == _CLIENT and host.waiting.control:
             waiting = host.waiting.control[0]
             raise Violation("T-CTL", f"node {node} takes a client while {waiting} waits")
         self._taken[node] = kind
@@ -60,8 +61,8 @@ class TurnInvariants(Observer):
 
 def _kind_of(event: Event) -> int:
     if isinstance(event, Request):
-        return 1 if is_control(event) else 2
-    return 0 if isinstance(event, StorageFailed) else 1
+        return _CONTROL if is_control(event) else _CLIENT
+    return _FAILURE if isinstance(event, StorageFailed) else _CONTROL
 
 
 def _look_at_what_is_withheld(host: Host, told: Sequence[Told], left: Sequence[Effect]) -> None:
@@ -70,9 +71,9 @@ def _look_at_what_is_withheld(host: Host, told: Sequence[Told], left: Sequence[E
         raise Violation("T-CTL", f"node {node} hears of {waiting[0]} before its disk's failure")
     for each in told:
         instead = each.withheld()
-        count = (left if isinstance(instead, HangUp) else waiting).count(instead)
+        count = [*waiting, *left].count(instead)
         if count != 1:
             raise Violation("T-WH", f"node {node} withholds {each}, which fails {count} times")
-    for each in left:
-        if not isinstance(each, HangUp):
-            raise Violation("T-WH", f"node {node} tells {each}, though a write has failed")
+    for effect in left:
+        if not isinstance(effect, HangUp):
+            raise Violation("T-WH", f"node {node} tells {effect}, though a write has failed")
