@@ -21,6 +21,7 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 - `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
+- `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
 - `halves_the_backoff`: time alone shows it; found by tests/sim/test_exact_boundaries.py
 """
 
@@ -38,6 +39,7 @@ from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
 from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
 from jepsen_like.planted.snapshot_bugs import SNAPSHOT_PLANTS
+from jepsen_like.planted.turn_bugs import CLUSTER_TURN_PLANTS, TURN_PLANTS
 from jepsen_like.planted.vote_bugs import VOTE_PLANTS
 from jepsen_like.planted.voter_bugs import VOTER_PLANTS
 
@@ -57,6 +59,7 @@ _QUORUM: Plants = {
     **SNAPSHOT_PLANTS,
     **VOTER_PLANTS,
     **FILE_PLANTS,
+    **TURN_PLANTS,
     **READ_SCHEDULED,
 }
 _CLUSTER: Plants = {
@@ -65,6 +68,7 @@ _CLUSTER: Plants = {
     **SETTING_PLANTS,
     **DIRECTORY_PLANTS,
     **PARTITION_FILE_PLANTS,
+    **CLUSTER_TURN_PLANTS,
 }
 PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_max}
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}

@@ -102,9 +102,9 @@ class Turn(Generic[Asker]):
             self.inbox.add(answer)
             has_failed |= isinstance(answer, StorageFailed)
         unsent, self.unsent = self.unsent, []
-        return self._withhold(unsent) if has_failed else unsent
+        return self.withhold(unsent) if has_failed else unsent
 
-    def _withhold(self, unsent: Iterable[Effect]) -> list[Effect]:
+    def withhold(self, unsent: Iterable[Effect]) -> list[Effect]:
         """Fail the messages: nobody may wait for ever, for the core may go on without the disk."""
         hung_up: list[Effect] = []
         for each in unsent:

@@ -49,6 +49,8 @@ FOUND_AT = {
     "takes_alterations_one_epoch_old": 29,
     "takes_batches_of_any_size": 9,
     "takes_the_boundary_for_lagging": 7,
+    "takes_clients_first": 1,
+    "takes_followers_for_clients": 1,
     "takes_repetitions": 7,
     "tells_errors_in_new_words": 29,
     "tells_before_it_is_rewritten": 0,
@@ -57,6 +59,7 @@ FOUND_AT = {
     "truncates_to_the_high_watermark": 9,
     "trusts_every_stop": 53,
     "writes_in_the_epoch_before": 0,
+    "writes_log_by_log": 0,
 }
 
 

@@ -40,6 +40,7 @@ from quorum.core.effects import (
     StorageFailed,
     Trace,
 )
+from quorum.core.inbox import Inbox
 from quorum.core.turn import Turn
 
 __all__ = ["Companion", "Host", "Watch", "directory_of"]
@@ -137,7 +138,14 @@ class Host:
         self._has_turn = False  # a turn is scheduled
         self._is_paused = False
         self._companion: Companion | None = None
-        self._performers: dict[type[Effect], Callable[[Any], None]] = {}  # of its own effects
+        self.asked_for: list[Effect] = []  # by the core, in this turn
+        self.answers: list[Event] = []  # those of the disk to the writes of this turn
+        self._performers: dict[type[Effect], Callable[[Any], None]] = {  # all others: the disk
+            Send: self._send,
+            Reply: self._reply,
+            HangUp: self._hang_up,
+            Trace: lambda _trace: None,
+        }
 
     # --- process ------------------------------------------------------------------------
 
@@ -157,6 +165,11 @@ class Host:
     @property
     def now_ms(self) -> int:
         return self.clock.local_ms(self._world.now_us)
+
+    @property
+    def waiting(self) -> Inbox:
+        """What the core is to be given in its next turns."""
+        return self._turn.inbox
 
     @property
     def waited_us(self) -> int:
@@ -276,6 +289,7 @@ class Host:
         assert watched is not None, self.node_id
         control_max = self._pace.control_max()
         while True:
+            self.asked_for = []
             try:
                 effects = self._turn.take(watched, self.now_ms, control_max=control_max)
             except ANY_ERROR as error:
@@ -293,13 +307,11 @@ class Host:
             if isinstance(effect, Stop):
                 stop = stop or effect
                 continue
-            self._watch.performing(self, effect)
-            if not isinstance(effect, Trace):
-                self._performers.get(type(effect), self.disk.perform)(effect)
-        told = self._turn.leaving(self.disk.take_failures())
+            self._perform(effect)
+        self.answers = self.disk.take_failures()
+        told = self._turn.leaving(self.answers)
         for effect in told:
-            self._watch.performing(self, effect)
-            self._tell(effect)
+            self._perform(effect)
         for event in self.disk.begin_syncs():
             self._turn.add(event)
         self._watch.settled(self, [*effects, *told])
@@ -307,18 +319,17 @@ class Host:
             self._stop(stop)
         return stop is None
 
-    def _tell(self, effect: Effect) -> None:
-        match effect:
-            case Send():
-                failed = self._calls.send(effect, self.hear)
-                if failed is not None:  # this turn goes on, and what follows is its next round
-                    self._turn.add(failed)
-            case Reply():
-                self._reply(effect)
-            case HangUp():
-                self._calls.refuse(self._turn.answered(effect.token).message)
-            case _:
-                self._performers[type(effect)](effect)
+    def _perform(self, effect: Effect) -> None:
+        self._watch.performing(self, effect)
+        self._performers.get(type(effect), self.disk.perform)(effect)
+
+    def _send(self, effect: Send) -> None:
+        failed = self._calls.send(effect, self.hear)
+        if failed is not None:  # this turn goes on, and what follows is its next round
+            self._turn.add(failed)
+
+    def _hang_up(self, effect: HangUp) -> None:
+        self._calls.refuse(self._turn.answered(effect.token).message)
 
     def _reply(self, effect: Reply) -> None:
         try:
@@ -371,7 +382,7 @@ class Host:
 
 
 class _Watched:
-    """A core of which who watches sees each event and each settlement."""
+    """A core of which who watches sees each event, each settlement and all that it asks for."""
 
     __slots__ = (
         "_core",
@@ -380,12 +391,10 @@ class _Watched:
         "deadline_ms",
         "ends_batch",
         "storage_failed",
-        "take_effects",
     )
 
     def __init__(self, core: Core, host: Host, watch: Watch) -> None:
         self._core, self._host, self._watch = core, host, watch
-        self.take_effects = core.take_effects
         self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
         self.storage_failed = False  # the core has been told so
 
@@ -397,3 +406,8 @@ class _Watched:
     def settle(self, now_ms: int) -> None:
         self._core.settle(now_ms)
         self._watch.counted(self._host)
+
+    def take_effects(self) -> list[Effect]:
+        effects = self._core.take_effects()
+        self._host.asked_for += effects
+        return effects

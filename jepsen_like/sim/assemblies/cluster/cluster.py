@@ -56,6 +56,7 @@ from jepsen_like.sim.world.client_releases import NEWEST
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.sim.world.world import Digest, World
 from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Core, Effect
@@ -143,6 +144,7 @@ class Cluster(Observer):
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
         rules = [
+            TurnInvariants(),
             self.quorum,
             self,
             *(BrokerTurns(self._broker_of, judge) for judge in by_turn),

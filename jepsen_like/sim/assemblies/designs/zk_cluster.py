@@ -30,6 +30,7 @@ from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.sim.world.world import World
 from quorum.core.effects import Core, Effect, Trace
 from quorum.core.log_state import FoundLog
@@ -124,6 +125,7 @@ class ZkCluster(Observer):
         self.nodes: dict[int, ZkNode] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
         world.observe(self)
+        world.judge(TurnInvariants())
         for node_id in options.brokers:
             world.add(node_id, self._start_core, listener=_LISTENER)
 

@@ -24,6 +24,7 @@ from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host, directory_of
 from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
@@ -126,6 +127,7 @@ class SimulatedQuorum(ApplicationListener):
         if tracer is not None:
             tracer.attach(world, self._replica_of)
             world.observe(tracer)
+        world.judge(TurnInvariants())
         world.judge(self.invariants)
         for node_id in (*self.controllers, *self.brokers):
             world.add(node_id, self._start_core, clock=self._clock(node_id))

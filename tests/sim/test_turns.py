@@ -1,0 +1,118 @@
+"""T-CTL, T-ORD and T-WH: what a turn takes, does and tells is compared with what was asked."""
+
+import pytest
+
+from jepsen_like.planted.every_bug import planted
+from jepsen_like.planted.turn_bugs import CLUSTER_TURN_PLANTS, TURN_PLANTS
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.network import Message
+from jepsen_like.sim.world.turn_invariants import TurnInvariants
+from quorum.core.effects import (
+    Append,
+    Effect,
+    Event,
+    Failure,
+    Reply,
+    Request,
+    RequestFailed,
+    Send,
+    StorageFailed,
+    Token,
+)
+from quorum.core.types import Endpoint
+from tests.sim.test_host import Bench
+from wire.batch import data_batch
+from wire.messages.fetching import FetchRequest, ReplicaState
+from wire.messages.metadata import MetadataRequest
+
+BROKEN = {
+    "fails_no_withheld_send": "T-WH: node 1 withholds Send.* which fails 0 times",
+    "forgets_what_came_before_a_failure": "T-ORD",
+    "hangs_up_on_nobody": "T-WH: node 1 withholds Reply.* which fails 0 times",
+    "hears_last_of_its_disk": "T-CTL: node 1 takes the control plane before a failure of the disk",
+    "takes_clients_first": "T-CTL: node 1 takes a client",
+    "takes_followers_for_clients": "T-CTL: node 1 takes a client before the control plane",
+    "tells_before_it_writes": "T-ORD",
+    "tells_though_a_write_failed": "T-WH",
+    "writes_log_by_log": "T-ORD",
+}
+CLIENT = MetadataRequest(topics=None)
+FOLLOWER = FetchRequest(
+    max_wait_ms=0, min_bytes=0, topics=(), replica_state=ReplicaState(replica_id=2)
+)
+
+
+def asked(body: object, number: int) -> Message:
+    return Message(2, 1, "test", number, True, body)
+
+
+def append(log: str) -> Append:
+    return Append(log=log, token=Token("test", 1), records=data_batch([b"x"], timestamp_ms=0))
+
+
+def send(number: int) -> Send:
+    to = Endpoint(2, "node-2", 1)
+    return Send(token=Token("test", number), to=to, channel="test", body="ask", timeout_ms=100)
+
+
+def take_turns() -> None:
+    """Turns of all sizes, as the pace draws them, with something of each kind."""
+    bench = Bench(watch=TurnInvariants(), turns_us=(1_000,))
+    host = bench.hosts[1]
+    for number in range(20):
+        lost = RequestFailed(token=Token("test", number), failure=Failure.DISCONNECTED)
+        failed = StorageFailed(log="c", token=Token("test", number), reason="test")
+        take_together(bench, [asked(CLIENT, 2 * number), asked(FOLLOWER, 2 * number + 1)], lost)
+        take_together(bench, [], lost, failed)
+        ask_for(bench, append(f"b{number}"), append(f"a{number}"), send(number))
+    assert host.is_up
+
+
+def take_together(bench: Bench, requests: list[Message], *events: Event) -> None:
+    host = bench.hosts[1]
+    host.pause()
+    for message in requests:
+        host.deliver(message)
+    for event in events:
+        host.hear(event)
+    host.resume()
+    bench.run(10)
+
+
+def ask_for(bench: Bench, *effects: Effect) -> None:
+    bench.hosts[1].command(lambda _now_ms: bench.cores[1].effects.extend(effects))
+
+
+def fail_a_write() -> Host:
+    """In a turn that asks a peer and answers another, which gives up waiting."""
+    bench = Bench(watch=TurnInvariants())
+    host, core = bench.hosts[1], bench.cores[1]
+    core.mute = True
+    take_together(bench, [asked(FOLLOWER, 1)])
+    (request,) = (event for _, event in core.events if isinstance(event, Request))
+    host.disk.faults = DiskFaults(write_failure=1.0)
+    ask_for(bench, append("a"), send(1), Reply(token=request.token, body="too early"))
+    kinds = [type(event) for event in bench.answers()]
+    assert kinds == [Request, StorageFailed, RequestFailed]
+    return host
+
+
+def do_everything() -> None:
+    take_turns()
+    assert fail_a_write().waited_us == 0, "the connection is closed"
+
+
+def test_shipped_turn_keeps_its_rules() -> None:
+    do_everything()
+
+
+def test_every_bug_of_the_turn_is_here() -> None:
+    assert {*BROKEN} == {*TURN_PLANTS, *CLUSTER_TURN_PLANTS}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_bug_of_the_turn_is_found(name: str) -> None:
+    with planted(name), pytest.raises(Violation, match=BROKEN[name]):
+        do_everything()
