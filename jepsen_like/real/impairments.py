@@ -68,7 +68,7 @@ Impairment = Cut | Delay | Bandwidth | Refuse | SlowClose
 
 @dataclass(slots=True, eq=False)
 class Imposed:
-    """A impairment that lies on some flows, until it is lifted."""
+    """An impairment that lies on some flows, until it is lifted."""
 
     impairment: Impairment
     directions: frozenset[Direction]

@@ -208,7 +208,7 @@ class ProxyMesh(ServerThread):
     # --- commands, from any thread -----------------------------------------------------------
 
     def impose(self, impairment: Impairment, directions: Collection[Direction]) -> Imposed:
-        """Lay a impairment on flows, each given as (who says it, to whom)."""
+        """Lay an impairment on flows, each given as (sender, receiver)."""
         return self.do(partial(self._impose, impairment, directions))
 
     def lift(self, imposed: Imposed) -> None:
