@@ -50,13 +50,17 @@ fix: .venv/installed-test             ## format, and mend what can be mended by 
 cost: .venv/installed-test            ## the tests of `test`, to record what each file costs
 	$(FAST) --record-cost
 
-sim: frames                           ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, properties, mutants
+# Exit code 5: some runs prove nothing. 4: some are red, as the documents of zk-v1 to zk-v3 admit.
+sim: frames                           ## hours: long seed sweeps, every planted bug, the ZooKeeper designs, chaos plans, properties, mutants
 	$(BIN)/quorumlab chaos sim --sweep 20000
 	$(BIN)/quorumlab chaos sim --cluster --sweep 8000
 	$(BIN)/quorumlab chaos sim --catches
 	$(BIN)/quorumlab chaos sim --cluster --catches
 	for design in zk-v1 zk-v2 zk-v3 zk-redesign zk-kip497; do \
-	  $(BIN)/quorumlab chaos sim --design $$design --sweep 200 || exit; done
+	  $(BIN)/quorumlab chaos sim --design $$design --sweep 2000 || \
+	  case $$?-$$design in 4-zk-v* | 5-*) ;; *) exit 1 ;; esac; done
+	for workload in log kafka register cas-register set; do \
+	  $(BIN)/quorumlab chaos sim --workload $$workload --seeds 0..399 || test $$? = 5 || exit; done
 	$(PYTEST) $(SHARED) --hypothesis-profile=long -m "hypothesis and not extra and not slow"
 	$(BIN)/python -m tests.mutants --fresh --page docs/mutants.md
 

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from quorumlab.arguments import Failed
 
 __all__ = [
+    "FORMAT",
     "Progress",
     "aligned",
     "answer",
@@ -34,6 +35,9 @@ __all__ = [
     "table_lines",
     "topic_lines",
 ]
+
+# How `answer` prints: a line of a table of options, see `quorumlab.arguments.declare`.
+FORMAT = "--format table|json|jsonl [table]  for people, or for scripts (default: table)"
 
 _NOT_ASKED = "N/A"  # what Kafka prints where eligible leader replicas are not known
 _HEAD_CHARACTERS = 64 << 10

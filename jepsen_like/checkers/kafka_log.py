@@ -122,4 +122,4 @@ def jumps(log: LogColumns) -> tuple[Column, Column]:
 
 def skips(log: LogColumns) -> list[Finding]:
     """`log` has as reads jumps over offsets that somebody saw, each a session of two reads."""
-    return log_sessions.polls_out_of_order(log, has_holes=False)
+    return log_sessions.polls_out_of_order(log, has_gaps=False)

@@ -1,6 +1,6 @@
 """What one process sees of its own polls and sends: forward, one by one.
 
-Offsets are compared by their index among all offsets of the key that anybody saw, so that holes
+Offsets are compared by their index among all offsets of the key that anybody saw, so that gaps
 (markers of transactions, what compaction took) skip nothing. Rules, with Jepsen's names:
 
 - `poll-skip`, `nonmonotonic-poll`: from one poll of a process to its next, on one key;
@@ -25,11 +25,11 @@ __all__ = ["internal_send_skips", "located", "polls_out_of_order", "sends_out_of
 _SENDS = ("nonmonotonic-send", "int-nonmonotonic-send")
 
 
-def polls_out_of_order(log: LogColumns, *, has_holes: bool = True) -> list[Finding]:
-    """Without holes every offset counts as seen by somebody."""
+def polls_out_of_order(log: LogColumns, *, has_gaps: bool = True) -> list[Finding]:
+    """Without gaps every offset counts as seen by somebody."""
     reads = log.reads
     order = log.in_sessions
-    index = _ranks(log)[log.by_offset.reads] if has_holes else reads.offset
+    index = _ranks(log)[log.by_offset.reads] if has_gaps else reads.offset
     return _steps_out_of_order(
         log,
         kind="poll",

@@ -1,4 +1,4 @@
-"""Which ways between nodes a fault of the network lies on.
+"""Which directions of links a fault of the network lies on.
 
     around            between the targets and everybody else; where that is nobody, among them
     one_way           what the targets say, or what they are told
@@ -22,9 +22,9 @@ from jepsen_like.faults.participants import CLIENTS
 
 __all__ = [
     "CUTS",
+    "Direction",
+    "DirectionsOf",
     "Groups",
-    "Way",
-    "Ways",
     "around",
     "both_ways",
     "bridge",
@@ -32,19 +32,19 @@ __all__ = [
     "ring",
 ]
 
-Way = tuple[int, int]  # who says it, and to whom
+Direction = tuple[int, int]  # of a link: the node that sends, the node that receives
 Groups = Sequence[Sequence[int]]
-Ways = Callable[[Groups, Fault, Sequence[int]], Sequence[Way]]
+DirectionsOf = Callable[[Groups, Fault, Sequence[int]], Sequence[Direction]]
 
 
-def both_ways(some: Iterable[int], others: Iterable[int]) -> list[Way]:
+def both_ways(some: Iterable[int], others: Iterable[int]) -> list[Direction]:
     return _between(some, others, "both")
 
 
-def _between(some: Iterable[int], others: Iterable[int], direction: str) -> list[Way]:
+def _between(some: Iterable[int], others: Iterable[int], which: str) -> list[Direction]:
     out = [(one, other) for one in some for other in others if one != other]
     back = [(other, one) for one, other in out]
-    return {"out": out, "in": back, "both": out + back}[direction]
+    return {"out": out, "in": back, "both": out + back}[which]
 
 
 def _others(groups: Groups, fault: Fault, targets: Sequence[int]) -> list[int]:
@@ -53,29 +53,29 @@ def _others(groups: Groups, fault: Fault, targets: Sequence[int]) -> list[int]:
     return [*others, CLIENTS] if fault.parameters.get("clients") else others
 
 
-def around(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
+def around(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Direction]:
     if others := _others(groups, fault, targets):
         return _between(targets, others, fault.parameters.get("direction", "both"))
     return [(one, other) for one in targets for other in targets if one != other]
 
 
-def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
+def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Direction]:
     others = _others(groups, fault, targets)
     return _between(targets, others, fault.parameters.get("direction", "out"))
 
 
-def ring(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
+def ring(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Direction]:
     """Cuts a ring; fewer than three nodes have none."""
-    ways: list[Way] = []
+    directions: list[Direction] = []
     for group in groups:
         heard = len(group) // 2 + 1  # itself and those behind it
         for place, node in enumerate(group):
             unheard = range(heard, len(group))
-            ways += [(group[(place + further) % len(group)], node) for further in unheard]
-    return ways
+            directions += [(group[(place + further) % len(group)], node) for further in unheard]
+    return directions
 
 
-def bridge(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way]:
+def bridge(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Direction]:
     """The other nodes of a group are in either half by turns."""
     halves: tuple[list[int], list[int]] = ([], [])
     for group in groups:
@@ -85,7 +85,7 @@ def bridge(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Way
     return both_ways(*halves)
 
 
-CUTS: Mapping[str, Ways] = {
+CUTS: Mapping[str, DirectionsOf] = {
     "partition": around,
     "isolate-controller": around,
     "partition-one-way": one_way,

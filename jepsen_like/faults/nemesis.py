@@ -39,8 +39,8 @@ class Roles:
     random: Random
     zookeepers: Sequence[int] = ()
 
-    def nodes_of(self, role: Role, struck: Collection[int] = ()) -> Sequence[int]:
-        """Empty if no node has the role now. A node that is `struck` already is not "any" node."""
+    def nodes_of(self, role: Role, faulty: Collection[int] = ()) -> Sequence[int]:
+        """Empty if no node has the role now. A node that is `faulty` already is not "any" node."""
         voters, brokers = self.controllers, self.brokers or self.controllers
         pools: Mapping[Role, Collection[int]] = {
             Role.ONE: {*voters, *brokers},
@@ -53,7 +53,7 @@ class Roles:
                 active = self.active_controller()
                 return [] if active is None else [active]
             case Role.LEADER:
-                return self._one(self.partition_leaders() or brokers, struck)
+                return self._one(self.partition_leaders() or brokers, faulty)
             case Role.MINORITY:
                 return self._some(voters, (len(voters) - 1) // 2)
             case Role.MAJORITY:
@@ -63,10 +63,10 @@ class Roles:
             case Role.ALL:
                 return sorted({*voters, *brokers})
             case _:
-                return self._one(pools[role], struck)
+                return self._one(pools[role], faulty)
 
-    def _one(self, nodes: Collection[int], struck: Collection[int]) -> Sequence[int]:
-        return self._some(set(nodes) - set(struck), 1)
+    def _one(self, nodes: Collection[int], faulty: Collection[int]) -> Sequence[int]:
+        return self._some(set(nodes) - set(faulty), 1)
 
     def _some(self, nodes: Collection[int], count: int) -> Sequence[int]:
         ordered = sorted(nodes)
@@ -201,15 +201,15 @@ class Nemesis:
         do not have the same kind already.
         """
         fault = self._schedule[number].fault
-        nodes = self._roles.nodes_of(fault.role, self._struck())
+        nodes = self._roles.nodes_of(fault.role, self._faulty())
         if self._is_storm:
             return nodes
-        alike = self._struck(fault.kind)
+        alike = self._faulty(fault.kind)
         if not nodes and not self._takes_away(number):
             nodes = self._roles.nodes_of(fault.role, alike)
         return nodes if alike.isdisjoint(nodes) else ()
 
-    def _struck(self, kind: str | None = None) -> set[int]:
+    def _faulty(self, kind: str | None = None) -> set[int]:
         """Nodes that something strikes, or something of a kind."""
         return {
             node

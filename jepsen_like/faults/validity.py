@@ -164,16 +164,16 @@ def _described(number: int, fault: Fault, nodes: Sequence[int]) -> Value:
     }
 
 
-def fault_outcome_as_json(struck: FaultOutcome) -> dict[str, Value]:
+def fault_outcome_as_json(outcome: FaultOutcome) -> dict[str, Value]:
     """As `verdict.json` has it."""
-    fault = struck.scheduled.fault
+    fault = outcome.scheduled.fault
     return {
         "kind": fault.kind,
         "role": fault.role.value,
-        "nodes": list(struck.nodes),
+        "nodes": list(outcome.nodes),
         "parameters": dict(fault.parameters),
-        "injected_ms": struck.injected_ms,
-        "healed_ms": struck.healed_ms,
-        "bit": struck.proof.bit,
-        "evidence": struck.proof.evidence,
+        "injected_ms": outcome.injected_ms,
+        "healed_ms": outcome.healed_ms,
+        "bit": outcome.proof.bit,
+        "evidence": outcome.proof.evidence,
     }

@@ -1,4 +1,4 @@
-"""What a proxy does to bytes that go one way between two nodes, and the counts that prove it.
+"""What a proxy does to bytes in one direction between two nodes, and the counts that prove it.
 
 A flow is all that one node says to another: its requests on its own links, and its answers on the
 other's. A cut of the flow from 1 to 2 therefore lets 2's requests arrive at 1 and loses the
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from jepsen_like.faults.cut_links import Way
+from jepsen_like.faults.cut_links import Direction
 
 __all__ = [
     "Bandwidth",
@@ -68,10 +68,10 @@ Impairment = Cut | Delay | Bandwidth | Refuse | SlowClose
 
 @dataclass(slots=True, eq=False)
 class Imposed:
-    """A impairment that lies on some flows, until it is lifted."""
+    """An impairment that lies on some flows, until it is lifted."""
 
     impairment: Impairment
-    ways: frozenset[Way]
+    directions: frozenset[Direction]
     counts: Counter[str] = field(default_factory=Counter)  # what it did, by kind
 
     @property
@@ -82,11 +82,11 @@ class Imposed:
         """`cut 4 flows: 12 frames waited, 3 connections waited`."""
         did = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         name = type(self.impairment).__name__.lower()
-        return f"{name} on {len(self.ways)} flows: {did or 'nothing came'}"
+        return f"{name} on {len(self.directions)} flows: {did or 'nothing came'}"
 
 
 class Flow:
-    """One way between two nodes."""
+    """One direction between two nodes."""
 
     def __init__(self, random: Random) -> None:
         self.imposed: list[Imposed] = []
@@ -147,23 +147,23 @@ class Flows:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._flows: dict[Way, Flow] = {}
+        self._flows: dict[Direction, Flow] = {}
 
-    def __getitem__(self, way: Way) -> Flow:
-        if way not in self._flows:
-            self._flows[way] = Flow(self._random)
-        return self._flows[way]
+    def __getitem__(self, direction: Direction) -> Flow:
+        if direction not in self._flows:
+            self._flows[direction] = Flow(self._random)
+        return self._flows[direction]
 
-    def impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
-        imposed = Imposed(impairment, frozenset(ways))
-        for way in imposed.ways:
-            self[way].imposed.append(imposed)
-            self[way].changed()
+    def impose(self, impairment: Impairment, directions: Collection[Direction]) -> Imposed:
+        imposed = Imposed(impairment, frozenset(directions))
+        for direction in imposed.directions:
+            self[direction].imposed.append(imposed)
+            self[direction].changed()
         return imposed
 
     def lift(self, imposed: Imposed) -> None:
-        for way in imposed.ways:
-            flow = self[way]
+        for direction in imposed.directions:
+            flow = self[direction]
             if imposed in flow.imposed:
                 flow.imposed.remove(imposed)
                 flow.changed()
@@ -173,6 +173,6 @@ class Flows:
             flow.imposed.clear()
             flow.changed()
 
-    def frames(self) -> dict[Way, int]:
+    def frames(self) -> dict[Direction, int]:
         """The frames that got through each flow."""
-        return {way: flow.frames for way, flow in self._flows.items()}
+        return {direction: flow.frames for direction, flow in self._flows.items()}

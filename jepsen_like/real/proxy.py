@@ -30,7 +30,7 @@ from functools import partial
 from random import Random
 from struct import Struct
 
-from jepsen_like.faults.cut_links import Way
+from jepsen_like.faults.cut_links import Direction
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.real.address_rewriting import Address, redirected
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
@@ -207,9 +207,9 @@ class ProxyMesh(ServerThread):
 
     # --- commands, from any thread -----------------------------------------------------------
 
-    def impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
-        """Lay a impairment on flows, each given as (who says it, to whom)."""
-        return self.do(partial(self._impose, impairment, ways))
+    def impose(self, impairment: Impairment, directions: Collection[Direction]) -> Imposed:
+        """Lay an impairment on flows, each given as (sender, receiver)."""
+        return self.do(partial(self._impose, impairment, directions))
 
     def lift(self, imposed: Imposed) -> None:
         """Let the frames that waited go on."""
@@ -232,19 +232,19 @@ class ProxyMesh(ServerThread):
         """Drop the frames that it kept; it takes no more."""
         self.do(armed.drop)
 
-    def reset(self, ways: Collection[Way]) -> int:
-        """Reset the connections that carry requests these ways; how many there were."""
-        return self.do(partial(self._for_each, ways, Relay.reset))
+    def reset(self, directions: Collection[Direction]) -> int:
+        """Reset the connections that carry requests in these directions; how many there were."""
+        return self.do(partial(self._for_each, directions, Relay.reset))
 
-    def leave_askers(self, ways: Collection[Way]) -> int:
+    def leave_askers(self, directions: Collection[Direction]) -> int:
         """Close the askers' ends of these connections; the asked are told as their flows say."""
-        return self.do(partial(self._for_each, ways, Relay.leave_asker))
+        return self.do(partial(self._for_each, directions, Relay.leave_asker))
 
     def heal(self) -> None:
         """Lift and release everything."""
         self.do(self._heal)
 
-    def frames(self) -> dict[Way, int]:
+    def frames(self) -> dict[Direction, int]:
         """How many frames got through, by flow."""
         return self.do(self._flows.frames)
 
@@ -277,21 +277,23 @@ class ProxyMesh(ServerThread):
         address = self._elsewhere.get(link.target, (HOST, link.target_port))
         return await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX)
 
-    def _impose(self, impairment: Impairment, ways: Collection[Way]) -> Imposed:
-        imposed = self._flows.impose(impairment, ways)
+    def _impose(self, impairment: Impairment, directions: Collection[Direction]) -> Imposed:
+        imposed = self._flows.impose(impairment, directions)
         if isinstance(impairment, Refuse):
-            count = self._for_each(ways, Relay.reset)
+            count = self._for_each(directions, Relay.reset)
             if count:
                 imposed.counts["connections reset"] += count
         return imposed
 
-    def _for_each(self, ways: Collection[Way], action: Callable[[Relay], None]) -> int:
-        struck = [
-            relay for relay, link in self._relays.items() if (link.source, link.target) in ways
+    def _for_each(self, directions: Collection[Direction], action: Callable[[Relay], None]) -> int:
+        relays = [
+            relay
+            for relay, link in self._relays.items()
+            if (link.source, link.target) in directions
         ]
-        for relay in struck:
+        for relay in relays:
             action(relay)
-        return len(struck)
+        return len(relays)
 
     def _heal(self) -> None:
         self._flows.lift_all()

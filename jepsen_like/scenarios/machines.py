@@ -185,8 +185,8 @@ class SimulatedMachines:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
         self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
         name = fetches_of(follower, leader)
-        ways = ((follower, leader, FetchRequest), (leader, follower, FetchResponse))
-        for source, target, body in ways:
+        directions = ((follower, leader, FetchRequest), (leader, follower, FetchResponse))
+        for source, target, body in directions:
             self.hold(_is(body, source=source, target=target), name)
 
     def has_held_for(self, name: str, nodes: Iterable[int]) -> bool:

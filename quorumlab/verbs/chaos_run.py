@@ -29,8 +29,8 @@ from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.node.engines import ENGINES, NATIVE
 from quorumlab.arguments import UsageError, declare
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, number_of, print_json, say
-from quorumlab.verbs.common import FORMAT, addresses, in_bounds, one_of, take_defaults
+from quorumlab.output import FORMAT, Progress, number_of, print_json, say
+from quorumlab.verbs.common import addresses, in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
 __all__ = ["add_options"]

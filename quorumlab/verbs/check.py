@@ -23,10 +23,9 @@ from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
 from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
 from quorumlab.histories import TABLE, Found, find_history, histories_in
-from quorumlab.output import say
+from quorumlab.output import FORMAT, say
 from quorumlab.verbs.check_spark import run_on_spark
 from quorumlab.verbs.check_verdict import PAGE, asked_in, conclude, refuse_other_report, write_page
-from quorumlab.verbs.common import FORMAT
 from spark.session import Settings, SparkUnavailable
 
 __all__ = ["add_options", "own_model", "running"]

@@ -17,7 +17,6 @@ __all__ = [
     "BROKERS",
     "DEFAULT_DIRECTORY",
     "DIRECTORY",
-    "FORMAT",
     "addresses",
     "bootstrap_servers",
     "check",
@@ -34,7 +33,6 @@ _PORTS = range(1, 65_536)
 # Lines of tables of options: see `quorumlab.arguments.declare`.
 BROKERS = "--bootstrap-server HOST:PORT,…  brokers to ask"
 DIRECTORY = f"--dir D  the cluster's directory (default: ./{DEFAULT_DIRECTORY})"
-FORMAT = "--format table|json|jsonl [table]  for people, or for scripts (default: table)"
 
 
 def take_defaults(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:

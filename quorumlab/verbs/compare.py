@@ -33,8 +33,8 @@ from quorumlab.compare.results import FAILED, Results
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
-from quorumlab.output import print_json, print_rows, refuse_other_directory, say
-from quorumlab.verbs.common import FORMAT, in_bounds, one_of
+from quorumlab.output import FORMAT, print_json, print_rows, refuse_other_directory, say
+from quorumlab.verbs.common import in_bounds, one_of
 
 __all__ = ["add_options", "run"]
 

@@ -29,8 +29,7 @@ from quorumlab.first_records import (
     standalone,
     with_levels,
 )
-from quorumlab.output import answer
-from quorumlab.verbs.common import FORMAT
+from quorumlab.output import FORMAT, answer
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 

@@ -20,8 +20,8 @@ from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
 from jepsen_like.real.processes import await_value, is_alive
 from quorumlab.arguments import declare
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, answer, say, say_if_heard
-from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
+from quorumlab.output import FORMAT, Progress, answer, say, say_if_heard
+from quorumlab.verbs.common import DIRECTORY, open_cluster
 
 __all__ = [
     "add_down_options",

@@ -19,15 +19,8 @@ from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
 from quorumlab.arguments import UsageError, declare
 from quorumlab.config import ConfigError, NodeConfig, load
-from quorumlab.output import aligned, answer
-from quorumlab.verbs.common import (
-    BROKERS,
-    DIRECTORY,
-    FORMAT,
-    addresses,
-    bootstrap_servers,
-    check,
-)
+from quorumlab.output import FORMAT, aligned, answer
+from quorumlab.verbs.common import BROKERS, DIRECTORY, addresses, bootstrap_servers, check
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from jepsen_like.real.free_ports import holder_of
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
@@ -71,6 +70,8 @@ async def _run(config: NodeConfig, seed: int | None) -> int:
             _stop_on_signals(node)
             stop = await node.run()
     except CannotListen as error:
+        from jepsen_like.real.free_ports import holder_of  # a node that listens needs none of it
+
         holder = holder_of(error.port)
         raise ConfigError(f"{error}: {holder}" if holder else str(error)) from error
     return _farewell(stop)

@@ -7,8 +7,8 @@ from typing import Any
 from jepsen_like.installation import command
 from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe, is_healthy
-from quorumlab.output import answer, number_of, table_lines
-from quorumlab.verbs.common import DIRECTORY, FORMAT, open_cluster
+from quorumlab.output import FORMAT, answer, number_of, table_lines
+from quorumlab.verbs.common import DIRECTORY, open_cluster
 
 __all__ = ["add_options", "run"]
 

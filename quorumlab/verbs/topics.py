@@ -9,9 +9,9 @@ from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, declare
-from quorumlab.output import answer, complain, topic_lines
+from quorumlab.output import FORMAT, answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import BROKERS, DIRECTORY, FORMAT, bootstrap_servers, check
+from quorumlab.verbs.common import BROKERS, DIRECTORY, bootstrap_servers, check
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,

@@ -15,8 +15,8 @@ from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import Progress, answer, number_of, say, say_if_heard, say_settings
-from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY, FORMAT
+from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_heard, say_settings
+from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
 from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 

@@ -1,9 +1,9 @@
-"""Is each key a linearizable append-only log, and one without holes?
+"""Is each key a linearizable append-only log, and one without gaps?
 
-Kafka's logs may have holes (markers of transactions, compaction), so that no rule of the product
+Kafka's logs may have gaps (markers of transactions, compaction), so that no rule of the product
 asks for this; a simulated object has none. An append whose end nobody knows must then have filled
-each hole: the i-th such append to begin must begin before the i-th deadline of a hole. Exact, but
-where an acknowledgement does not tell its offset and holes must be filled.
+each gap: the i-th such append to begin must begin before the i-th deadline of a gap. Exact, but
+where an acknowledgement does not tell its offset and gaps must be filled.
 """
 
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ def linearizability(log: LogColumns) -> Verdict:
 
 
 def dense_linearizability(log: LogColumns) -> Verdict:
-    """The same of a log that cannot have holes."""
+    """The same of a log that cannot have gaps."""
     unlocated = unlocated_acknowledged(log)
     doubts = dict.fromkeys(sorted(unlocated), "an acknowledgement did not tell its offset")
-    return compose([linearizability(log), Verdict.of(unfilled_holes(log), doubts=doubts)])
+    return compose([linearizability(log), Verdict.of(unfilled_gaps(log), doubts=doubts)])
 
 
-def unfilled_holes(log: LogColumns) -> list[Finding]:
-    """Only for logs that cannot have holes, and where every acknowledgement told its offset."""
+def unfilled_gaps(log: LogColumns) -> list[Finding]:
+    """Only for logs that cannot have gaps, and where every acknowledgement told its offset."""
     bounds = bounds_of(log)
     return [finding for key in range(len(log.keys)) for finding in _unfilled(log, bounds, key)]
 
@@ -63,16 +63,16 @@ def _unfilled(log: LogColumns, bounds: Bounds, key: int) -> Iterator[Finding]:
         return
     sends, reads = log.sends, log.reads
     filled = np.concatenate([reads.offset[reads.key == key], sends.offset[sends.key == key]])
-    holes = np.setdiff1d(np.arange(needed.max() + 1), filled)
-    deadlines = np.minimum.accumulate(uppers[::-1])[::-1][np.searchsorted(offsets, holes)]
+    gaps = np.setdiff1d(np.arange(needed.max() + 1), filled)
+    deadlines = np.minimum.accumulate(uppers[::-1])[::-1][np.searchsorted(offsets, gaps)]
     seen = np.isin(sends.value, reads.value[reads.key == key])
     free = (sends.key == key) & (sends.kind == INFO) & ~seen
-    calls = np.sort(sends.call[free])[: holes.size]
+    calls = np.sort(sends.call[free])[: gaps.size]
     late = np.flatnonzero(calls >= np.sort(deadlines)[: calls.size])
-    if late.size or calls.size < holes.size:
+    if late.size or calls.size < gaps.size:
         which = int(late[0]) if late.size else calls.size
         yield Finding(
-            rule="unfilled-hole",
+            rule="unfilled-gap",
             object=log.keys[key],
-            detail=f"nothing that was sent in time can be at offset {holes[which]}",
+            detail=f"nothing that was sent in time can be at offset {gaps[which]}",
         )

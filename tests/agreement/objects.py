@@ -51,7 +51,7 @@ class _Liar:
 
 @dataclass
 class Log(_Liar):
-    """Without holes; a poll reads records, or is told the end."""
+    """Without gaps; a poll reads records, or is told the end."""
 
     workload = "log"
     records: list[int] = field(default_factory=list)

@@ -116,11 +116,11 @@ def until_it_bites(strike: Callable[[], InForce]) -> str:
 def test_killed_controller_is_replaced_and_comes_back(
     cluster: LocalCluster, inject: Inject
 ) -> None:
-    struck = active(cluster)
-    kill = inject("kill", [struck])
-    wait(lambda: is_replaced(cluster, struck), "another leader")
+    target = active(cluster)
+    kill = inject("kill", [target])
+    wait(lambda: is_replaced(cluster, target), "another leader")
     assert "SIGKILL" in heal(kill)
-    assert struck in cluster.running()
+    assert target in cluster.running()
 
 
 def test_stopped_node_is_started_again(cluster: LocalCluster, inject: Inject) -> None:
@@ -131,20 +131,20 @@ def test_stopped_node_is_started_again(cluster: LocalCluster, inject: Inject) ->
 
 
 def test_paused_controller_is_replaced_and_told(cluster: LocalCluster, inject: Inject) -> None:
-    struck = active(cluster)
-    pause = inject("pause", [struck])
-    wait(lambda: is_replaced(cluster, struck), "another leader")
+    target = active(cluster)
+    pause = inject("pause", [target])
+    wait(lambda: is_replaced(cluster, target), "another leader")
     assert "stood still" in heal(pause)
-    wait(lambda: leaders(cluster).get(struck) not in (struck, None), "the paused node to follow")
+    wait(lambda: leaders(cluster).get(target) not in (target, None), "the paused node to follow")
 
 
 @pytest.mark.parametrize("kind", ["isolate-controller", "partition-one-way"])
 def test_isolated_controller_is_replaced(cluster: LocalCluster, inject: Inject, kind: str) -> None:
-    struck = active(cluster)
-    cut = inject(kind, [struck])
-    wait(lambda: is_replaced(cluster, struck), "another leader")
+    target = active(cluster)
+    cut = inject(kind, [target])
+    wait(lambda: is_replaced(cluster, target), "another leader")
     assert "frames waited" in heal(cut)
-    wait(lambda: leaders(cluster).get(struck) not in (struck, None), "the isolated node to follow")
+    wait(lambda: leaders(cluster).get(target) not in (target, None), "the isolated node to follow")
 
 
 @pytest.mark.parametrize("kind", ["partition-ring", "bridge", "delay", "reset", "slow-close"])
@@ -219,13 +219,13 @@ def test_node_that_ends_for_want_of_descriptors_is_started_again(
 
 
 def test_voter_is_removed_and_added_again(cluster: LocalCluster, inject: Inject) -> None:
-    struck = active(cluster)
-    change = inject("membership", [struck])
-    wait(lambda: is_replaced(cluster, struck), "another leader")
+    target = active(cluster)
+    change = inject("membership", [target])
+    wait(lambda: is_replaced(cluster, target), "another leader")
     before, without, healed = heal(change).split("; ")
-    assert before.startswith(f"voters 1, 2, 3, led by {struck} in epoch")
+    assert before.startswith(f"voters 1, 2, 3, led by {target} in epoch")
     assert without.startswith("then voters ")
-    assert str(struck) not in without.partition(", led by ")[0]
+    assert str(target) not in without.partition(", led by ")[0]
     assert healed.startswith("healed: voters 1, 2, 3, led by")
 
 

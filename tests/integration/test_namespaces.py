@@ -85,13 +85,13 @@ def is_replaced(cluster: LocalCluster, node_id: int) -> bool:
 def test_controller_whose_packets_are_lost_is_replaced(
     cluster: LocalCluster, inject: Inject, kind: str
 ) -> None:
-    struck = active(cluster)
-    cut = inject(kind, [struck])
-    wait(lambda: is_replaced(cluster, struck), "another leader")
+    target = active(cluster)
+    cut = inject(kind, [target])
+    wait(lambda: is_replaced(cluster, target), "another leader")
     cut.heal()
     assert cut.proof().bit
     assert cut.proof().evidence.endswith("packets were dropped")
-    wait(lambda: leaders(cluster).get(struck) not in (struck, None), "the struck node to follow")
+    wait(lambda: leaders(cluster).get(target) not in (target, None), "the target node to follow")
 
 
 def test_client_that_is_cut_off_too_gets_no_answer_to_its_attempts(
@@ -107,10 +107,10 @@ def test_client_that_is_cut_off_too_gets_no_answer_to_its_attempts(
 
 
 def test_lost_packets_are_sent_again(cluster: LocalCluster, inject: Inject) -> None:
-    struck = next(node.id for node in cluster.layout.nodes if node.id != active(cluster))
+    target = next(node.id for node in cluster.layout.nodes if node.id != active(cluster))
 
     def is_lost() -> bool:
-        loss = inject("netns-loss", [struck], percent=20)
+        loss = inject("netns-loss", [target], percent=20)
         time.sleep(0.5)
         loss.heal()
         return loss.proof().bit

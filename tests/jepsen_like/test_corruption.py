@@ -86,7 +86,7 @@ def node_with(directory: Path, *logs: str) -> NodeLayout:
 
 
 @pytest.mark.parametrize(
-    ("logs", "parameters", "struck"),
+    ("logs", "parameters", "damaged"),
     [
         (("orders-0", "__cluster_metadata-0"), {}, "__cluster_metadata-0"),
         (("orders-0", "__cluster_metadata-0"), {"log": "metadata"}, "__cluster_metadata-0"),
@@ -96,19 +96,19 @@ def node_with(directory: Path, *logs: str) -> NodeLayout:
     ],
 )
 def test_log_that_is_struck_is_the_largest_of_the_wanted_ones(
-    tmp_path: Path, logs: tuple[str, ...], parameters: dict[str, Any], struck: str
+    tmp_path: Path, logs: tuple[str, ...], parameters: dict[str, Any], damaged: str
 ) -> None:
     node = node_with(tmp_path, *logs)
     segments = segments_of(node, Fault(kind="bit-flip", parameters=parameters))
-    assert [path.parent.name for path in segments] == [struck, struck]
+    assert [path.parent.name for path in segments] == [damaged, damaged]
     assert segments[0].name < segments[1].name
 
 
 @pytest.mark.parametrize(
-    ("log", "struck"), [("__cluster_metadata-0", "oldest"), ("orders-0", "newest with records")]
+    ("log", "damaged"), [("__cluster_metadata-0", "oldest"), ("orders-0", "newest with records")]
 )
 def test_damaged_bit_is_one_that_the_node_reads_when_it_starts(
-    tmp_path: Path, log: str, struck: str
+    tmp_path: Path, log: str, damaged: str
 ) -> None:
     directory = tmp_path / log
     directory.mkdir()
@@ -119,7 +119,7 @@ def test_damaged_bit_is_one_that_the_node_reads_when_it_starts(
     before = oldest.read_bytes()
     restore = damage(sorted(directory.glob("*.log")))
     changed = {path for path in (oldest, newest) if path.read_bytes() != before}
-    assert changed == {oldest if struck == "oldest" else newest}
+    assert changed == {oldest if damaged == "oldest" else newest}
     restore()
     assert oldest.read_bytes() == newest.read_bytes() == before
 

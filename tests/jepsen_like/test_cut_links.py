@@ -1,10 +1,10 @@
-"""Which ways a fault lies on, for three controllers and three brokers."""
+"""Which directions a fault lies on, for three controllers and three brokers."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from jepsen_like.faults.cut_links import CUTS, Way, around, bridge, one_way, ring
+from jepsen_like.faults.cut_links import CUTS, Direction, around, bridge, one_way, ring
 from jepsen_like.faults.fault import Fault
 from jepsen_like.faults.participants import CLIENTS
 
@@ -16,17 +16,17 @@ def fault(**parameters: object) -> Fault:
     return Fault(kind="partition", parameters=parameters)
 
 
-def test_targets_are_cut_from_everybody_else_both_ways() -> None:
-    ways = around(GROUPS, fault(), [101, 1])
-    assert set(ways) == {
-        way for a in (101, 1) for b in NODES - {101, 1} for way in ((a, b), (b, a))
+def test_targets_are_cut_from_everybody_else_in_both_directions() -> None:
+    directions = around(GROUPS, fault(), [101, 1])
+    assert set(directions) == {
+        direction for a in (101, 1) for b in NODES - {101, 1} for direction in ((a, b), (b, a))
     }
 
 
-def test_where_everybody_is_a_target_the_ways_between_them_are_struck() -> None:
-    ways = around(GROUPS, fault(), sorted(NODES))
-    assert set(ways) == {(one, other) for one in NODES for other in NODES if one != other}
-    assert len(ways) == len(set(ways))
+def test_where_everybody_is_a_target_the_links_between_them_are_cut() -> None:
+    directions = around(GROUPS, fault(), sorted(NODES))
+    assert set(directions) == {(one, other) for one in NODES for other in NODES if one != other}
+    assert len(directions) == len(set(directions))
 
 
 def test_clients_are_cut_off_only_if_wanted() -> None:
@@ -55,27 +55,27 @@ def test_other_side_of_a_cut_may_be_named() -> None:
 
 
 def test_in_a_ring_each_hears_a_majority_and_no_two_the_same() -> None:
-    ways = ring(GROUPS, fault(), [])
+    directions = ring(GROUPS, fault(), [])
     for group in ({1, 2, 3}, {101, 102, 103}):
-        heard = {node: frozenset(group - {a for a, b in ways if b == node}) for node in group}
+        heard = {node: frozenset(group - {a for a, b in directions if b == node}) for node in group}
         assert all(len(each) == 2 and node in each for node, each in heard.items())
         assert len(set(heard.values())) == 3
-    assert not any((a < 100) != (b < 100) for a, b in ways)
+    assert not any((a < 100) != (b < 100) for a, b in directions)
 
 
 @pytest.mark.parametrize("in_common", [101, 2])
 def test_bridge_is_all_that_two_halves_have_in_common(in_common: int) -> None:
-    ways = bridge(GROUPS, fault(), [in_common])
-    assert not any(in_common in way for way in ways)
+    directions = bridge(GROUPS, fault(), [in_common])
+    assert not any(in_common in direction for direction in directions)
     rest = NODES - {in_common}
-    reached: dict[int, set[int]] = {node: _reached(node, rest, ways) for node in rest}
+    reached: dict[int, set[int]] = {node: _reached(node, rest, directions) for node in rest}
     halves = {frozenset(each) for each in reached.values()}
     assert len(halves) == 2
     assert min(len(half) for half in halves) == 2
 
 
-def _reached(node: int, nodes: set[int], ways: Sequence[Way]) -> set[int]:
-    return {other for other in nodes if (node, other) not in ways}
+def _reached(node: int, nodes: set[int], directions: Sequence[Direction]) -> set[int]:
+    return {other for other in nodes if (node, other) not in directions}
 
 
 def test_a_node_that_is_in_both_groups_is_in_one_half() -> None:

@@ -103,9 +103,9 @@ def test_fault_and_its_proof_are_in_the_history() -> None:
     assert ops[0].value == ops[1].value
     assert ops[0].value["kind"] == "kill"
     assert ops[1].extra == {"bit": True, "evidence": "seen"}
-    [struck] = nemesis.fault_outcomes
-    assert struck.nodes == tuple(ops[0].value["nodes"])
-    assert (struck.injected_ms, struck.healed_ms) == (7_500, 7_510)
+    [outcome] = nemesis.fault_outcomes
+    assert outcome.nodes == tuple(ops[0].value["nodes"])
+    assert (outcome.injected_ms, outcome.healed_ms) == (7_500, 7_510)
 
 
 def test_what_is_in_force_is_healed_at_the_end() -> None:
@@ -159,7 +159,7 @@ def test_fault_is_tried_until_it_bites_if_it_takes_no_node_away() -> None:
     nemesis, ops = played([fault(0, 1, kind="delay")], BitingLater())
     told = ["inject", "heal", "inject", "not-injected", "inject", "heal"]
     assert [op.f for op in ops] == told
-    assert [struck.proof.bit for struck in nemesis.fault_outcomes] == [False, True]
+    assert [outcome.proof.bit for outcome in nemesis.fault_outcomes] == [False, True]
 
 
 @pytest.mark.parametrize(("kind", "is_storm"), [("kill", False), ("delay", True)])

@@ -1,4 +1,4 @@
-"""Whom a role means, as those who lead change and others are struck already."""
+"""Whom a role means, as those who lead change and others are under a fault already."""
 
 from random import Random
 
@@ -49,14 +49,14 @@ def test_role_names_nodes(role: Role, among: set[int], count: int) -> None:
 def test_any_node_is_one_that_no_fault_has_yet() -> None:
     asked = roles()
     for _ in range(20):
-        assert asked.nodes_of(Role.ONE_BROKER, struck=(1, 2)) == [3]
-        assert asked.nodes_of(Role.LEADER, struck=(2,)) == [3]
+        assert asked.nodes_of(Role.ONE_BROKER, faulty=(1, 2)) == [3]
+        assert asked.nodes_of(Role.LEADER, faulty=(2,)) == [3]
 
 
 def test_nobody_has_a_role_that_is_vacant() -> None:
     vacant = roles(active=None, leaders=())
     assert vacant.nodes_of(Role.ACTIVE_CONTROLLER) == []
-    assert vacant.nodes_of(Role.ONE_BROKER, struck=BROKERS) == []
+    assert vacant.nodes_of(Role.ONE_BROKER, faulty=BROKERS) == []
     assert vacant.nodes_of(Role.LEADER) != [], "without partitions any broker will do"
 
 

@@ -20,7 +20,7 @@ from jepsen_like.faults.participants import CLIENTS
 ALTER_PARTITION = 56
 
 
-def struck(trigger: Trigger, count: int = 10, seed: int = 1) -> list[int]:
+def hits(trigger: Trigger, count: int = 10, seed: int = 1) -> list[int]:
     """The numbers of those that a rule with this trigger takes, from 1."""
     rules: Rules[int] = Rules(Random(seed))
     rules.arm(Armed(lambda _: True, trigger=trigger))
@@ -28,26 +28,26 @@ def struck(trigger: Trigger, count: int = 10, seed: int = 1) -> list[int]:
 
 
 def test_always_strikes_every_message() -> None:
-    assert struck(ALWAYS) == list(range(1, 11))
+    assert hits(ALWAYS) == list(range(1, 11))
 
 
 def test_once_strikes_the_first() -> None:
-    assert struck(Trigger(count=1)) == [1]
+    assert hits(Trigger(count=1)) == [1]
 
 
 def test_on_call_strikes_the_one_with_that_number() -> None:
-    assert struck(Trigger(first=4, count=1)) == [4]
+    assert hits(Trigger(first=4, count=1)) == [4]
 
 
 def test_times_strikes_so_many() -> None:
-    assert struck(Trigger(count=3)) == [1, 2, 3]
+    assert hits(Trigger(count=3)) == [1, 2, 3]
 
 
 def test_with_probability_strikes_some_and_the_seed_says_which() -> None:
-    hits = struck(Trigger(probability=0.5), 1000)
-    assert 400 < len(hits) < 600
-    assert hits == struck(Trigger(probability=0.5), 1000)
-    assert hits != struck(Trigger(probability=0.5), 1000, seed=2)
+    found = hits(Trigger(probability=0.5), 1000)
+    assert 400 < len(found) < 600
+    assert found == hits(Trigger(probability=0.5), 1000)
+    assert found != hits(Trigger(probability=0.5), 1000, seed=2)
 
 
 @pytest.mark.parametrize(

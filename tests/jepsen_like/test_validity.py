@@ -9,7 +9,7 @@ from jepsen_like.faults.validity import FaultOutcome, Figures, operations_during
 from jepsen_like.histories.history import NEMESIS, Kind, Op
 
 
-def struck(kind: str = "kill", role: Role = Role.ACTIVE_CONTROLLER) -> FaultOutcome:
+def outcome(kind: str = "kill", role: Role = Role.ACTIVE_CONTROLLER) -> FaultOutcome:
     return FaultOutcome(
         number=0,
         scheduled=Scheduled(at_ms=0, lasts_ms=0, fault=Fault(kind=kind, role=role)),
@@ -20,7 +20,7 @@ def struck(kind: str = "kill", role: Role = Role.ACTIVE_CONTROLLER) -> FaultOutc
     )
 
 
-KILL = struck()
+KILL = outcome()
 GOOD = Figures(
     seconds=20,
     kinds=("kill",),
@@ -73,8 +73,8 @@ def test_fault_that_did_not_bite_counts_for_nothing() -> None:
     "strike",
     [
         replace(KILL, healed_ms=2_000),
-        struck(role=Role.LEADER),
-        struck(kind="delay"),
+        outcome(role=Role.LEADER),
+        outcome(kind="delay"),
     ],
 )
 def test_no_election_is_due_where_the_controller_was_not_away(strike: FaultOutcome) -> None:

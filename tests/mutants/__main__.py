@@ -5,7 +5,8 @@
     python -m tests.mutants --units                     # the unit tests alone, which is fast
     python -m tests.mutants --fresh --page docs/mutants.md
 
-Goes on where it was stopped. Exit code 1 if of some group fewer than 95 % were killed.
+Goes on where it was stopped. Exit code 1 if some group has mutants that are not judged, or if fewer
+than 95 % of its mutants were killed.
 """
 
 import argparse
@@ -128,6 +129,13 @@ def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:
     stale = sorted(set(equivalent) - there | set(equivalent) & killed)
     if stale:
         print(f"reasons for what is no survivor: {', '.join(stale)}")
+    unjudged = [
+        f"{name}: {left} of {len(sample[name])} mutants are not judged"
+        for name in args.group or sample
+        if (left := sum(mutant.name not in judged for mutant in sample[name]))
+    ]
+    for line in unjudged:
+        print(line)
     if args.page is not None:
         command = f"python -m tests.mutants --seed {args.seed} --count {args.count}"
         about = ABOUT.format(command=command, count=args.count, seed=args.seed)
@@ -137,7 +145,7 @@ def _tell(sample: dict[str, list[Mutant]], args: argparse.Namespace) -> int:
         for name in sample
         if kept.share((each for each in mine if each.group == name), equivalent) < KILLED_MIN
     ]
-    return int(bool(few or stale))
+    return int(bool(few or stale or unjudged))
 
 
 if __name__ == "__main__":

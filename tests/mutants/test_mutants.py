@@ -1,12 +1,16 @@
 """The tool finds what a check kills and what lives, and counts both."""
 
+import argparse
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.mutants import __main__ as command
+from tests.mutants import results as kept
 from tests.mutants.forks import Lost, forked, limit_processor_time
+from tests.mutants.groups import Group
 from tests.mutants.operators import Mutant, mutants_of
 from tests.mutants.patching import Live
 from tests.mutants.results import Result, page, read, share, write
@@ -130,3 +134,31 @@ def test_page_counts_and_tells_who_lives(tmp_path: Path) -> None:
     assert "| Spark | not run | | | | | | | |" in told
     assert told[told.index("## Survivors") + 2] == "- what d is"
     assert told[told.index("## Equivalent") + 2] == "- what c is: both say the same"
+
+
+@pytest.mark.parametrize(
+    ("judged", "asked", "told"),
+    [
+        (2, None, ""),
+        (1, None, "raft: 1 of 2 mutants are not judged\n"),
+        (0, ["raft"], "raft: 2 of 2 mutants are not judged\n"),
+        (0, ["spark"], ""),
+    ],
+)
+def test_a_sample_that_is_not_judged_in_full_is_told_and_fails(
+    judged: int,
+    asked: list[str] | None,
+    told: str,
+    source: Callable[[str], list[Mutant]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    raft = Group(name="raft", title="Raft", sources=(), tests=(), histories="")
+    mutants = source(SOURCE)[:2]
+    results = {mutant.name: result(mutant.name, "unit") for mutant in mutants[:judged]}
+    monkeypatch.setattr(command, "GROUPS", {"raft": raft})
+    monkeypatch.setattr(kept, "read", lambda: results)
+    monkeypatch.setattr(kept, "reasons", dict)
+    args = argparse.Namespace(group=asked, page=None)
+    assert command._tell({"raft": mutants, "spark": []}, args) == bool(told)
+    assert capsys.readouterr().out.endswith(told or "|\n\n")

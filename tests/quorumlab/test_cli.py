@@ -118,6 +118,7 @@ def test_a_node_imports_its_own_roles_alone(parts: str, without: set[str]) -> No
     modules = modules_loaded_by(program=program)
     others = {"hypothesis", "kazoo", "prometheus_client", "quorum.raftos.raftos_node", "raftos"}
     assert modules & (without | others) == set()
+    assert [name for name in modules if name.startswith("jepsen_like")] == []
     assert len(of_ours(modules)) < 320, len(of_ours(modules))
 
 

@@ -56,7 +56,7 @@ def test_what_was_lost_in_an_earlier_epoch_holds_up_no_answer() -> None:
 
 
 def test_who_follows_acknowledges_nothing() -> None:
-    """It took records before it was at work, and lost its office with them."""
+    """It took records before it was at work, and lost its leadership with them."""
     production = Production(seed=0)
     quorum = DirectedQuorum(production, voters=3)
     first = quorum.leader()

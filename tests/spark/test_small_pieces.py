@@ -35,7 +35,7 @@ def test_piece_without_rows_shows_nothing() -> None:
     assert list(judge([])) == list(judge([empty])) == []
 
 
-def test_hole_between_two_pieces_skips_nothing() -> None:
+def test_gap_between_two_pieces_skips_nothing() -> None:
     play = Play()
     for value, offset in ((0, 0), (1, 5), (2, 6)):
         play.send(0, KEY, value, offset)

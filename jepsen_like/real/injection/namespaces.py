@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from jepsen_like.faults.cut_links import Way
+from jepsen_like.faults.cut_links import Direction
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.processes import run
@@ -137,8 +137,8 @@ class Switch:
         """The prefix of a command that runs inside. Only the network differs there."""
         return ("nsenter", f"--net={_NAMESPACES / self._inside(node_id)}", "--")
 
-    def drop(self, ways: Sequence[Way], *, percent: int = _ALL_PERCENT) -> str:
-        """So many of the packets on these ways get lost until the table of rules is lifted.
+    def drop(self, directions: Sequence[Direction], *, percent: int = _ALL_PERCENT) -> str:
+        """So many of the packets in these directions get lost until the table of rules is lifted.
 
         Of what goes between nodes and clients only the clients' own: runs are watched by HTTP.
         """
@@ -147,7 +147,7 @@ class Switch:
         chance = "" if percent == _ALL_PERCENT else f"numgen random mod 100 < {percent} "
         chains = {
             port: [f"{which} {chance}counter drop" for _, which in rules]
-            for port, rules in groupby(sorted(self._rules(ways)), key=lambda rule: rule[0])
+            for port, rules in groupby(sorted(self._rules(directions)), key=lambda rule: rule[0])
         }
         self._nft("-f", "-", told=_table(table, chains))
         return table
@@ -160,11 +160,11 @@ class Switch:
         self._nft("delete", "table", "netdev", table)
         return dropped
 
-    def _rules(self, ways: Sequence[Way]) -> Iterator[tuple[str, str]]:
+    def _rules(self, directions: Sequence[Direction]) -> Iterator[tuple[str, str]]:
         """The port where a packet enters, and what it looks like."""
         here = self._address(_HERE)
         brokers = {node.id for node in self._layout.brokers}
-        for source, target in ways:
+        for source, target in directions:
             if source == CLIENTS:
                 node = self._layout.node(target)
                 if target in brokers:

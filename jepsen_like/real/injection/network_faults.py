@@ -1,8 +1,8 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
-Which ways a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one strikes
-by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at once,
-and tells the asked node `delay_ms` later; a delay limits the bandwidth, too, where it has
+Which directions a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one
+strikes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
+once, and tells the asked node `delay_ms` later; a delay limits the bandwidth, too, where it has
 `bytes_per_second`. Packets are dropped between namespaces, in which nodes meet without proxies:
 that makes what proxies cannot, a connection attempt that nobody answers, a sender that repeats ever
 more seldom, a connection of which only one end knows that it is dead.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from jepsen_like.faults.cut_links import CUTS, Groups, Ways, around
+from jepsen_like.faults.cut_links import CUTS, DirectionsOf, Groups, around
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.message_rules import rules_of
 from jepsen_like.real.impairments import (
@@ -41,7 +41,7 @@ Impairments = Callable[[Fault], Sequence[Impairment]]
 
 
 _PERCENT = 20
-PACKET_KINDS: dict[str, Ways] = {
+PACKET_KINDS: dict[str, DirectionsOf] = {
     "netns-partition": CUTS["netns-partition"],
     "netns-one-way": CUTS["netns-one-way"],
     "netns-loss": around,
@@ -61,8 +61,12 @@ def _late(fault: Fault) -> Sequence[Impairment]:
     return impairments
 
 
-NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
-    **{kind: (ways, lambda _: [Cut()]) for kind, ways in CUTS.items() if kind not in PACKET_KINDS},
+NETWORK_KINDS: dict[str, tuple[DirectionsOf, Impairments]] = {
+    **{
+        kind: (directions, lambda _: [Cut()])
+        for kind, directions in CUTS.items()
+        if kind not in PACKET_KINDS
+    },
     "delay": (around, _late),
     "reset": (around, lambda _: [Refuse()]),
     "slow-close": (
@@ -75,11 +79,11 @@ NETWORK_KINDS: dict[str, tuple[Ways, Impairments]] = {
 @in_force
 def strike_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
     """Lays impairments on the flows between the targets and others."""
-    ways_of, impairments = NETWORK_KINDS[fault.kind]
-    ways = ways_of(groups, fault, targets)
-    imposed = [mesh.impose(impairment, ways) for impairment in impairments(fault)]
+    directions_of, impairments = NETWORK_KINDS[fault.kind]
+    directions = directions_of(groups, fault, targets)
+    imposed = [mesh.impose(impairment, directions) for impairment in impairments(fault)]
     if any(isinstance(each.impairment, SlowClose) for each in imposed):
-        mesh.leave_askers(ways)
+        mesh.leave_askers(directions)
     yield targets
     for each in imposed:
         mesh.lift(each)
@@ -107,8 +111,8 @@ def drop_packets(
     percent = fault.parameters.get("percent", _PERCENT) if is_loss else 100
     if is_loss:
         fault = replace(fault, parameters={**fault.parameters, "clients": True})
-    ways = PACKET_KINDS[fault.kind](groups_of(layout), fault, targets)
-    table = switch.drop(ways, percent=percent)
+    directions = PACKET_KINDS[fault.kind](groups_of(layout), fault, targets)
+    table = switch.drop(directions, percent=percent)
     yield targets
     lost = switch.lift(table)
     return Proof(bit=lost > 0, evidence=f"{lost} packets were dropped")
@@ -156,5 +160,5 @@ def strike_messages(
     yield targets
     for _, each in armed:
         mesh.release(each)
-    struck = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
-    return Proof(bit=bool(struck), evidence="; ".join(struck) or "no such message came")
+    fired = [f"{rule}: {each.fired} of {each.calls}" for rule, each in armed if each.fired]
+    return Proof(bit=bool(fired), evidence="; ".join(fired) or "no such message came")

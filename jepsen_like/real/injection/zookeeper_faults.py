@@ -59,8 +59,8 @@ def cut_zookeeper(
     or ZooKeeper noticed: the session was suspended, or is over.
     """
     sessions = {node: _session(cluster, node)[1] for node in targets}
-    ways = both_ways(targets, zookeeper_nodes(cluster.layout))
-    cut = mesh.impose(Cut(), ways)
+    directions = both_ways(targets, zookeeper_nodes(cluster.layout))
+    cut = mesh.impose(Cut(), directions)
     yield targets
     noticed = list(_noticed(cluster, sessions))
     mesh.lift(cut)

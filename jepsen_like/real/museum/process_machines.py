@@ -106,7 +106,7 @@ class ProcessMachines:
         if self._cuts:
             self._note("the links are whole again")
         for imposed in self._cuts:
-            self._rig.mesh.reset(imposed.ways)
+            self._rig.mesh.reset(imposed.directions)
             self._rig.mesh.lift(imposed)
         self._cuts.clear()
 

@@ -116,12 +116,12 @@ class ProcessZooKeeper(ProcessPartition):
         if self._is_watching:
             self._news.look()
 
-    # --- the way to ZooKeeper -----------------------------------------------------------
+    # --- the way to ZooKeeper -----------------------------------------------------------------
 
     def cut_session(self, node: int) -> None:
         self.note(f"{self.names.of(node)} finds no way to ZooKeeper")
-        ways = both_ways([node], zookeeper_nodes(self._rig.cluster.layout))
-        self._sessions[node] = self._rig.mesh.impose(Cut(), ways)
+        directions = both_ways([node], zookeeper_nodes(self._rig.cluster.layout))
+        self._sessions[node] = self._rig.mesh.impose(Cut(), directions)
 
     def heal_session(self, node: int) -> None:
         self.note(f"{self.names.of(node)} finds ZooKeeper again")

@@ -170,7 +170,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         "leader_elections": ran.leader_elections,
         "recovered_seconds": ran.recovered_seconds,
         "faults_planned": len(ran.schedule),
-        "faults": [fault_outcome_as_json(struck) for struck in ran.fault_outcomes],
+        "faults": [fault_outcome_as_json(each) for each in ran.fault_outcomes],
     }
 
 

@@ -40,7 +40,7 @@ class ZooKeepers:
             "kill-zookeeper": Injector(self.kill),
             "cut-zookeeper": Injector(self.cut),
             "cut-controllers": cannot("no node is a controller alone"),
-            "resign": cannot("the controller holds its office as long as its session"),
+            "resign": cannot("a controller keeps its role as long as its session"),
             "wipe": cannot("the designs on ZooKeeper rely on replicas that keep what they have"),
         }
 

@@ -34,7 +34,7 @@ class Site(Protocol):
         ...
 
     def resign(self, node: int) -> None:
-        """Make a leader give up its office."""
+        """Make a leader resign."""
         ...
 
     def wipe(self, node: int) -> None:

@@ -8,7 +8,7 @@ always reaches everybody. The proof is how many messages were stopped, late or l
 
 from collections.abc import Sequence
 
-from jepsen_like.faults.cut_links import CUTS, Way, Ways, around
+from jepsen_like.faults.cut_links import CUTS, Direction, DirectionsOf, around
 from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
 from jepsen_like.faults.message_rules import Action, Armed
 from jepsen_like.faults.participants import CLIENTS
@@ -33,8 +33,8 @@ class Links:
 
     def cut(self, fault: Fault, targets: Sequence[int]) -> InForce:
         is_holding = fault.parameters.get("holding", True)
-        ways = self._ways(CUTS[fault.kind], fault, targets)
-        cut = self._network.cut(ways, kind=fault.kind, holding=is_holding)
+        directions = self._directions(CUTS[fault.kind], fault, targets)
+        cut = self._network.cut(directions, kind=fault.kind, holding=is_holding)
 
         def prove() -> Proof:
             done = "waited" if is_holding else "were lost"
@@ -50,16 +50,22 @@ class Links:
         """Who sends over a connection that is reset is told so at once, but not by this network."""
         return self._strike(fault, targets, Action.DROP)
 
-    def _ways(self, ways: Ways, fault: Fault, targets: Sequence[int]) -> list[Way]:
-        return [way for way in ways(self._groups, fault, targets) if CLIENTS not in way]
+    def _directions(
+        self, directions: DirectionsOf, fault: Fault, targets: Sequence[int]
+    ) -> list[Direction]:
+        return [
+            direction
+            for direction in directions(self._groups, fault, targets)
+            if CLIENTS not in direction
+        ]
 
     def _strike(
         self, fault: Fault, targets: Sequence[int], action: Action, *, delay_ms: int = 0
     ) -> InForce:
-        ways = frozenset(self._ways(around, fault, targets))
+        directions = frozenset(self._directions(around, fault, targets))
 
         def matches(message: Message) -> bool:
-            return (message.source, message.target) in ways
+            return (message.source, message.target) in directions
 
         armed = self._rules.add(Armed(matches, action=action, delay_ms=delay_ms))
         return self._messages.by(fault, targets, [armed])

@@ -1,4 +1,4 @@
-"""Faults of whole processes: they die, stop, stand still, or lose power, disk, time or office.
+"""Faults of whole processes: they die, stop, stand still, or lose power, disk, time or leadership.
 
 A broker that loses its power keeps what it has written of partitions, as if it had been killed,
 unless its site says otherwise: Kafka acknowledges that without a sync, on purpose. Controllers lose
@@ -168,11 +168,11 @@ class Processes:
         def strike() -> None:
             crashes.append(self._crash(targets, power_loss=True))
 
-        def struck(host: Host) -> None:
+        def ambushed(host: Host) -> None:
             world.ignore(ambush)
             world.after(random.randint(0, host.disk.faults.sync_us_mean), strike)
 
-        ambush = _Ambush(targets, struck)
+        ambush = _Ambush(targets, ambushed)
         world.observe(ambush)
 
         def heal() -> None:

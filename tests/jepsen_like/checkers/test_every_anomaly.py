@@ -41,7 +41,7 @@ OF_JEPSEN = {
     *("int-poll-skip", "int-nonmonotonic-poll", "int-nonmonotonic-send"),
     *(f"{name}{order}" for name in ("G0", "G1c") for order in ("", "-process", "-realtime")),
 }
-# Not by a checker: a run says so of itself. The hole is one of logs without holes alone.
+# Not by a checker: a run says so of itself.
 ELSEWHERE = {"not-live-again", "not-readable"}
 
 

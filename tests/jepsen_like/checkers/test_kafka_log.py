@@ -215,7 +215,7 @@ def test_failed_send_that_is_not_read_passes() -> None:
     assert judged(play).outcome is Outcome.VALID
 
 
-def test_holes_are_legal() -> None:
+def test_gaps_are_legal() -> None:
     play = Play()
     play.send(0, KEY, 1, 0)
     play.send(0, KEY, 2, 5)
@@ -298,7 +298,7 @@ def test_unseen_value_is_told_with_the_offset_that_it_was_given(
     assert finding.detail.startswith(f"7 was acknowledged{where} and never read")
 
 
-def test_holes_and_other_keys_are_no_skip() -> None:
+def test_gaps_and_other_keys_are_no_skip() -> None:
     play = Play()
     for value, offset in ((0, 0), (1, 5), (2, 9)):
         play.send(0, KEY, value, offset)

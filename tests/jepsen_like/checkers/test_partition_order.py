@@ -16,7 +16,7 @@ def test_reader_behind_an_acknowledged_offset_sees_no_earlier_end() -> None:
     assert linearizability(LogColumns.of(operations(play.ops))).outcome is Outcome.VIOLATED
 
 
-def test_hole_must_be_filled_only_where_there_can_be_none() -> None:
+def test_gap_must_be_filled_only_where_there_can_be_none() -> None:
     play = Play()
     play.send(0, KEY, 1, 1)
     log = LogColumns.of(operations(play.ops))

@@ -41,7 +41,7 @@ def test_each_broken_rule_is_named_once() -> None:
 def test_where_nobody_is_the_controller_a_leader_is_struck(design: str, tmp_path: Path) -> None:
     faults = ("kill:active-controller", "kill-zookeeper")
     options = RunOptions(directory=tmp_path, design=design, faults=faults, seconds=30)
-    struck = {each.fault.role for each in options.schedule()}
+    roles = {each.fault.role for each in options.schedule()}
     has_controller = DESIGNS[design].has_controller
-    assert Role.ONE_ZOOKEEPER in struck
-    assert (Role.ACTIVE_CONTROLLER in struck) is has_controller
+    assert Role.ONE_ZOOKEEPER in roles
+    assert (Role.ACTIVE_CONTROLLER in roles) is has_controller

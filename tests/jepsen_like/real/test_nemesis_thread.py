@@ -36,22 +36,22 @@ def played(
 
 
 def test_what_is_in_force_is_healed_when_it_stops(tmp_path: Path) -> None:
-    struck, healed = threading.Event(), threading.Event()
+    injected, healed = threading.Event(), threading.Event()
 
     def inject(fault: Fault, targets: Sequence[int]) -> InForce:
-        struck.set()
+        injected.set()
         return InForce(targets, heal=healed.set, prove=lambda: proof_of(["seen"]))
 
-    assert played(tmp_path / "history", inject, struck) == ["inject", "heal"]
+    assert played(tmp_path / "history", inject, injected) == ["inject", "heal"]
     assert healed.is_set()
 
 
 def test_what_breaks_is_told_to_whoever_stops(tmp_path: Path) -> None:
-    struck = threading.Event()
+    injected = threading.Event()
 
     def inject(fault: Fault, targets: Sequence[int]) -> InForce:
-        struck.set()
+        injected.set()
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        played(tmp_path / "history", inject, struck)
+        played(tmp_path / "history", inject, injected)
