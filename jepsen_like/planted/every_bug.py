@@ -36,7 +36,7 @@ from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVI
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
-from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
+from jepsen_like.planted.setting_bugs import SETTING_PLANTS
 from jepsen_like.planted.snapshot_bugs import SNAPSHOT_PLANTS
 from jepsen_like.planted.vote_bugs import VOTE_PLANTS
 from jepsen_like.planted.voter_bugs import VOTER_PLANTS
@@ -72,7 +72,6 @@ CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if pla
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
 CLUSTER_SURVIVORS: Plants = {
     **PARTITION_SURVIVORS,
-    **SETTING_SURVIVORS,
     **PARTITION_FILE_SURVIVORS,
 }
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **CHECKER_PLANTS}
