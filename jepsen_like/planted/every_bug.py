@@ -21,7 +21,7 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 - `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
-- `halves_the_backoff`: time alone shows it; found by tests/sim/test_exact_boundaries.py
+- `halves_the_backoff`: a pause may be short (L-BO); found by tests/sim/test_exact_boundaries.py
 """
 
 from collections.abc import Iterator
