@@ -22,7 +22,7 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 - `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
-- `halves_the_backoff`: time alone shows it; found by tests/sim/test_exact_boundaries.py
+- `halves_the_backoff`: a pause may be short (L-BO); found by tests/sim/test_exact_boundaries.py
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVI
 from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
 from jepsen_like.planted.planting import Plants, planted_in
 from jepsen_like.planted.read_bugs import READ_SCHEDULED
-from jepsen_like.planted.setting_bugs import SETTING_PLANTS, SETTING_SURVIVORS
+from jepsen_like.planted.setting_bugs import SETTING_PLANTS
 from jepsen_like.planted.snapshot_bugs import SNAPSHOT_PLANTS
 from jepsen_like.planted.turn_bugs import CLUSTER_TURN_PLANTS, TURN_PLANTS
 from jepsen_like.planted.vote_bugs import VOTE_PLANTS
@@ -76,7 +76,6 @@ CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if pla
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
 CLUSTER_SURVIVORS: Plants = {
     **PARTITION_SURVIVORS,
-    **SETTING_SURVIVORS,
     **PARTITION_FILE_SURVIVORS,
 }
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **CHECKER_PLANTS}

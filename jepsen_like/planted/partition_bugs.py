@@ -37,6 +37,7 @@ from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
 from jepsen_like.planted.planting import Plants, plant_in
 from quorum.core.types import NO_EPOCH
+from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, UnknownEpoch, Valid
 from quorum.log.files import checkpoints
@@ -70,6 +71,7 @@ _holders = FetchSessions.holders
 _trim = LocalLog.trim
 _forget = Views.forget
 _refused_fetch = offsets.refused_fetch
+_check_fetch_position = fetch.check_fetch_position
 _is_caught_up = isr.is_caught_up
 _is_invalid_recovery = alter_partition.is_invalid_recovery
 _alter_partition_request = alterations.alter_partition_request
@@ -360,6 +362,16 @@ def answers_for_any_epoch(
     if end.offset < fetch_offset:
         return Diverging(epoch=last_fetched_epoch, end_offset=end.offset)
     return Valid()
+
+
+@plant_in(PARTITION_PLANTS, reads, "check_fetch_position")
+def takes_equal_length_for_equal_content(
+    epochs: EpochCache, *, end_offset: int, fetch_offset: int, **known: Any
+) -> FetchPosition:
+    """Breaks: who ends where its leader ends may have other records there (KIP-101)."""
+    if fetch_offset == end_offset:
+        return Valid()
+    return _check_fetch_position(epochs, end_offset=end_offset, fetch_offset=fetch_offset, **known)
 
 
 @plant_in(PARTITION_PLANTS, following, "truncation_point")

@@ -20,10 +20,9 @@ from jepsen_like.planted.planting import Plants, plant_in
 from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 
-__all__ = ["SETTING_PLANTS", "SETTING_SURVIVORS"]
+__all__ = ["SETTING_PLANTS"]
 
 SETTING_PLANTS: Plants = {}
-SETTING_SURVIVORS: Plants = {}
 
 # What a plant calls of the rule that it replaces.
 _take = appends.take
@@ -85,13 +84,12 @@ def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> Prod
     return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None
 
 
-# --- what random runs have not found --------------------------------------------------------
-
 # A replica has to cut its log so that two batches of a producer stay, to be elected before another
-# batch comes, and to be asked for the first of the two again. Unit tests know what it remembers.
+# batch comes, and to be asked for the first of the two again: random runs do not come to that, the
+# schedule `batches_in_flight_are_cut` does.
 
 
-@plant_in(SETTING_SURVIVORS, ProducerStates, "truncated")
+@plant_in(SETTING_PLANTS, ProducerStates, "truncated")
 def keeps_one_batch_of_a_producer(self: ProducerStates, end_offset: int) -> None:
     """Breaks: a truncation leaves the batches that it does not take (KIP-98)."""
     _truncated(self, end_offset)

@@ -139,6 +139,12 @@ def ignores_later_epochs(replica: Replica, role: Role, told: KnownLeader, now_ms
     return None if told.epoch > role.epoch else _maybe_transition(replica, role, told, now_ms)
 
 
+@plant_in(VOTE_PLANTS, electing, "election_backoff_ms", seeds_max=40)
+def counts_one_loss_too_many(random: Random, retries: int, backoff_max_ms: int) -> int:
+    """Breaks: the pause after a lost election is up to 200 ms, doubled with each more in a row."""
+    return _election_backoff_ms(random, retries + 1, backoff_max_ms)
+
+
 # --- leading --------------------------------------------------------------------------------
 
 
@@ -164,8 +170,9 @@ def judges_candidates_of_any_epoch(ask: VotePartition, epoch: int) -> ErrorCode:
     return ErrorCode.NONE if error is ErrorCode.FENCED_LEADER_EPOCH else error
 
 
-# Candidates that wait for half as long meet more often, and one of them wins in the end. The range
-# is held by a test of the rule.
+# Candidates that wait for half as long meet more often, and one of them wins in the end. A pause is
+# drawn from zero on: one that is short is in the range (L-BO), and a run has few of them. The whole
+# range is held by a test of the rule.
 
 
 @plant_in(VOTE_PLANTS, electing, "election_backoff_ms")

@@ -14,7 +14,8 @@ from jepsen_like.histories.history import Kind, Value
 from jepsen_like.scenarios.forms import Names
 from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.story import Story
-from jepsen_like.sim.assemblies.cluster.client import TOPIC, Acknowledged, Judge, Key
+from jepsen_like.sim.assemblies.cluster.client import LOST_SEQUENCE, TOPIC, Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.pipelined_client import PipelinedJudge
 from jepsen_like.sim.assemblies.quorum.asking import AskingCore
 from jepsen_like.sim.world.host import Host
 from jepsen_like.workloads.metadata_workloads import CONFIG
@@ -81,11 +82,18 @@ class DirectedClients(AskingCore):
     host: Host  # set as soon as there is one
 
     def __init__(
-        self, production: Production, judge: Judge, names: Names, story: Story, *, timeout_ms: int
+        self,
+        production: Production,
+        judge: PipelinedJudge,
+        names: Names,
+        story: Story,
+        *,
+        timeout_ms: int,
     ) -> None:
         """`timeout_ms`: when it gives up."""
         super().__init__(timeout_ms=timeout_ms)
         self.sent: dict[str, Produced] = {}  # by value
+        self._acknowledged: dict[tuple[Key, int], set[int]] = {}  # sequences, by producer id
         self._production = production
         self._judge = judge
         self._names = names
@@ -131,6 +139,8 @@ class DirectedClients(AskingCore):
             produced.error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
             self._has_produced(key, produced, told, process)
             self._told(f"{value} {_outcome(told, self._names.of(to))}")
+            if producer[0] >= 0:
+                self._hears_of_sequence(key, *producer, produced.error)
 
         self.ask(to, body, answered)
         self._send()
@@ -148,6 +158,16 @@ class DirectedClients(AskingCore):
         self._production.complete(process, Kind.OK, done)
         batch = Acknowledged(base_offset=told.base_offset, values=(produced.value.encode(),))
         self._judge.acknowledged(key, batch)
+
+    def _hears_of_sequence(
+        self, key: Key, producer_id: int, sequence: int, error: ErrorCode
+    ) -> None:
+        """A sequence that follows on all that was acknowledged must not be out of order."""
+        acknowledged = self._acknowledged.setdefault((key, producer_id), set())
+        if error is ErrorCode.NONE:
+            acknowledged.add(sequence)
+        elif error in LOST_SEQUENCE and acknowledged == set(range(sequence)):
+            self._judge.refused_sequence(key, sequence)
 
     # --- reading ------------------------------------------------------------------------
 

@@ -231,5 +231,6 @@ SCHEDULES = _schedules("partition")
 HARM: Schedules = {
     **_schedules("harm"),
     "leads_again_without_knowing": SCHEDULES["leads_again_without_knowing"],
+    "logs_of_one_length": SCHEDULES["logs_of_one_length"],
 }
 ALL_SCHEDULES: Schedules = {**SCHEDULES, **QUORUM_SCHEDULES, **_schedules("zookeeper")}

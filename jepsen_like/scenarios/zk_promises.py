@@ -99,6 +99,9 @@ class ZkJudge:
     def refused_position(self, key: Key, offset: int) -> None:
         """The history tells."""
 
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        """Nobody sends with sequences here."""
+
 
 # --- at rest, asked alike of the simulator and of processes ---------------------------------
 

@@ -26,6 +26,7 @@ FOUND_AT = {
     "counts_itself_though_removed": 18,
     "counts_itself_twice": 0,
     "counts_observers": 3,
+    "counts_one_loss_too_many": 3,
     "counts_voters_once_committed": 0,
     "counts_what_was_written_during_a_sync": 31,
     "delivers_on_from_the_record_after": 12,

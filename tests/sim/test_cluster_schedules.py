@@ -21,9 +21,11 @@ def test_shipped_rules_hold_in_what_the_museum_does_not_show(name: str) -> None:
     ("name", "rule"),
     [
         ("an_epoch_that_wrote_nothing", "D-EPC"),
+        ("batches_in_flight_are_cut", "H-SEQ"),
         ("follower_that_stops_after_a_rest", "D-LAG"),
         ("heartbeat_of_an_earlier_life", "M-LIFE"),
         ("leads_again_without_knowing", "D-THW"),
+        ("logs_of_one_length", "D-THW"),
         ("move_to_a_replica_that_lags", "M-MOV"),
         ("name_that_is_used_again", "D-ONE"),
         ("read_during_an_election", "D-DIV"),

@@ -8,7 +8,11 @@ import pytest
 
 from jepsen_like.faults.fault import Role
 from jepsen_like.histories.history import Value
+from jepsen_like.planted.every_bug import planted
 from jepsen_like.real.runs.outcome import why_admitted
+from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.schedules import carry_out
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json, schedule_of
@@ -70,6 +74,38 @@ def test_logs_of_all_brokers_are_compared(plant: str, rule: str, seed: int) -> N
         )
     )
     assert outcome.broken.startswith(f"{rule}: ")
+
+
+LOGS_OF_ONE_LENGTH = """
+    a, b = the replicas of orders on all
+    commit x at a
+    hold fetch answers from a to b
+    produce y at a
+    deliver until the log of a ends at 2
+    crash a
+    lose
+    deliver until b leads
+    commit z at b
+    restart a
+    deliver until a is in sync
+    run 100 ms
+"""
+
+
+def play_judged(story: str, design: str) -> None:
+    directed = DirectedZooKeeper(Production(), design=design)
+    directed.cluster.world.observe(ZkInvariants(directed.cluster))
+    for command in story.strip().splitlines():
+        carry_out(directed, "zookeeper", command.strip())
+
+
+@pytest.mark.parametrize("design", ["zk-redesign", "zk-kip497"])
+def test_log_that_is_long_enough_must_hold_what_was_exposed(design: str) -> None:
+    """a comes back with y where b has z, and is in sync only once it has z."""
+    play_judged(LOGS_OF_ONE_LENGTH, design)
+    bug = planted("takes_equal_length_for_equal_content")
+    with bug, pytest.raises(Violation, match=r"^D-THW: .* in sync, and ends at 2 in \[1,2\)@0"):
+        play_judged(LOGS_OF_ONE_LENGTH, design)
 
 
 @pytest.mark.extra

@@ -81,6 +81,17 @@ class Content:
             before = before.parent
         return before is entry
 
+    def holds_or_starts_behind(self, entry: Entry) -> bool:
+        """A follower begins anew behind `entry` where its leader's log starts there."""
+        return self.start_offset >= entry.next_offset or self.holds(entry)
+
+    def last_below(self, high_watermark: int) -> Entry | None:
+        """The last entry below a high watermark; None if there is none, or if it is not known."""
+        if high_watermark <= self.start_offset:
+            is_first = high_watermark == self.start_offset  # all below has just been deleted
+            return self.origin if is_first else None
+        return self.entries[self.index_of(high_watermark - 1)]
+
     def epochs(self) -> tuple[EpochStart, ...]:
         """The leader epoch cache. A log that was reset remembers the epoch of what it replaces."""
         starts: list[EpochStart] = []

@@ -127,6 +127,7 @@ class Cluster(Observer):
             world=world,
             voters=tuple(map(ReplicaKey, options.controllers)),
             check_quorum_us=2 * options.quorum.fetch_timeout_ms * 1500 + 10_000,
+            backoff_max_ms=options.quorum.election_backoff_max_ms,
             replica_of=self._node_of,
             says_state=self.metadata.says_state,
         )

@@ -141,7 +141,7 @@ class PartitionInvariants:
             if self._broker_of(member) is None or self._may_lack(watched, member):
                 continue
             written = self._written(member, watched.name)
-            if written is not None and not _holds(written, last):
+            if written is not None and not written.holds_or_starts_behind(last):
                 raise Violation(
                     "D-THW",
                     f"{watched.name}: {last} was exposed, {member} of {state.isr} ends at"
@@ -361,7 +361,7 @@ class PartitionInvariants:
                 f" {written.last} without {watched.exposed[-1]}",
             )
         fresh: list[Entry] = []
-        last = _below(written, partition.open_log.high_watermark)
+        last = written.last_below(partition.open_log.high_watermark)
         while last is not None and last.index >= len(watched.exposed):
             last.is_public = True  # an answer with it may be on its way when its only disk is lost
             fresh.append(last)
@@ -375,7 +375,7 @@ class PartitionInvariants:
         A power cut may also undo a truncation, which brings back what was cut off.
         """
         log = partition.open_log
-        last = _below(written, log.high_watermark)
+        last = written.last_below(log.high_watermark)
         if last is None or self._may_lack(watched, partition.node_id):
             return
         if last.next_offset <= log.start_offset:
@@ -462,11 +462,6 @@ def _enough(partition: Partition, role: LeaderOf) -> int:
     return min(partition.settings.min_insync_replicas, len(role.replicas))
 
 
-def _holds(written: Content, entry: Entry) -> bool:
-    """Or began anew behind it, where its leader's log starts."""
-    return written.start_offset >= entry.next_offset or written.holds(entry)
-
-
 def _exposed_at(exposed: list[Entry], offset: int) -> bytes | None:
     """The value of one record; None if none was exposed there."""
     at = bisect_right(exposed, offset, key=lambda entry: entry.next_offset)
@@ -476,11 +471,3 @@ def _exposed_at(exposed: list[Entry], offset: int) -> bytes | None:
 
 def _end(exposed: list[Entry]) -> int:
     return exposed[-1].next_offset if exposed else 0
-
-
-def _below(written: Content, high_watermark: int) -> Entry | None:
-    """The last entry below a high watermark; None if there is none, or if it is not known."""
-    if high_watermark <= written.start_offset:
-        is_first = high_watermark == written.start_offset  # all below has just been deleted
-        return written.origin if is_first else None
-    return written.entries[written.index_of(high_watermark - 1)]

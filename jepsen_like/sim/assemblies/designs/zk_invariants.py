@@ -4,7 +4,7 @@ M-1L    one broker at most has led in a leader epoch
 M-PE    the leader epoch of a partition never goes back
 M-LI    the leader of a partition is in its ISR
 Z-CE    /controller_epoch never goes back; an election names the controller epoch of its time
-D-THW   a replica in sync and up holds everything that a leader has ever exposed
+D-THW   a replica in sync and up holds everything that a leader has ever exposed, record for record
 
 That a place in a log has one batch (D-ONE) is seen where batches are written. Each design is asked
 for what its document promises, and no more:
@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from broker.partition.partition import LeaderOf, Partition
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.ensemble.zk_state import partition_state
+from jepsen_like.sim.logs.content import Content
+from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -34,8 +36,8 @@ from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
 __all__ = ["ZkInvariants"]
 
 
-# Of a replica: the epoch that it leads (-1 for none), its high watermark and its end.
-_Shown = tuple[int, int, int]
+# Of a replica: the epoch that it leads (-1 for none), its high watermark, its end, its last entry.
+_Shown = tuple[int, int, int, Entry | None]
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class _Watched:
     log: str  # its name
     state: PartitionState | None = None
     leaders: dict[int, int] = field(default_factory=dict)  # by epoch: who led
-    exposed: int = 0  # up to where
+    exposed: Entry | None = None  # the last that was below the high watermark of a leader
     shown: dict[int, _Shown | None] = field(default_factory=dict)  # by node, when looked at last
 
 
@@ -71,7 +73,7 @@ class ZkInvariants(Observer):
         has_news = self._has_news()
         for of, watched in self._watched.items():
             replica = None if node is None else node.broker.replicas.of_log(watched.log)
-            shows = None if replica is None else _shown(replica)
+            shows = None if replica is None else _shown(replica, self._written(replica))
             if has_news or watched.shown.get(node_id) != shows:
                 watched.shown[node_id] = shows
                 self._look_at_replicas(of, watched)
@@ -155,10 +157,23 @@ class ZkInvariants(Observer):
             if led != node_id:
                 told = f"{led} and {node_id} lead in epoch {replica.role.leader_epoch}"
                 raise Violation("M-1L", f"{of}: {told}")
-            if replica.log is not None:
-                watched.exposed = max(watched.exposed, replica.log.high_watermark)
         if self._design.truncation is Truncation.LEADER_EPOCH and watched.state is not None:
+            self._expose(of, watched, replicas)
             self._check_exposed(of, watched, watched.state, replicas)
+
+    def _expose(
+        self, of: TopicPartition, watched: _Watched, replicas: dict[int, Partition | None]
+    ) -> None:
+        for node_id, replica in replicas.items():
+            written = self._written(replica)
+            if replica is None or written is None or not isinstance(replica.role, LeaderOf):
+                continue
+            before, high_watermark = watched.exposed, replica.open_log.high_watermark
+            if high_watermark <= (0 if before is None else before.next_offset):
+                continue
+            if before is not None and not written.holds_or_starts_behind(before):
+                raise _lacks(of, f"{node_id} exposes up to {high_watermark}", written, before)
+            watched.exposed = written.last_below(high_watermark) or before
 
     def _check_exposed(
         self,
@@ -167,19 +182,29 @@ class ZkInvariants(Observer):
         state: PartitionState,
         replicas: dict[int, Partition | None],
     ) -> None:
+        if watched.exposed is None:
+            return
         for node_id in state.isr:
-            replica = replicas.get(node_id)
-            if replica is None or replica.log is None:
-                continue  # down, or not begun yet
-            if replica.log.end_offset < watched.exposed:
-                raise Violation(
-                    "D-THW",
-                    f"{of}: {node_id} is in sync and ends at {replica.log.end_offset}, "
-                    f"{watched.exposed} was exposed",
-                )
+            written = self._written(replicas.get(node_id))  # None: down, or not begun yet
+            if written is not None and not written.holds_or_starts_behind(watched.exposed):
+                raise _lacks(of, f"{node_id} is in sync", written, watched.exposed)
+
+    def _written(self, replica: Partition | None) -> Content | None:
+        """None of a replica that is not there, or has not opened its log yet."""
+        if replica is None or replica.log is None:
+            return None
+        stored = self._cluster.hosts[replica.node_id].disk.logs.get(replica.name)
+        return None if stored is None else stored.written
 
 
-def _shown(replica: Partition) -> _Shown:
+def _lacks(of: TopicPartition, who: str, written: Content, exposed: Entry) -> Violation:
+    told = f"{who}, and ends at {written.end_offset} in {written.last}"
+    return Violation("D-THW", f"{of}: {told}, {exposed} was exposed")
+
+
+def _shown(replica: Partition, written: Content | None) -> _Shown:
     log, role = replica.log, replica.role
     epoch = role.leader_epoch if isinstance(role, LeaderOf) else -1
-    return (epoch, -1, -1) if log is None else (epoch, log.high_watermark, log.end_offset)
+    if log is None or written is None:
+        return epoch, -1, -1, None
+    return epoch, log.high_watermark, log.end_offset, written.last

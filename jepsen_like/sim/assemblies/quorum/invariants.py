@@ -8,6 +8,7 @@ grow with the run.
 
 from dataclasses import dataclass, field
 
+from jepsen_like.sim.assemblies.quorum.backoff_invariants import BackoffInvariants
 from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants, Heard
 from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants, SaysState, says_digest
 from jepsen_like.sim.assemblies.quorum.quorum_view import Follower, QuorumView, key_of
@@ -35,8 +36,8 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.raft.roles import Candidate, Role
 from quorum.raft.roles import Follower as FollowerRole
-from quorum.raft.roles import Role
 from quorum.raft.voter_history import Membership
 from wire.messages.fetching import FetchRequest, FetchSnapshotRequest, ReplicaState
 from wire.messages.quorum_epochs import BeginQuorumEpochRequest, VoteRequest, VoteResponse
@@ -89,6 +90,7 @@ class Invariants(Observer):
         world: VirtualTime,
         voters: Voters,
         check_quorum_us: int,
+        backoff_max_ms: int,
         replica_of: ReplicaOf,
         says_state: SaysState = says_digest,
     ) -> None:
@@ -98,6 +100,7 @@ class Invariants(Observer):
         self._world = world
         self._log = LogInvariants(self.view, says_state)
         self._election = ElectionInvariants(self.view, world, check_quorum_us)
+        self._backoff = BackoffInvariants(backoff_max_ms)
         self._replica_of = replica_of
         self._replicas: dict[int, RunningReplica] = {}
         self._seen: dict[int, _Seen] = {}
@@ -118,6 +121,7 @@ class Invariants(Observer):
         self._replicas[node] = replica
         self._seen[node] = _Seen(leader=replica.leader, follower=Follower(self.view.history, node))
         self._election.started(host, replica.leader, leads=replica.leads)
+        self._backoff.started(host)
 
     def saved(self, host: Host, election: ElectionState) -> None:
         self._election.saved(host, election)
@@ -201,7 +205,10 @@ class Invariants(Observer):
         role = raft.role
         has_new_role = role is not seen.role
         if has_new_role:
+            self._backoff.changes(host, seen.role, role)
             self._role_changes(host, replica, seen)
+        if type(role) is Candidate:
+            self._backoff.waits(host, role)
         if seen.stands:
             seen.stands = False
             if replica.role_name in ("candidate", "leader"):

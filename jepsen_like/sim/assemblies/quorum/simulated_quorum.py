@@ -120,6 +120,7 @@ class SimulatedQuorum(ApplicationListener):
             world=world,
             voters=voters_at_start(options).keys,
             check_quorum_us=_unheard_us(options),
+            backoff_max_ms=options.election_backoff_max_ms,
             replica_of=self._replica_of,
         )
         self.digest = Digest(world, lambda host: self._replica_of(host).state)
