@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from broker.partition import isr
 from broker.partition.isr import FollowerProgress
 from broker.partition.partition import LeaderOf
+from jepsen_like.planted.every_bug import planted
 from tests.broker.brokers import CONSUMER, Brokers, batch_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
@@ -480,8 +481,18 @@ def test_topics_may_be_named_in_a_session() -> None:
     assert told.partitions[0].high_watermark == 1
 
 
-@pytest.mark.parametrize("how", ["no room", "final epoch"])
-def test_follower_that_fetches_without_a_session_rests_in_no_other(how: str) -> None:
+@pytest.mark.parametrize("how", ["no room", "final epoch", "another session"])
+def test_follower_that_fetches_elsewhere_rests_in_its_session_no_longer(how: str) -> None:
+    assert members_after_a_fetch_elsewhere(how) == (1,), "it lags, and leaves the ISR"
+
+
+def test_follower_that_rests_in_two_sessions_is_found() -> None:
+    with planted("lets_it_rest_in_two_sessions"):
+        assert members_after_a_fetch_elsewhere("another session") == (1, 2)
+
+
+def members_after_a_fetch_elsewhere(how: str) -> tuple[int, ...]:
+    """A follower rests in its session, and begins again at offset 0, not in that session."""
     followed = Followed()
     broker = followed.broker
 
@@ -504,4 +515,4 @@ def test_follower_that_fetches_without_a_session_rests_in_no_other(how: str) -> 
     followed.cluster.run(10 * LAG_MS)
     role = partition.role
     assert isinstance(role, LeaderOf)
-    assert role.isr.members == (1,), "it lags, and leaves the ISR"
+    return role.isr.members
