@@ -157,7 +157,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """These tests tell a replica something, and look at what follows."""
+    """This follows for others from what a replica was told."""
 
     change: Change = Change.NONE
     isr_wanted: IsrChange | None = None  # have it made

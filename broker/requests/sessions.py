@@ -329,7 +329,7 @@ class FetchSessions:
             item.partition = partition
         if partition is not None:
             self._holders.setdefault(partition.name, {})[item] = None
-        self._mark_others(item)
+        self.mark_others(item)
 
     def rest(self, item: SessionPartition, follower: FollowerProgress | None) -> None:
         """Nothing is left to say of it. `follower` stands at the end, and rests as well."""
@@ -339,11 +339,12 @@ class FetchSessions:
             return
         session.due.pop(item, None)
         if follower is not None:
-            self._mark_others(item)
+            self.mark_others(item)
             item.follower = follower
             isr.rest_in_session(follower, session.clock)
 
-    def _mark_others(self, item: SessionPartition) -> None:
+    def mark_others(self, item: SessionPartition) -> None:
+        """The follower is heard of in this session: it rests in no other of its own."""
         if item.partition is None or not item.session.is_followers:
             return
         for other in self._holders.get(item.partition.name, ()):

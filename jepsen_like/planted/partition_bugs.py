@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from broker.chores import Checkpointing
+from broker.fetch_protocol import PartitionKey
 from broker.groups import loading, offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
@@ -28,7 +30,7 @@ from broker.partition.partition import (
 from broker.replicas import Replicas
 from broker.replication import following
 from broker.replication.following import last_fetched_epoch
-from broker.replication.replication import Replication
+from broker.replication.replication import Fetcher, Replication
 from broker.requests import producing
 from broker.requests.sessions import FetchSessions, SessionPartition
 from broker.requests.views import Views
@@ -286,6 +288,11 @@ def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
     """Breaks: a follower that rests no more is judged by its own clock."""
 
 
+@plant_in(PARTITION_PLANTS, Fetcher, "touch", seeds_max=10)
+def never_asks_again(self: Fetcher, key: PartitionKey) -> None:
+    """Breaks: a follower asks for a partition again when its time comes, or its log has moved."""
+
+
 @plant_in(PARTITION_PLANTS, isr, "leave_session")
 def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
     """Breaks: a follower that rested was caught up at the last fetch of its session."""
@@ -428,6 +435,23 @@ def takes_any_answer_for_its_own(
         role.partition_epoch = max(role.partition_epoch, result.partition_epoch)
     else:
         _conclude(self, change, result, now_ms)
+
+
+# A follower that begins anew names the session before, which is closed. One that restarts registers
+# anew, and all of its sessions are marked.
+
+
+@plant_in(PARTITION_SURVIVORS, FetchSessions, "mark_others")
+def lets_it_rest_in_two_sessions(self: FetchSessions, item: SessionPartition) -> None:
+    """Breaks: a follower that fetches in one session rests in no other."""
+
+
+# A leader counts anew what its followers have before it lacks the high watermark for long.
+
+
+@plant_in(PARTITION_SURVIVORS, Checkpointing, "moved")
+def saves_no_high_watermark(self: Checkpointing, name: str) -> None:
+    """Breaks: the high watermark of a log that has moved is saved."""
 
 
 # The controller refuses to take such a replica into an ISR, by its broker epoch.

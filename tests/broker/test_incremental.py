@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from broker.partition import isr
 from broker.partition.isr import FollowerProgress
 from broker.partition.partition import LeaderOf
+from jepsen_like.planted.every_bug import planted
 from tests.broker.brokers import CONSUMER, Brokers, batch_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
@@ -36,6 +37,7 @@ from wire.metadata_records import RegisterBrokerRecord
 from wire.primitives import ZERO_UUID
 
 PARTITIONS = 3
+PARKED_MS = 400
 REPLICAS = ((1,), (1, 2), (1, 2))
 Key = tuple[UUID, int]
 
@@ -49,6 +51,7 @@ class Fetcher:
     session: tuple[int, int] = (0, 0)
     wanted: dict[Key, int] = field(default_factory=dict)  # offsets
     asked: dict[Key, int] = field(default_factory=dict)  # as the leader knows them
+    parked: int | None = None  # the token of a fetch that waits
 
     def request(self, *, is_full: bool = False, max_wait_ms: int = 0) -> FetchRequest:
         session_id, epoch = (0, -1) if is_full else self.session
@@ -124,6 +127,9 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("fetch"), st.booleans()),  # go on from what was read?
         st.tuples(st.just("fetch"), st.booleans()),
+        st.tuples(st.just("park"), st.just(0)),
+        st.tuples(st.just("park"), st.just(0)),
+        st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("produce"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("delete records"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("forget"), st.integers(0, PARTITIONS - 1)),
@@ -132,6 +138,7 @@ STEPS = st.lists(
         st.tuples(st.just("follow"), st.integers(0, PARTITIONS - 1)),
         st.tuples(st.just("leave isr"), st.integers(1, PARTITIONS - 1)),
         st.tuples(st.just("evict"), st.just(0)),
+        st.tuples(st.just("push out"), st.just(0)),
         st.tuples(st.just("recreate"), st.just(0)),
         st.tuples(st.just("wait"), st.integers(1, 700)),
     ),
@@ -139,20 +146,34 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=STEPS)
 def test_an_incremental_session_answers_what_a_look_at_everything_would(
     steps: list[tuple[str, int]],
 ) -> None:
-    cluster = Brokers(2, session_cache_slots=2).start()
+    cluster = Brokers(2, session_cache_slots=2, session_eviction_ms=300).start()
     cluster.create_topic("t", *REPLICAS)
     reader, told = Fetcher(cluster), dict[Key, Told]()
     reader.wanted = {(cluster.topics["t"], index): 0 for index in range(PARTITIONS)}
     for step, argument in (*steps, ("fetch", 0), ("fetch", 0)):
         if step == "fetch":
+            while reader.parked is not None:
+                wait(cluster, reader, told, 1)
             fetch_and_compare(cluster, reader, told, reads_on=bool(argument))
+        elif step == "wait":
+            wait(cluster, reader, told, argument)
         else:
             act(cluster, reader, step, argument)
+            compare_parked(cluster, reader, told)
+
+
+def wait(cluster: Brokers, reader: Fetcher, told: dict[Key, Told], duration_ms: int) -> None:
+    """Two changes within a millisecond could not be told apart from one."""
+    while reader.parked is not None and duration_ms > 0:
+        cluster.run(1)
+        duration_ms -= 1
+        compare_parked(cluster, reader, told)
+    cluster.run(duration_ms)
 
 
 def act(cluster: Brokers, reader: Fetcher, step: str, argument: int) -> None:
@@ -164,10 +185,12 @@ def act(cluster: Brokers, reader: Fetcher, step: str, argument: int) -> None:
             deletion = DeleteRecordsPartition(partition_index=argument, offset=-1)
             topic = DeleteRecordsTopic(name="t", partitions=(deletion,))
             cluster.ask(1, DeleteRecordsRequest(topics=(topic,), timeout_ms=100))
-        case "forget":
-            reader.wanted.pop(key, None)
-        case "ask":
-            reader.wanted.setdefault(key, 0)
+        case "forget" | "ask" | "park" if reader.parked is None:
+            ask_otherwise(cluster, reader, step, key)
+        case "push out":  # followers may, and this one need not be known
+            other = Fetcher(cluster, ReplicaState(replica_id=77))
+            other.wanted = {key: 0}
+            cluster.ask(1, other.request())
         case "lead" | "follow":
             cluster.change("t", argument, leader=1 if step == "lead" else other_leader(argument))
         case "leave isr":
@@ -178,8 +201,16 @@ def act(cluster: Brokers, reader: Fetcher, step: str, argument: int) -> None:
             cluster.delete_topic("t")
             number = len(cluster.metadata)
             cluster.create_topic("t", *REPLICAS, number=number)
-        case "wait":
-            cluster.run(argument)
+
+
+def ask_otherwise(cluster: Brokers, reader: Fetcher, step: str, key: Key) -> None:
+    match step:
+        case "forget":
+            reader.wanted.pop(key, None)
+        case "ask":
+            reader.wanted.setdefault(key, 0)
+        case "park" if reader.wanted and reader.session[1] > 0:
+            reader.parked = cluster.ask(1, reader.request(max_wait_ms=PARKED_MS))
 
 
 def other_leader(index: int) -> int:
@@ -203,16 +234,48 @@ def fetch_and_compare(
         told.clear()
     for key in told.keys() - reader.wanted.keys():
         del told[key]
-    expected = {
-        key: data
-        for key, data in full.items()
-        if starts or told.setdefault(key, Told()).is_news(data)
-    }
+    expected = full if starts else news(full, told)
     assert by_key(response) == expected
+    note_answer(cluster, reader, told, response, reads_on=reads_on)
+
+
+def news(full: dict[Key, FetchedPartition], told: dict[Key, Told]) -> dict[Key, FetchedPartition]:
+    return {key: data for key, data in full.items() if told.setdefault(key, Told()).is_news(data)}
+
+
+def compare_parked(cluster: Brokers, reader: Fetcher, told: dict[Key, Told]) -> None:
+    """A fetch waits as long as there is nothing to read, and is then told all that is new."""
+    if reader.parked is None:
+        return
+    full = by_key(cluster.call(1, reader.request(is_full=True)))
+    response = cluster.answers.get(reader.parked)
+    if response is None:
+        assert not [data for data in full.values() if data.records or is_in_vain(data)]
+        return
+    assert isinstance(response, FetchResponse)
+    reader.parked = None
+    if response.error_code is not ErrorCode.NONE:
+        reader.answered(response)
+        return
+    assert by_key(response) == news(full, told)
+    note_answer(cluster, reader, told, response, reads_on=True)
+
+
+def is_in_vain(data: FetchedPartition) -> bool:
+    return data.error_code is not ErrorCode.NONE or data.diverging_epoch != EpochEndOffset()
+
+
+def note_answer(
+    cluster: Brokers,
+    reader: Fetcher,
+    told: dict[Key, Told],
+    response: FetchResponse,
+    *,
+    reads_on: bool,
+) -> None:
     reader.answered(response)
-    for key, data in expected.items():
-        in_vain = data.error_code is not ErrorCode.NONE or data.diverging_epoch != EpochEndOffset()
-        told[key] = Told(data.high_watermark, data.log_start_offset, in_vain)
+    for key, data in by_key(response).items():
+        told[key] = Told(data.high_watermark, data.log_start_offset, is_in_vain(data))
         if reads_on and data.records:
             reader.wanted[key] = data.high_watermark
         elif data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -480,8 +543,18 @@ def test_topics_may_be_named_in_a_session() -> None:
     assert told.partitions[0].high_watermark == 1
 
 
-@pytest.mark.parametrize("how", ["no room", "final epoch"])
-def test_follower_that_fetches_without_a_session_rests_in_no_other(how: str) -> None:
+@pytest.mark.parametrize("how", ["no room", "final epoch", "another session"])
+def test_follower_that_fetches_elsewhere_rests_in_its_session_no_longer(how: str) -> None:
+    assert members_after_a_fetch_elsewhere(how) == (1,), "it lags, and leaves the ISR"
+
+
+def test_follower_that_rests_in_two_sessions_is_found() -> None:
+    with planted("lets_it_rest_in_two_sessions"):
+        assert members_after_a_fetch_elsewhere("another session") == (1, 2)
+
+
+def members_after_a_fetch_elsewhere(how: str) -> tuple[int, ...]:
+    """A follower rests in its session, and begins again at offset 0, not in that session."""
     followed = Followed()
     broker = followed.broker
 
@@ -504,4 +577,4 @@ def test_follower_that_fetches_without_a_session_rests_in_no_other(how: str) -> 
     followed.cluster.run(10 * LAG_MS)
     role = partition.role
     assert isinstance(role, LeaderOf)
-    assert role.isr.members == (1,), "it lags, and leaves the ISR"
+    return role.isr.members

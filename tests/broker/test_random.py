@@ -4,7 +4,7 @@ Invariants of the data plane, checked after every step: D-ACK (an acknowledged r
 later leader's log at its offset), D-THW (no high watermark passes the end of an in-sync replica),
 D-MAX (a leader counts on everyone whom the controller has in the ISR), D-DIV (logs are equal below
 both high watermarks), D-ONE (what a consumer has read at an offset never changes), D-EPC (epochs of
-the cache are those of the log).
+the cache are those of the log). At the end all high watermarks are saved.
 """
 
 from random import Random
@@ -13,6 +13,7 @@ import pytest
 
 from broker.partition import isr
 from broker.partition.partition import LeaderOf
+from jepsen_like.planted.every_bug import planted
 from tests.broker.brokers import Brokers, batch_of, fetch_request
 from wire.batch import headers, records_of
 from wire.errors import ErrorCode
@@ -184,6 +185,15 @@ class Run:
             assert values[offset : offset + 1] == [value], f"the record at {offset} is gone"
 
 
+def test_high_watermark_that_is_not_saved_is_found() -> None:
+    with planted("saves_no_high_watermark"):
+        run = Run(0)
+        run.produce()
+        run.brokers.run(3000)
+        with pytest.raises(AssertionError):
+            check_saved(run.brokers)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_acknowledged_is_lost(seed: int) -> None:
     run = Run(seed)
@@ -201,3 +211,10 @@ def test_nothing_acknowledged_is_lost(seed: int) -> None:
     assert run.acknowledged, "nothing was acknowledged: the run shows nothing"
     values = {tuple(run.brokers.values(node_id, "t", 0)) for node_id in (1, 2, 3)}
     assert len(values) == 1
+    check_saved(run.brokers)
+
+
+def check_saved(brokers: Brokers) -> None:
+    brokers.run(brokers.brokers[1].config.high_watermark_checkpoint_interval_ms)
+    for node_id, (_, high_watermark) in brokers.ends("t", 0).items():
+        assert brokers.disks[node_id].checkpoint == {("t", 0): high_watermark}

@@ -30,6 +30,7 @@ class Storage:
         *,
         system: Any = os,
         settings: StorageSettings = SETTINGS,
+        descriptors_max: int = 4096,
         directories: Mapping[str, UUID] | None = None,
     ) -> None:
         """In `path`, or with the metadata log there and `directories` for partitions."""
@@ -40,7 +41,7 @@ class Storage:
             directories or str(path),
             metadata_directory=str(path),
             settings=settings,
-            disk=Disk(system=system),
+            disk=Disk(descriptors_max=descriptors_max, system=system),
             say=self.said.append,
         )
         self.files.wake_with(self.ready.set)

@@ -40,6 +40,7 @@ FOUND_AT = {
     "knows_the_last_batch_only": 24,
     "lets_go_of_what_is_not_exposed": 0,
     "loads_what_it_knows_to_be_committed": 18,
+    "never_asks_again": 0,
     "obeys_late_answers": 5,
     "raises_the_recovery_point_without_a_sync": 2,
     "registers_under_the_old_epoch": 1,

@@ -46,6 +46,7 @@ __all__ = [
     "format_meta_properties",
     "format_offsets",
     "format_partition_metadata",
+    "offset_line",
     "parse_clean_shutdown",
     "parse_election",
     "parse_epochs",
@@ -105,9 +106,13 @@ def parse_epochs(content: bytes, path: str) -> tuple[EpochStart, ...]:
     return tuple(epochs)
 
 
-def format_offsets(entries: Iterable[tuple[str, int, int]]) -> bytes:
-    """Entries are (topic, partition, offset)."""
-    return _format_lines(f"{topic} {partition} {offset}" for topic, partition, offset in entries)
+def offset_line(topic: str, partition: int, offset: int) -> str:
+    return f"{topic} {partition} {offset}"
+
+
+def format_offsets(lines: Iterable[str]) -> bytes:
+    """A file of lines from `offset_line`."""
+    return _format_lines(lines)
 
 
 def parse_offsets(content: bytes, path: str) -> dict[tuple[str, int], int]:

@@ -19,6 +19,7 @@ from quorum.log.files.checkpoints import (
     format_meta_properties,
     format_offsets,
     format_partition_metadata,
+    offset_line,
     parse_clean_shutdown,
     parse_election,
     parse_epochs,
@@ -56,7 +57,7 @@ def test_epochs_are_read_back(pairs: list[tuple[int, int]]) -> None:
     )
 )
 def test_offsets_are_read_back(points: dict[tuple[str, int], int]) -> None:
-    content = format_offsets((topic, partition, at) for (topic, partition), at in points.items())
+    content = format_offsets(offset_line(*key, offset) for key, offset in points.items())
     assert parse_offsets(content, "f") == points
 
 
@@ -151,8 +152,8 @@ def test_golden_offsets_are_read_and_written_the_same(name: str) -> None:
     for path in golden(name):
         content = path.read_bytes()
         points = parse_offsets(content, str(path))
-        entries = [(topic, partition, at) for (topic, partition), at in points.items()]
-        assert format_offsets(entries) == content or content == b""  # not written yet
+        written = format_offsets(offset_line(*key, offset) for key, offset in points.items())
+        assert written == content or content == b""  # not written yet
 
 
 def test_golden_meta_properties_are_read_and_written_the_same_but_for_comments() -> None:
