@@ -235,7 +235,7 @@ def test_leader_that_registers_after_its_election_is_followed(cluster: ZkCluster
 
 def has_record(cluster: ZkCluster, node_id: int, partition: int) -> bool:
     found = replica(cluster, node_id, of("t", partition))
-    return found is not None and found.log.end_offset == 1
+    return found is not None and found.log is not None and found.log.end_offset == 1
 
 
 def in_sync(admin: Administrator) -> set[int]:
