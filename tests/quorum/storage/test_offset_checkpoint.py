@@ -28,7 +28,7 @@ class OneFile(Disk):
     def read_whole(self, _path: str) -> bytes | None:
         return self.content
 
-    def replace(self, _path: str, content: bytes) -> None:
+    def replace(self, _path: str, content: bytes, *, syncs_directory: bool = True) -> None:
         if self.is_broken:
             raise StorageError("the disk is broken")
         self.content = content
