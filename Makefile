@@ -57,7 +57,7 @@ sim: frames                           ## hours: long seed sweeps, every planted 
 	$(BIN)/quorumlab chaos sim --catches
 	$(BIN)/quorumlab chaos sim --cluster --catches
 	for design in zk-v1 zk-v2 zk-v3 zk-redesign zk-kip497; do \
-	  $(BIN)/quorumlab chaos sim --design $$design --sweep 2000 || \
+	  $(BIN)/quorumlab chaos sim --design $$design --invariants --sweep 2000 || \
 	  case $$?-$$design in 4-zk-v* | 5-*) ;; *) exit 1 ;; esac; done
 	for workload in log kafka register cas-register set; do \
 	  $(BIN)/quorumlab chaos sim --workload $$workload --seeds 0..399 || test $$? = 5 || exit; done
