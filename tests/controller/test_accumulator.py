@@ -13,7 +13,7 @@ from controller.metadata.changes import Change, decode_changes, record_count
 from controller.metadata.describe import fingerprint
 from controller.metadata.metadata_version import KRAFT_VERSION
 from quorum.core.effects import Reply, Request
-from tests.controller.clusters import TOPIC, partition, registration
+from tests.controller.clusters import TOPIC, heartbeat, partition, registration
 from tests.controller.fake_log import NOW_MS, Quorum
 from tests.controller.test_controller import CONTROLLERS, create, quorum, start_broker
 from tests.controller.test_features import UPGRADE, active_controllers
@@ -174,6 +174,29 @@ def test_a_batch_has_no_more_records_than_the_limit(beyond: int) -> None:
 )
 def test_where_brokers_are_many_a_failure_has_larger_batches(brokers: int, records: int) -> None:
     assert spread_records_max(brokers) == records
+
+
+def test_only_a_failure_has_larger_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All other changes may be about one broker, which is alive and has heartbeats to send."""
+    monkeypatch.setattr("controller.controller.BATCH_RECORDS_MAX", 2)
+    monkeypatch.setattr("controller.controller.spread_records_max", lambda active: 2 * active)
+    made = quorum(session_timeout_ms=1000)
+    epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2, 3)}
+    made.answer(create("t", partitions=6, factor=3))
+    before = len(made.batches)
+    made.pass_time(800)
+    for broker_id in (2, 3):
+        made.answer(heartbeat(broker_id, epochs[broker_id], 10**6))
+    made.pass_time(300)
+    assert largest(made, before) == 6, "three are active when the decision is made"
+    before = len(made.batches)
+    made.answer(heartbeat(2, epochs[2], 10**6, want_shut_down=True))
+    assert largest(made, before) == 2
+
+
+def largest(made: Quorum, before: int) -> int:
+    """Records of the largest batch behind the first `before` ones."""
+    return max(read_header(batch).record_count for batch in made.batches[before:])
 
 
 def test_an_atomic_decision_may_be_larger() -> None:
