@@ -43,6 +43,7 @@ def offsets_of(changes: tuple[Change, ...], *, end_offset: int) -> Iterator[tupl
 
 def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple[Change, ...]]:
     """The same changes in parts of at most `records_max` records, blocks cut where needed."""
+    assert records_max >= 1, records_max
     part: list[Change] = []
     room = records_max
     for change in changes:

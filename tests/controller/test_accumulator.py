@@ -179,10 +179,13 @@ def test_where_brokers_are_many_a_failure_has_larger_batches(brokers: int, recor
 def test_only_a_failure_has_larger_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """All other changes may be about one broker, which is alive and has heartbeats to send."""
     monkeypatch.setattr("controller.controller.BATCH_RECORDS_MAX", 2)
-    monkeypatch.setattr("controller.controller.spread_records_max", lambda active: 2 * active)
+    monkeypatch.setattr(
+        "controller.controller.spread_records_max", lambda active: max(2, 2 * active)
+    )
     made = quorum(session_timeout_ms=1000)
     epochs = {broker_id: start_broker(made, broker_id) for broker_id in (1, 2, 3)}
-    made.answer(create("t", partitions=6, factor=3))
+    made.answer(registration(4))  # never active
+    made.answer(create("t", partitions=9, factor=3))
     before = len(made.batches)
     made.pass_time(800)
     for broker_id in (2, 3):
