@@ -56,7 +56,7 @@ from quorum.core.effects import (
 )
 from quorum.core.log_state import EpochStart
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import OffsetAndEpoch, ReplicaKey
+from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
 from tests.sim.storage_bench import in_files, on_files
@@ -208,6 +208,19 @@ def test_leader_that_a_late_request_has_removed_is_waited_for() -> None:
     assert simulation.quorum.leader() is None
     simulation._loses_its_leader(EVENTS)
     assert leader.is_up
+
+
+def test_removed_voter_that_older_software_led_astray_is_not_waited_for() -> None:
+    simulation = quiet(observers=1)
+    quorum = simulation.quorum
+    leader = quorum.leader()
+    assert leader is not None
+    quorum.replicas[4].raft.leader = LeaderAndEpoch(None, leader.epoch + 1)
+    assert quorum.leader() is None, "with pre-votes that cannot be"
+    quorum.counts.fired("older_release")
+    assert quorum.leader() == leader
+    quorum.replicas[1].raft.leader = quorum.replicas[4].leader
+    assert quorum.leader() is None, "the first one votes"
 
 
 def test_agreement_of_before_is_not_taken_for_that_on_a_new_append(

@@ -28,7 +28,14 @@ from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import Endpoint, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorum.core.types import (
+    EPOCH_MAX,
+    NO_EPOCH,
+    Endpoint,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
@@ -238,8 +245,26 @@ class SimulatedQuorum(ApplicationListener):
         return self.hosts[leader.leader_id - 1]
 
     def up(self) -> list[Host]:
-        """All but those whose damaged disk nobody could replace."""
-        return [host for host in self.hosts if host.is_up]
+        """All but those whose damaged disk nobody could replace, and those led astray."""
+        astray = self.astray()
+        return [host for host in self.hosts if host.is_up and host not in astray]
+
+    def astray(self) -> list[Host]:
+        """Nodes that do not vote, and whose epoch is later than any that the voters know of.
+
+        A voter that does not know that it was removed campaigns on, without pre-votes where those
+        whom it asks are of the release before. They take its epoch, though they may not vote any
+        more either. No voter hears of it, and nobody follows a leader of an earlier epoch.
+        """
+        if not self.counts.by_kind["older_release"]:
+            return []
+        voters = list(self.invariants.view.present(self.invariants.view.committed_voters))
+        latest = max((self._epoch_of(host) for host in voters), default=EPOCH_MAX)
+        return [each for each in self.hosts if each not in voters and self._epoch_of(each) > latest]
+
+    def _epoch_of(self, host: Host) -> int:
+        replica = self.replicas.get(host.node_id)
+        return NO_EPOCH if replica is None else replica.leader.epoch
 
     def has_converged(self, *, above: int) -> bool:
         """Is the same committed everywhere, and more than `above`, an offset?"""

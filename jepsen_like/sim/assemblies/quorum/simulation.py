@@ -110,7 +110,8 @@ class Simulation:
         self._converges(events_max)
         self._stays_quiet(events_max)
         self._loses_its_leader(events_max)
-        if self.options.kraft_version > 0 and len(self.quorum.up()) > 1:
+        is_changeable = self.options.kraft_version > 0 and not self.quorum.astray()
+        if is_changeable and len(self.quorum.up()) > 1:
             self._changes_voters(events_max)
 
     def _heal(self, events_max: int) -> None:
