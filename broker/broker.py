@@ -375,6 +375,7 @@ class Broker:
         self._has_stopped = True
         self._settle(now_ms)
         self._chores.save_checkpoint()
+        self.replicas.save_producers()
         failure = self.lifecycle.failure
         reason = failure or "the broker has left the cluster in order"
         self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

@@ -289,6 +289,12 @@ class Replicas:
         """Its log may have been rewritten."""
         self._report(partition, partition.rewritten(now_ms))
 
+    def save_producers(self) -> None:
+        """The process ends in order."""
+        for partition in self._hosted.values():
+            if partition.log is not None:
+                partition.log.save_producers()
+
     def confirm_directories(self) -> None:
         """The controller may not have been able to record any until now."""
         for partition in self._hosted.values():

@@ -27,6 +27,7 @@ from quorum.core.effects import (
     Read,
     ResetLog,
     Retain,
+    SaveProducers,
     Stored,
     Token,
     Trim,
@@ -295,6 +296,17 @@ class LocalLog:
     def configure(self, settings: LogSettings) -> None:
         token = self._outbox.token()
         self._outbox.emit(Configure(log=self.name, token=token, settings=settings))
+
+    def save_producers(self) -> None:
+        """For the next start: the process ends in order, and appends nothing more."""
+        self._outbox.emit(
+            SaveProducers(
+                log=self.name,
+                token=self._outbox.token(),
+                end_offset=self.end_offset,
+                producers=self.producers.entries(),
+            )
+        )
 
     @staticmethod
     def delete(name: str, outbox: Outbox, *, is_stray: bool = False) -> None:

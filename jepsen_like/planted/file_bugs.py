@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jepsen_like.planted.planting import Plants, plant_in
-from quorum.log.files import recovery
+from quorum.log.files import recovery, sequence
 from quorum.log.files.disk import Disk
 from quorum.log.files.log_directories import LogDirectories
 from quorum.log.files.segment import Segment
@@ -67,7 +67,7 @@ def uses_the_descriptor_of_another_file(self: Disk, path: str) -> None:
 # --- recovery ---------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, recovery, "epoch_problem", seeds_max=40)
+@plant_in(FILE_PLANTS, sequence, "epoch_problem", seeds_max=40)
 def takes_a_falling_epoch(
     header: BatchHeader, *, last_epoch: int, noted_epoch: int | None
 ) -> str | None:

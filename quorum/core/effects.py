@@ -67,6 +67,7 @@ __all__ = [
     "Retain",
     "SaveElection",
     "SaveHighWatermarks",
+    "SaveProducers",
     "SaveSnapshot",
     "Send",
     "SnapshotFile",
@@ -405,6 +406,17 @@ class DeleteLog(Effect):
     log: str
     token: Token
     is_stray: bool = False
+
+
+class SaveProducers(Effect):
+    """Keep what is known of a log's producers for the next start, after an orderly stop.
+
+    `producers` are `ProducerEntry`, of the records below `end_offset`, which is the log's end."""
+
+    log: str
+    token: Token
+    end_offset: int
+    producers: tuple[object, ...]
 
 
 class SaveHighWatermarks(Effect):

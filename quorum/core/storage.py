@@ -35,6 +35,7 @@ from quorum.core.effects import (
     Retain,
     SaveElection,
     SaveHighWatermarks,
+    SaveProducers,
     SaveSnapshot,
     SnapshotRead,
     SnapshotSaved,
@@ -73,6 +74,7 @@ LogEffect = (
     | Retain
     | OpenLog
     | Configure
+    | SaveProducers
     | DeleteLog
 )
 SnapshotEffect = SaveSnapshot | ReceiveSnapshot | ReadSnapshot  # in no order with the log's own

@@ -20,6 +20,7 @@ from quorum.core.effects import (
     ResetLog,
     Retain,
     SaveHighWatermarks,
+    SaveProducers,
     StorageFailed,
     Stored,
     TimestampFound,
@@ -126,6 +127,7 @@ class Disk:
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     strays: dict[str, MemoryLog] = field(default_factory=dict)  # set aside
     checkpoint: dict[tuple[str, int], int] = field(default_factory=dict)
+    saved_producers: dict[str, SaveProducers] = field(default_factory=dict)
     failed: set[UUID] = field(default_factory=set)  # directories that fail at the next use
 
     @property
@@ -150,6 +152,9 @@ class Disk:
                 return None
             case OpenLog():
                 return self._open(effect)
+            case SaveProducers():
+                self.saved_producers[effect.log] = effect
+                return None
             case (
                 Append()
                 | Truncate()

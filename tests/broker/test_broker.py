@@ -13,13 +13,14 @@ from broker.partition.partition import FollowerOf, LeaderOf
 from broker.replication import replication
 from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
+from quorum.log.files.producers import ProducerEntry
 from tests.broker.brokers import (
     Brokers,
     batch_of,
     fetch_request,
     produce_request,
 )
-from wire.batch import records_of
+from wire.batch import Record, build_batch, records_of
 from wire.errors import ErrorCode
 from wire.message import replace
 from wire.messages.fetching import FetchedPartition, FetchedTopic, FetchResponse, ReplicaState
@@ -903,6 +904,22 @@ def test_an_orderly_shutdown_asks_the_controller_and_leaves_a_checkpoint() -> No
 
     assert brokers.stops[1].exit_code == 0
     assert brokers.disks[1].checkpoint == {("t", 0): 1}
+
+
+def test_an_orderly_shutdown_tells_the_disk_of_every_producer() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    batch = build_batch(
+        [Record(b"a")], timestamp_ms=1, producer_id=7, producer_epoch=2, base_sequence=0
+    )
+    brokers.produce(1, "t", 0, batch)
+    brokers.run(600)
+    brokers.brokers[1].begin_shutdown(brokers.now_ms)
+    brokers.settle()
+    saved = brokers.disks[1].saved_producers["t-0"]
+    (producer,) = saved.producers
+    assert isinstance(producer, ProducerEntry)
+    assert (saved.end_offset, producer.producer_id) == (1, 7)
 
 
 def test_the_checkpoint_of_a_deleted_topic_does_not_stand_in_for_that_of_the_next() -> None:

@@ -38,6 +38,7 @@ from quorum.core.effects import (
     Retain,
     SaveElection,
     SaveHighWatermarks,
+    SaveProducers,
     SaveSnapshot,
     SnapshotRead,
     SnapshotSaved,
@@ -184,8 +185,8 @@ class Disk:
             case DeleteLog(log=name):
                 self.logs.pop(name, None)
                 self.high_watermarks.pop(name, None)
-            case Configure():
-                pass  # segments are not modelled
+            case Configure() | SaveProducers():
+                pass  # neither segments nor files are modelled
             case OpenLog(log=name, topic_id=topic_id, token=token):
                 state, _ = self.recover(name, topic_id)
                 if len(self.directories.ids) > 1:

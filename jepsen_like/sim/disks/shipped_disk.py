@@ -414,6 +414,7 @@ class ShippedDisk:
             settings,
             segment_bytes=min(settings.segment_bytes, self._options.partition_segment_bytes),
             index_interval_bytes=500,
+            reread_bytes=self._options.partition_segment_bytes,
         )
         if isinstance(effect, OpenLog):
             return replace_effect(effect, settings=small, directory_id=ZERO_UUID)

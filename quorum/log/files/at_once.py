@@ -14,18 +14,20 @@ from quorum.core.effects import (
     Read,
     ReadDone,
     Retain,
+    SaveProducers,
     TimestampFound,
     Token,
     Trim,
     Trimmed,
 )
 from quorum.log.files.log_queue import LogQueue
+from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.segments import SegmentedLog
 from wire.message import replace
 
 __all__ = ["AtOnce", "append", "at_once"]
 
-AtOnce = Append | Read | FindTimestamp | Trim | Retain | Configure
+AtOnce = Append | Read | FindTimestamp | Trim | Retain | Configure | SaveProducers
 
 
 def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trimmed | None:
@@ -57,6 +59,10 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
             return replace(trimmed, oldest_ms=segments.oldest_ms())
         case Configure():
             segments.configure(effect.settings)
+            return None
+        case SaveProducers():
+            producers = (each for each in effect.producers if isinstance(each, ProducerEntry))
+            segments.save_producers(producers, end_offset=effect.end_offset)
             return None
         case _:
             assert_never(effect)

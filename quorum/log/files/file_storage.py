@@ -34,6 +34,7 @@ from quorum.core.effects import (
     ResetLog,
     SaveElection,
     SaveHighWatermarks,
+    SaveProducers,
     StorageFailed,
     Stored,
     TimestampFound,
@@ -69,7 +70,7 @@ from wire.primitives import ZERO_UUID
 __all__ = ["FileStorage", "StorageSettings"]
 
 Opening = tuple[SegmentedLog, LogState]
-Unanswered = Configure | DeleteLog  # nothing that is told to anybody rests on them
+Unanswered = Configure | SaveProducers | DeleteLog  # nothing that is told to anybody rests on them
 
 
 class FileStorage:

@@ -19,15 +19,14 @@ It writes again what lies behind the recovery point, since an earlier sync of th
 A new log is not synced: its first sync covers that it is there. Nor is a partition's log that was
 closed in order and ends at its recovery point: an orderly stop has synced it, and its directory.
 Segments wholly below the recovery point are taken on trust, except in the metadata log, which is
-small and read whole.
+small and read whole. So is a large log that was closed in order, but for its end (`resumption`).
 
 Source: Kafka's LogLoader and LogSegment.recover, which cut off at the first damage in all cases.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from quorum.core.effects import EpochStart
@@ -37,15 +36,16 @@ from quorum.log.epochs import EpochCache
 from quorum.log.files.checkpoints import EPOCHS, format_epochs, parse_epochs
 from quorum.log.files.disk import Disk
 from quorum.log.files.producers import ProducerEntry, observe
+from quorum.log.files.resumption import resume, take_producers
 from quorum.log.files.segment import Segment, batches_in
-from quorum.log.files.segments import SegmentedLog, observe_epoch
-from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
+from quorum.log.files.segments import SegmentedLog
+from quorum.log.files.sequence import Noted, Seen
+from wire.batch import HEADER_BYTES, CorruptBatch, is_intact, read_header
 
 __all__ = [
     "WAY_OUT",
     "CorruptLog",
     "Recovered",
-    "epoch_problem",
     "is_loss",
     "open_log",
     "write_again",
@@ -88,67 +88,6 @@ class _Damage:
         return f"{self.segment.path} is damaged at byte {self.segment.size_bytes}: {self.problem}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Noted:
-    """What is known beside the batches of a log that has no gaps: the metadata log."""
-
-    epochs: Sequence[EpochStart]
-    recovery_point: int  # below it, each epoch of the log is among them
-
-    def epoch_at(self, offset: int) -> int | None:
-        """None where it is not known."""
-        before = bisect_right(self.epochs, offset, key=lambda entry: entry.start_offset)
-        return self.epochs[before - 1].epoch if before and offset < self.recovery_point else None
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What the batches of the log say."""
-
-    noted: _Noted | None = None
-    epochs: EpochCache = field(default_factory=EpochCache)
-    producers: dict[int, ProducerEntry] = field(default_factory=dict)
-    control_batches: list[bytes] = field(default_factory=list)
-    end_offset: int = -1  # -1: nothing was read, and nothing is known of what comes
-    gap: range = range(0)  # the offsets between the last two batches
-
-    @property
-    def last_epoch(self) -> int:
-        return -1 if self.epochs.latest is None else self.epochs.latest.epoch
-
-    def refuses(self, header: BatchHeader, end_offset: int) -> str | None:
-        """Why an intact batch cannot come next, if it cannot.
-
-        Its checksum covers neither its offset nor its epoch.
-        """
-        if header.base_offset < end_offset:
-            return f"offset {header.base_offset} follows {end_offset - 1}"
-        if self.noted is None:
-            return epoch_problem(header, last_epoch=self.last_epoch, noted_epoch=None)
-        if header.base_offset > end_offset:
-            return f"offset {end_offset} is next, not {header.base_offset}"
-        noted_epoch = self.noted.epoch_at(header.base_offset)
-        return epoch_problem(header, last_epoch=self.last_epoch, noted_epoch=noted_epoch)
-
-    def sound_end(self, end_offset: int, refused_offset: int) -> int:
-        """Where the log ends before a batch, or a segment, that cannot come next.
-
-        If its offset is one that the batch before has left out, that batch is damaged and this one
-        is not: nothing is wrong with a log that goes on from before the gap.
-        """
-        was_left_out = self.gap.start <= refused_offset <= self.gap.stop
-        return self.gap.start if self.gap and was_left_out else end_offset
-
-    def observe(self, header: BatchHeader, batch: memoryview) -> None:
-        start_offset = header.base_offset if self.end_offset < 0 else self.end_offset
-        self.gap = range(start_offset, header.base_offset)
-        self.end_offset = header.next_offset
-        observe_epoch(self.epochs, header)
-        observe(self.producers, header)
-        if header.is_control:
-            self.control_batches.append(bytes(batch))
-
-
 def _create_log(disk: Disk, directory: str, settings: LogSettings) -> Recovered:
     """Make an empty log in an empty directory. Nothing is synced: its first sync covers all."""
     segment = Segment(disk, directory, settings, base_offset=0)
@@ -184,28 +123,28 @@ def open_log(
     """
     if disk.make_directory(directory):
         return _create_log(disk, directory, settings)
-    segments = _find_segments(disk, directory, settings)
+    names = disk.names(directory)
+    segments = _find_segments(disk, directory, settings, names)
     known_epochs = _read_epochs(disk, directory, say)
-    first = 0
-    if not reads_all and known_epochs is not None:
-        first = _first_to_read(segments, recovery_point or 0)
-    noted = _Noted(known_epochs or (), recovery_point or 0) if reads_all else None
-    seen = _Seen(noted, end_offset=segments[first].base_offset)
-    for entry in known_epochs or ():
-        if entry.start_offset < segments[first].base_offset:
-            seen.epochs.assign(entry.epoch, entry.start_offset)
-    _adopt(disk, segments[: first + 1], say)
-    _recall_producers(disk, segments, first, seen, say)
-    damage = _read_segments(disk, segments[first:], seen)
-    _refuse_loss(disk, directory, segments, damage, recovery_point)
-    if damage is not None:
-        _cut_off(disk, damage, segments, say)
-    synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
-    if synced_offset < 0:
-        for segment in segments[first:]:
-            segment.distrusts_index_files = not reads_all
-        write_again(disk, segments[first:], recovery_point)
-    _sync(disk, directory, segments[first:], synced_offset)
+    noted = None
+    if not reads_all:
+        noted = take_producers(disk, directory, names, end_offset=recovery_point or 0)
+    seen = None
+    if was_closed and noted is not None:
+        epochs = EpochCache(known_epochs or ())
+        producers = resume(disk, segments, epochs, noted, end_offset=recovery_point or 0)
+        seen = None if producers is None else Seen(epochs=epochs, producers=producers)
+    if seen is None:
+        seen = _read_back(
+            disk,
+            directory,
+            segments,
+            known_epochs,
+            recovery_point=recovery_point,
+            reads_all=reads_all,
+            was_closed=was_closed,
+            say=say,
+        )
     end_offset = segments[-1].end_offset
     start_offset = min(max(start_offset, segments[0].base_offset), end_offset)
     if not seen.epochs.entries:
@@ -228,14 +167,39 @@ def open_log(
     )
 
 
-def epoch_problem(header: BatchHeader, *, last_epoch: int, noted_epoch: int | None) -> str | None:
-    """What is wrong with the epoch of a batch. Those of the oldest producers have none."""
-    epoch = header.leader_epoch
-    if 0 <= epoch < last_epoch:
-        return f"leader epoch {epoch} follows {last_epoch}"
-    if noted_epoch is not None and epoch != noted_epoch:
-        return f"leader epoch {epoch} where {noted_epoch} was noted"
-    return None
+def _read_back(
+    disk: Disk,
+    directory: str,
+    segments: list[Segment],
+    known_epochs: Sequence[EpochStart] | None,
+    *,
+    recovery_point: int | None,
+    reads_all: bool,
+    was_closed: bool,
+    say: Say,
+) -> Seen:
+    """Read the segments that hold what lies behind the recovery point; cut off what is unsound."""
+    first = 0
+    if not reads_all and known_epochs is not None:
+        first = _first_to_read(segments, recovery_point or 0)
+    noted = Noted(known_epochs or (), recovery_point or 0) if reads_all else None
+    seen = Seen(noted, end_offset=segments[first].base_offset)
+    for entry in known_epochs or ():
+        if entry.start_offset < segments[first].base_offset:
+            seen.epochs.assign(entry.epoch, entry.start_offset)
+    _adopt(disk, segments[: first + 1], say)
+    _recall_producers(disk, segments, first, seen, say)
+    damage = _read_segments(disk, segments[first:], seen)
+    _refuse_loss(disk, directory, segments, damage, recovery_point)
+    if damage is not None:
+        _cut_off(disk, damage, segments, say)
+    synced_offset = (recovery_point or 0) if was_closed and damage is None else -1
+    if synced_offset < 0:
+        for segment in segments[first:]:
+            segment.distrusts_index_files = not reads_all
+        write_again(disk, segments[first:], recovery_point)
+    _sync(disk, directory, segments[first:], synced_offset)
+    return seen
 
 
 def is_loss(end_offset: int, recovery_point: int) -> bool:
@@ -243,10 +207,11 @@ def is_loss(end_offset: int, recovery_point: int) -> bool:
     return end_offset < recovery_point
 
 
-def _find_segments(disk: Disk, directory: str, settings: LogSettings) -> list[Segment]:
+def _find_segments(
+    disk: Disk, directory: str, settings: LogSettings, names: Sequence[str]
+) -> list[Segment]:
     """Return at least one segment; the leftovers of interrupted operations are removed."""
     segments = []
-    names = disk.names(directory)
     for name in names:
         match = _SEGMENT_NAME.fullmatch(name)
         if match:
@@ -290,7 +255,7 @@ def _first_to_read(segments: Sequence[Segment], recovery_point: int) -> int:
 
 
 def _recall_producers(
-    disk: Disk, segments: Sequence[Segment], first: int, seen: _Seen, say: Say
+    disk: Disk, segments: Sequence[Segment], first: int, seen: Seen, say: Say
 ) -> None:
     """Tell `seen` of the producers in small segments before the `first` that is read.
 
@@ -316,7 +281,7 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
         if segment.has_sound_indexes():
             continue
         say(f"rebuilding the indexes of {segment.path}")
-        damage = _read_segment(disk, segment, _Seen())
+        damage = _read_segment(disk, segment, Seen())
         if damage is not None:
             raise CorruptLog(f"{damage}. {WAY_OUT}")
         segment.finish()
@@ -324,7 +289,7 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
             disk.sync(path)
 
 
-def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Damage | None:
+def _read_segments(disk: Disk, segments: Sequence[Segment], seen: Seen) -> _Damage | None:
     for segment, following in zip_longest(segments, segments[1:]):
         damage = _read_segment(disk, segment, seen)
         if following is None:
@@ -341,7 +306,7 @@ def _read_segments(disk: Disk, segments: Sequence[Segment], seen: _Seen) -> _Dam
     return None
 
 
-def _read_segment(disk: Disk, segment: Segment, seen: _Seen) -> _Damage | None:
+def _read_segment(disk: Disk, segment: Segment, seen: Seen) -> _Damage | None:
     """Tell `segment` its batches. Damage is whatever follows them, preallocated zeros included."""
     size = disk.size(segment.path)
     segment.begin_scan(size)

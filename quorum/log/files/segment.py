@@ -132,6 +132,21 @@ class Segment:
         self.size_bytes = self._allocated_bytes = size_bytes
         self.end_offset = end_offset
 
+    def resume(self, *, size_bytes: int, end_offset: int) -> bool:
+        """Trust it as `adopt` does, and let it grow again. False if its files cannot be trusted."""
+        self.adopt(size_bytes=size_bytes, end_offset=end_offset)
+        indexes = self._read_indexes()
+        if indexes is None or not indexes.is_sound(end_offset=end_offset, size_bytes=size_bytes):
+            return False
+        if size_bytes:
+            start = self._disk.read(self.path, position=0, length=HEADER_BYTES)
+            try:
+                self._first_timestamp_ms = read_header(start).max_timestamp_ms
+            except CorruptBatch:
+                return False
+        self._indexes = indexes
+        return True
+
     def begin_scan(self, file_bytes: int) -> None:
         """Distrust: `observe` is told every whole batch that the file holds."""
         self._indexes = self._empty_indexes()
@@ -326,6 +341,14 @@ class Segment:
         else:
             found = self._youngest_ms
         return found if found >= 0 else self._disk.modified_ms(self.path)
+
+    def last_batches(self, bytes_max: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Position, header and bytes of those that begin in the last `bytes_max` bytes, or a few
+        more. Raises `StorageError` at bytes that are no batch."""
+        first_position = self.size_bytes - bytes_max
+        entry = self._indexes_now().entry_before(self.end_offset, position_max=first_position)
+        self.drop_cache()
+        return self._batches_from(0 if entry is None else entry[1])
 
     def find_timestamp(
         self, timestamp_ms: int, *, start_offset: int, end_offset: int

@@ -11,6 +11,7 @@ Source: Kafka's LocalLog and LogSegments.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from quorum.core.effects import EpochStart
@@ -18,6 +19,8 @@ from quorum.core.log_settings import LogSettings
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
+from quorum.log.files.producer_snapshot import format_producers, producers_path
+from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.segment import FoundTimestamp, Segment
 from wire.batch import BatchHeader, headers
 
@@ -194,6 +197,13 @@ class SegmentedLog:
         """What was written stays as it is."""
         self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
         self._segments[-1].configure(self._settings)
+
+    def save_producers(self, producers: Iterable[ProducerEntry], *, end_offset: int) -> None:
+        """For the next start, unless that reads the end of the log in a moment."""
+        end_bytes = sum(segment.size_bytes for segment in self._segments[-2:])
+        if end_offset == self.end_offset and end_bytes > self._settings.reread_bytes:
+            path = producers_path(self.directory, end_offset)
+            self._disk.put(path, format_producers(producers))
 
     def finish(self) -> None:
         """Trim the active segment and write its indexes: nothing is appended to it any more."""

@@ -1,0 +1,81 @@
+"""The idempotent producers of a log, as an orderly stop leaves them in a file.
+
+    <end offset, 20 digits>.snapshot    version, checksum, then an entry for each producer
+
+A start that finds the file of its log's end need not read the log for them. The file says less than
+the log: of each producer it has the last batch. It is not synced; one that is torn is no file.
+
+Source: Kafka's ProducerStateManager, version 1.
+"""
+
+import struct
+from collections.abc import Iterable
+
+from crc32c import crc32c
+
+from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from wire.primitives import INT32_MAX
+
+__all__ = ["format_producers", "parse_producers", "producers_path"]
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")  # version, CRC-32C of what follows
+_COUNT = struct.Struct(">i")
+# Producer's id and epoch; last sequence of its last batch, last offset, how many before that, time;
+# coordinator's epoch, and first offset of an open transaction.
+_ENTRY = struct.Struct(">qhiqiqiq")
+_NO_BATCH = ProducerBatch(base_sequence=-1, last_sequence=-1, last_offset=-1, timestamp_ms=-1)
+_NO_TRANSACTION = (-1, -1)
+
+
+def producers_path(directory: str, end_offset: int) -> str:
+    return f"{directory}/{end_offset:020d}.snapshot"
+
+
+def format_producers(entries: Iterable[ProducerEntry]) -> bytes:
+    packed = [_pack(entry) for entry in entries]
+    content = _COUNT.pack(len(packed)) + b"".join(packed)
+    return _HEAD.pack(_VERSION, crc32c(content)) + content
+
+
+def _pack(entry: ProducerEntry) -> bytes:
+    last = entry.batches[-1] if entry.batches else _NO_BATCH
+    before = (last.last_sequence - last.base_sequence) & INT32_MAX  # sequences begin again at 0
+    return _ENTRY.pack(
+        entry.producer_id,
+        entry.producer_epoch,
+        last.last_sequence,
+        last.last_offset,
+        before,
+        last.timestamp_ms,
+        *_NO_TRANSACTION,
+    )
+
+
+def parse_producers(content: bytes) -> tuple[ProducerEntry, ...] | None:
+    """None if it is torn, or of another version."""
+    start = _HEAD.size + _COUNT.size
+    if len(content) < start or (len(content) - start) % _ENTRY.size:
+        return None
+    version, checksum = _HEAD.unpack_from(content)
+    (count,) = _COUNT.unpack_from(content, _HEAD.size)
+    is_whole = count == (len(content) - start) // _ENTRY.size
+    if version != _VERSION or not is_whole or crc32c(content[_HEAD.size :]) != checksum:
+        return None
+    return tuple(_unpacked(*fields) for fields in _ENTRY.iter_unpack(content[start:]))
+
+
+def _unpacked(
+    producer_id: int,
+    producer_epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    before: int,
+    timestamp_ms: int,
+    *_transaction: int,
+) -> ProducerEntry:
+    if last_sequence < 0:
+        return ProducerEntry(producer_id, producer_epoch, ())
+    first_sequence = (last_sequence - before) & INT32_MAX
+    last = ProducerBatch(first_sequence, last_sequence, last_offset, timestamp_ms)
+    return ProducerEntry(producer_id, producer_epoch, (last,))
