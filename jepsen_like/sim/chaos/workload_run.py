@@ -32,7 +32,7 @@ from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
-from jepsen_like.sim.world.client_releases import draw_release, spoken
+from jepsen_like.sim.world.client_releases import NEWEST, draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.workloads.registry import WORKLOADS
@@ -387,6 +387,8 @@ def client_opener(plan: Plan, stage: Stage) -> OpenClient:
             timeout_ms=timeout_ms,
             is_idempotent=plan.idempotent,
         )
+        if release is NEWEST:
+            return client.perform
         return lambda wish: spoken(client.perform(wish), release)
 
     return open_client

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 
 from jepsen_like.sim.ensemble.zk_server import (
     Change,
@@ -54,6 +53,7 @@ class Ensemble:
         self.world = world
         self.servers = {each: Server(each, self) for each in range(1, servers + 1)}
         self.leader_id: int | None = 1
+        self._furthest = self.servers[1]  # the first that had applied as much as it has
         self.traffic: Counter[str] = Counter()  # requests and events by kind, since the beginning
         self._random = world.fork("zookeeper")
         self._log: list[Transaction] = []
@@ -75,10 +75,6 @@ class Ensemble:
     def applied(self) -> int:
         """How many transactions `tree` holds. The last committed ones may still be missing."""
         return self._furthest.applied
-
-    @property
-    def _furthest(self) -> Server:
-        return max(self.servers.values(), key=attrgetter("applied"))
 
     def data(self, path: str) -> bytes | None:
         """The data of a node in the tree; None if it is not there."""
@@ -241,6 +237,8 @@ class Ensemble:
     def _catch_up(self, server: Server, count: int) -> None:
         while server.is_up and server.applied < count:
             server.apply(self._log[server.applied])
+            if server.applied > self._furthest.applied:
+                self._furthest = server
 
     # --- who leads ----------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.ensemble.zk_state import partition_state
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -48,7 +49,6 @@ class _Watched:
     state: PartitionState | None = None
     leaders: dict[int, int] = field(default_factory=dict)  # by epoch: who led
     exposed: Entry | None = None  # the last that was below the high watermark of a leader
-    shown: dict[int, _Shown | None] = field(default_factory=dict)  # by node, when looked at last
 
 
 class ZkInvariants(Observer):
@@ -59,24 +59,28 @@ class ZkInvariants(Observer):
         self._controller_epoch = 0
         self._topics: dict[str, int] = {}  # by name: which creation of it
         self._watched: dict[TopicPartition, _Watched] = {}
+        self._shown: dict[int, dict[str, _Shown]] = {}  # by node and log, when looked at last
 
     def started(self, host: Host) -> None:
-        for watched in self._watched.values():
-            watched.shown.pop(host.node_id, None)
+        self._shown.pop(host.node_id, None)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Nobody but this host has changed, unless something was committed in ZooKeeper."""
         if not self._design.has_leader_epochs:
             return
-        node_id = host.node_id
-        node = self._cluster.node(node_id)
-        has_news = self._has_news()
+        has_news, shows = self._has_news(), self._shows(host)
+        before = self._shown.get(host.node_id, {})
+        if not has_news and shows == before:
+            return
+        self._shown[host.node_id] = shows
         for of, watched in self._watched.items():
-            replica = None if node is None else node.broker.replicas.of_log(watched.log)
-            shows = None if replica is None else _shown(replica, self._written(replica))
-            if has_news or watched.shown.get(node_id) != shows:
-                watched.shown[node_id] = shows
+            if has_news or shows.get(watched.log) != before.get(watched.log):
                 self._look_at_replicas(of, watched)
+
+    def _shows(self, host: Host) -> dict[str, _Shown]:
+        node, logs = self._cluster.node(host.node_id), host.disk.logs
+        replicas = () if node is None else node.broker.replicas
+        return {each.name: _shown(each, logs.get(each.name)) for each in replicas}
 
     def look(self) -> None:
         """At everything."""
@@ -202,9 +206,9 @@ def _lacks(of: TopicPartition, who: str, written: Content, exposed: Entry) -> Vi
     return Violation("D-THW", f"{of}: {told}, {exposed} was exposed")
 
 
-def _shown(replica: Partition, written: Content | None) -> _Shown:
+def _shown(replica: Partition, stored: StoredLog | None) -> _Shown:
     log, role = replica.log, replica.role
     epoch = role.leader_epoch if isinstance(role, LeaderOf) else -1
-    if log is None or written is None:
+    if log is None or stored is None:
         return epoch, -1, -1, None
-    return epoch, log.high_watermark, log.end_offset, written.last
+    return epoch, log.high_watermark, log.end_offset, stored.written.last
