@@ -100,7 +100,7 @@ class Broker:
             membership,
             self._replication,
             *self._router.timed,
-            self._chores,
+            *self._chores.timed,
             self.coordinators,
         )
         self._always_served = (ApiVersionsRequest, *membership.always_served)

@@ -24,7 +24,7 @@ from broker.partition.partition import Partition
 from broker.replicas import Replicas
 from broker.waiting import is_worth_compacting
 from controller.metadata.delta import MetadataDelta
-from quorum.core.effects import SaveHighWatermarks, earliest
+from quorum.core.effects import SaveHighWatermarks
 from quorum.core.outbox import Outbox
 
 __all__ = ["Chores"]
@@ -225,12 +225,12 @@ class Chores:
             replicas=replicas, interval_ms=config.log_retention_check_interval_ms
         )
         self._expiry = ProducerExpiry(replicas=replicas, cluster=cluster)
-        self._all = (self._checkpointing, self.retention, self._expiry)
+        self.timed = (self._checkpointing, self.retention, self._expiry)
 
     def start(self, now_ms: int) -> None:
         if not self._has_started:
             self._has_started = True
-            for chore in self._all:
+            for chore in self.timed:
                 chore.start(now_ms)
 
     def moved(self, name: str, partition: Partition | None) -> None:
@@ -244,10 +244,3 @@ class Chores:
 
     def save_checkpoint(self) -> None:
         self._checkpointing.save()
-
-    def tick(self, now_ms: int) -> None:
-        for chore in self._all:
-            chore.tick(now_ms)
-
-    def deadline_ms(self) -> int | None:
-        return earliest(*(chore.deadline_ms() for chore in self._all))

@@ -6,6 +6,7 @@ that tells the result of each item as soon as it has it: so it is known at which
 Decides nothing about what is run; `jepsen_like.sim.runs.sweep` does.
 """
 
+import gc
 import multiprocessing
 import signal
 from collections import deque
@@ -118,7 +119,7 @@ def apart(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Res
 
 
 def _tell_each(work: Callable[[Item], Result], items: tuple[Item, ...], sender: Connection) -> None:
-    _leave_signals_to_the_parent()
+    _begin()
     for item in items:
         sender.send(work(item))
 
@@ -132,7 +133,7 @@ def _how(exit_code: int | None) -> str:
 @contextmanager
 def workers(count: int) -> Iterator[ProcessPoolExecutor]:
     """What is under way is waited for, unless an exception leaves: then it is ended."""
-    pool = ProcessPoolExecutor(count, initializer=_leave_signals_to_the_parent)
+    pool = ProcessPoolExecutor(count, initializer=_begin)
     try:
         with with_variables(python_variables()):  # for start methods that begin a new Python
             yield pool
@@ -142,6 +143,12 @@ def workers(count: int) -> Iterator[ProcessPoolExecutor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """A worker has its modules for ever: the garbage collector need not look at them again."""
+    gc.freeze()
+    _leave_signals_to_the_parent()
 
 
 def _leave_signals_to_the_parent() -> None:

@@ -12,7 +12,7 @@ M-CLN   a broker whose processes have all stopped in order since the last one th
 Each class raises `Violation`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from broker.broker import Broker
@@ -65,14 +65,15 @@ class BrokerJudge(Protocol):
 class BrokerTurns(Observer):
     """Has the turns of brokers judged, and no turn of another node."""
 
-    def __init__(self, broker_of: BrokerOf, judge: BrokerJudge) -> None:
+    def __init__(self, broker_of: BrokerOf, judges: Iterable[BrokerJudge]) -> None:
         self._broker_of = broker_of
-        self._judge = judge.settled_broker
+        self._judge_each = [judge.settled_broker for judge in judges]
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         broker = self._broker_of(host)
         if broker is not None:
-            self._judge(host, broker)
+            for judge in self._judge_each:
+                judge(host, broker)
 
 
 class SettingInvariants(Observer):
@@ -260,16 +261,20 @@ def _lagging(partition: Partition, role: LeaderOf, now_ms: int, lag_ms: int) -> 
 class ToldEnds(Observer):
     """D-TEL. A batch that is appended meanwhile waits, and goes with a process that dies."""
 
-    performing_kinds = (FetchRequest,)
+    performing_kinds = (FetchRequest, Truncate, ResetLog)
 
     def __init__(self, broker_of: BrokerOf) -> None:
         self._broker_of = broker_of
+        self._begun: dict[int, dict[str, None]] = {}  # by node: logs that may still be rewritten
 
     def performing(self, host: Host, effect: Effect) -> None:
+        if isinstance(effect, Truncate | ResetLog):
+            self._begun.setdefault(host.node_id, {})[effect.log] = None
+            return
         broker = self._broker_of(host)
         if broker is None or not isinstance(effect, Send):
             return
-        rewritten = _rewritten(host)
+        rewritten = self._rewritten(host)
         if not rewritten:
             return
         request = effect.body
@@ -287,20 +292,27 @@ class ToldEnds(Observer):
                     raise _told(host, partition.name, "fetches", rewriting)
 
     def settled_broker(self, host: Host, broker: Broker) -> None:
-        for name, effect in _rewritten(host).items():
+        for name, effect in self._rewritten(host).items():
             partition = broker.replicas.of_log(name)
             if partition is not None and isinstance(partition.role, LeaderOf):
                 raise _told(host, name, "leads", effect)
 
+    def _rewritten(self, host: Host) -> dict[str, Effect]:
+        """The logs that are being truncated or begun anew, with the first such effect of each."""
+        begun = self._begun.get(host.node_id)
+        if not begun:
+            return {}
+        found = {name: effect for name in begun if (effect := _rewriting(host, name)) is not None}
+        self._begun[host.node_id] = dict.fromkeys(found)
+        return found
 
-def _rewritten(host: Host) -> dict[str, Effect]:
-    """The logs that are being truncated or begun anew, with the first such effect of each."""
-    found: dict[str, Effect] = {}
-    for name, stored in host.disk.logs.items():
-        for waiting in stored.waiting:
-            if isinstance(waiting.effect, Truncate | ResetLog):
-                found.setdefault(name, waiting.effect)
-    return found
+
+def _rewriting(host: Host, name: str) -> Effect | None:
+    """The first effect that the disk has not carried out yet, of those that rewrite this log."""
+    stored = host.disk.logs.get(name)
+    waiting = () if stored is None else stored.waiting
+    effects = (each.effect for each in waiting)
+    return next((each for each in effects if isinstance(each, Truncate | ResetLog)), None)
 
 
 def _told(host: Host, name: str, tells: str, effect: Effect) -> Violation:

@@ -148,7 +148,7 @@ class Cluster(Observer):
             TurnInvariants(),
             self.quorum,
             self,
-            *(BrokerTurns(self._broker_of, judge) for judge in by_turn),
+            BrokerTurns(self._broker_of, by_turn),
             self._clean_stops,
             images,
             MetadataAnswers(self._broker_of, images),
