@@ -98,62 +98,45 @@ class Proof:
     evidence: str
 
 
-class InForce:
-    """A fault in force: the nodes that it struck, how it heals, and the proof that it bit.
-
-    Healing ends it, and starts again what it killed; the second time it does nothing. `prove` is
-    asked after that: for a proof, or for what was seen.
-    """
-
-    def __init__(
-        self,
-        nodes: Sequence[int],
-        *,
-        heal: Callable[[], None],
-        prove: Callable[[], Proof | Sequence[str]],
-    ) -> None:
-        self.nodes = tuple(nodes)
-        self._prove = prove
-        self._heal = heal
-        self._is_healed = False
-
-    def proof(self) -> Proof:
-        shown = self._prove()
-        return shown if isinstance(shown, Proof) else proof_of(shown)
-
-    def heal(self) -> None:
-        if not self._is_healed:
-            self._is_healed = True
-            self._heal()
-
-
-def proof_of(seen: Sequence[str]) -> Proof:
-    """It bit if anything was seen."""
-    return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
-
-
 # Strikes, yields the nodes that it struck, heals them, and returns the proof, or what was seen.
 Course = Generator[Sequence[int], None, Proof | Sequence[str]]
 Arguments = ParamSpec("Arguments")
+
+
+class InForce:
+    """A fault in force: the nodes that it struck, how it heals, and the proof that it bit.
+
+    Healing ends it, and starts again what it killed; the second time it does nothing.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self.nodes = tuple(next(course))
+        self._course = course
+        self._shown: Proof | Sequence[str] = ()
+
+    def heal(self) -> None:
+        try:
+            next(self._course)
+        except StopIteration as end:
+            self._shown = end.value or self._shown
+
+    def proof(self) -> Proof:
+        """It is there once the fault is healed."""
+        return self._shown if isinstance(self._shown, Proof) else proof_of(self._shown)
 
 
 def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InForce]:
     """The decorator makes an injector of a function that tells the whole course of a fault."""
 
     def strike(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
-        course = course_of(*arguments, **named)
-        nodes = next(course)
-        shown: list[Proof | Sequence[str]] = []
-
-        def heal() -> None:
-            try:
-                next(course)
-            except StopIteration as end:
-                shown.append(end.value)
-
-        return InForce(nodes, heal=heal, prove=lambda: shown[0])
+        return InForce(course_of(*arguments, **named))
 
     return strike
+
+
+def proof_of(seen: Sequence[str]) -> Proof:
+    """It bit if anything was seen."""
+    return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ A fault of messages is made of rules (`rules_of`), by these parameters:
 
     apis        names of APIs, each with a rule of its own; the backend has a default
     direction   "request": what the targets ask; "response": what they are answered
-    trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
 
 A held message goes on when the fault heals. Clients are left alone: a network can double what a
 client sent only if the client sends it again, and then that client knows.
@@ -20,7 +19,6 @@ Pure. What a rule does to the bytes is left to what carries them: the proxy of r
 Source: the triggers that Kafka's developers proposed for fault injection; reliability facts, 4.3.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,7 +39,6 @@ __all__ = [
     "Rules",
     "Trigger",
     "api_key_of",
-    "parse_trigger",
     "rules_of",
 ]
 
@@ -55,8 +52,6 @@ class Action(StrEnum):
     DUPLICATE = "duplicate"  # and the second one over a new connection, as a retry would come
     REORDER = "reorder"  # behind the next message of the same link
     DELAY = "delay"
-    RESET = "reset"  # the connection that carries it
-    CLOSE = "close"  # the connection that carries it, in good order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +81,6 @@ class Trigger:
 
 
 ALWAYS = Trigger()
-
-
-_TRIGGER = re.compile(r"(\w+)\(([\d.]*)\)")
-
-
-def parse_trigger(text: str) -> Trigger:
-    """`str(trigger)` back. Raises ValueError."""
-    found = _TRIGGER.fullmatch(text.strip())
-    match found.groups() if found else ():
-        case "always", "":
-            return ALWAYS
-        case "once", "":
-            return Trigger(count=1)
-        case "on_call", number:
-            return Trigger(first=int(number), count=1)
-        case "times", number:
-            return Trigger(count=int(number))
-        case "with_probability", number:
-            return Trigger(probability=float(number))
-    raise ValueError(
-        f"{text!r} is no trigger: always(), once(), on_call(n), times(n), with_probability(p)"
-    )
 
 
 def api_key_of(name: str) -> int:
@@ -250,12 +223,10 @@ def rules_of(
     nodes: Iterable[int],
     *,
     apis: Iterable[str],
-    triggers: Mapping[str, str],
+    triggers: Mapping[str, Trigger],
 ) -> list[FrameRule]:
-    """`triggers`: what is the default of each kind. Raises ValueError for unknown names."""
-    wanted = fault.parameters
-    is_request = wanted.get("direction", "request") == "request"
-    trigger = parse_trigger(wanted.get("trigger", triggers[fault.kind]))
+    """`triggers`: of each kind. Raises ValueError for unknown names."""
+    is_request = fault.parameters.get("direction", "request") == "request"
     return [
         FrameRule(
             action=MESSAGE_KINDS[fault.kind],
@@ -263,7 +234,7 @@ def rules_of(
             target=other if is_request else target,
             api_key=api_key_of(name),
             is_request=is_request,
-            trigger=trigger,
+            trigger=triggers[fault.kind],
         )
         for target in targets
         for other in nodes

@@ -166,19 +166,12 @@ class KafkaRelay(Relay):
         match rule.action:
             case Action.HOLD:
                 rule.kept.append(go_on)
-            case Action.DELAY:
-                asyncio.get_running_loop().call_later(rule.delay_ms / 1000, go_on)
             case Action.REORDER:
                 self._mesh.park(told, go_on)
-            case Action.RESET:
-                self.reset()
-            case Action.CLOSE:
-                self._requests.put(None)
-                self._answers.put(None)
             case Action.DROP:
                 pass
-            case Action.DUPLICATE:
-                raise AssertionError("answers are not doubled: see ProxyMesh.arm")
+            case Action.DUPLICATE | Action.DELAY:
+                raise AssertionError(f"no proxy does that to this frame: {rule.action}")
 
 
 class ProxyMesh(ServerThread):
@@ -219,9 +212,7 @@ class ProxyMesh(ServerThread):
         """Put a rule into force. Raises ValueError for one that TCP cannot express."""
         if rule.action is Action.DUPLICATE and rule.is_request is not True:
             raise ValueError("only requests come twice: a client takes one answer to each")
-        armed = Armed(
-            rule.matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms
-        )
+        armed = Armed(rule.matches, action=rule.action, trigger=rule.trigger)
         return self.do(lambda: self._rules.arm(armed))
 
     def release(self, armed: Armed[Frame]) -> None:
@@ -243,10 +234,6 @@ class ProxyMesh(ServerThread):
     def heal(self) -> None:
         """Lift and release everything."""
         self.do(self._heal)
-
-    def frames(self) -> dict[Direction, int]:
-        """How many frames got through, by flow."""
-        return self.do(self._flows.frames)
 
     # --- in the thread -----------------------------------------------------------------------
 

@@ -174,10 +174,8 @@ class FrameQueue:
                 continue  # who should get it is gone; its own end will come the other way
 
     async def _write(self, frame: bytes) -> None:
-        await asyncio.sleep(self._flow.room_seconds(len(frame), self._loop.time()))
         await self._flow.pass_cut("frames")
         if not self._writer.is_closing():
-            self._flow.frames += 1
             self._writer.writelines((LENGTH.pack(len(frame)), frame))
             await self._writer.drain()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from controller.metadata.image import MetadataImage
-from jepsen_like.faults.fault import Fault, InForce, Injector, cannot, proof_of
+from jepsen_like.faults.fault import Course, Fault, Injector, cannot, in_force
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
@@ -44,34 +44,30 @@ class ZooKeepers:
             "wipe": cannot("the designs on ZooKeeper rely on replicas that keep what they have"),
         }
 
-    def kill(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def kill(self, fault: Fault, targets: Sequence[int]) -> Course:
         ensemble = self._cluster.ensemble
         numbers = [node - FIRST_ZOOKEEPER + 1 for node in targets]
         died = [number for number in numbers if ensemble.servers[number].is_up]
         for number in died:
             ensemble.kill(number)
+        yield targets
+        for number in died:
+            if not ensemble.servers[number].is_up:
+                ensemble.restart(number)
+        return [f"ZooKeeper {number} died" for number in died]
 
-        def heal() -> None:
-            for number in died:
-                if not ensemble.servers[number].is_up:
-                    ensemble.restart(number)
-
-        proof = proof_of([f"ZooKeeper {number} died" for number in died])
-        return InForce(targets, heal=heal, prove=lambda: proof)
-
-    def cut(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def cut(self, fault: Fault, targets: Sequence[int]) -> Course:
         hosts = self._cluster.hosts
         cut = {node: hosts[node].incarnation for node in targets if hosts[node].is_up}
         for node in cut:
             self._cluster.cut_session(node)
-
-        def heal() -> None:
-            for node, incarnation in cut.items():
-                if hosts[node].is_up and hosts[node].incarnation == incarnation:
-                    self._cluster.heal_session(node)
-
-        proof = proof_of([f"node {node} found no way to ZooKeeper" for node in cut])
-        return InForce(targets, heal=heal, prove=lambda: proof)
+        yield targets
+        for node, incarnation in cut.items():
+            if hosts[node].is_up and hosts[node].incarnation == incarnation:
+                self._cluster.heal_session(node)
+        return [f"node {node} found no way to ZooKeeper" for node in cut]
 
 
 def _options(
