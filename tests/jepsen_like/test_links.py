@@ -6,21 +6,14 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.real.layout import ClusterLayout, plan
+from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.shape import Shape
 from quorumlab.config import node_config, parse_properties
 
 
 def layout(directory: Path, *, combined: bool = False, proxies: bool = True) -> ClusterLayout:
-    return plan(
-        directory,
-        cluster_id="c" * 22,
-        controllers=3,
-        brokers=3,
-        combined=combined,
-        ports=count(20_000),
-        proxies=proxies,
-    )
+    return Shape(combined=combined, proxies=proxies).lay_out(directory, count(20_000))
 
 
 def test_everybody_asks_controllers_and_brokers_and_clients_ask_brokers(tmp_path: Path) -> None:
