@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Role(StrEnum):
-    """The nodes that a fault strikes, found at the moment when it strikes."""
+    """The nodes that a fault is injected on, found at that moment."""
 
     ACTIVE_CONTROLLER = "active-controller"
     LEADER = "leader"  # of a partition of the workload
@@ -98,13 +98,13 @@ class Proof:
     evidence: str
 
 
-# Strikes, yields the nodes that it struck, heals them, and returns the proof, or what was seen.
+# Injects it, yields the nodes that have it, heals them, and returns the proof, or what was seen.
 Course = Generator[Sequence[int], None, Proof | Sequence[str]]
 Arguments = ParamSpec("Arguments")
 
 
 class InForce:
-    """A fault in force: the nodes that it struck, how it heals, and the proof that it bit.
+    """A fault in force: the nodes that have it, how it heals, and the proof that it bit.
 
     Healing ends it, and starts again what it killed; the second time it does nothing.
     """
@@ -128,10 +128,10 @@ class InForce:
 def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InForce]:
     """The decorator makes an injector of a function that tells the whole course of a fault."""
 
-    def strike(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
+    def inject(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
         return InForce(course_of(*arguments, **named))
 
-    return strike
+    return inject
 
 
 def proof_of(seen: Sequence[str]) -> Proof:
@@ -141,7 +141,7 @@ def proof_of(seen: Sequence[str]) -> Proof:
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """Knows one kind of fault on one cluster: strikes these nodes with it."""
+    """Knows one kind of fault on one cluster, and injects it on these nodes."""
 
     inject: Callable[[Fault, Sequence[int]], InForce]
     why_not: str = ""  # why this cluster, or this machine, cannot do it ("needs root")

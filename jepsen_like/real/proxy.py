@@ -1,4 +1,4 @@
-"""Proxies on every link of a cluster: messages are cut, delayed and struck by rules there.
+"""Proxies on every link of a cluster: messages are cut and delayed there, and taken by rules.
 
     with ProxyMesh(cluster.layout.links) as mesh:
         cut = mesh.impose(Cut(), [(1, 2), (2, 1)])
@@ -108,7 +108,7 @@ class KafkaRelay(Relay):
             else:
                 self._requests.put(frame)
 
-        self._strike(rule, slot, told, go_on)
+        self._apply(rule, slot, told, go_on)
 
     # --- answers ------------------------------------------------------------------------
 
@@ -152,14 +152,14 @@ class KafkaRelay(Relay):
             go_on()
             self._mesh.passed(told)
         else:
-            self._strike(rule, slot, told, go_on)
+            self._apply(rule, slot, told, go_on)
 
     def _told(self, slot: _Slot, *, is_request: bool) -> Frame:
         asker, asked = self._link.source, self._link.target
         source, target = (asker, asked) if is_request else (asked, asker)
         return Frame(source=source, target=target, api_key=slot.api_key, is_request=is_request)
 
-    def _strike(
+    def _apply(
         self, rule: Armed[Frame], slot: _Slot, told: Frame, go_on: Callable[[], None]
     ) -> None:
         slot.is_aside = True
@@ -210,7 +210,7 @@ class ProxyMesh(ServerThread):
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
         """Put a rule into force. Raises ValueError for one that TCP cannot express."""
-        if rule.action is Action.DUPLICATE and rule.is_request is not True:
+        if rule.action is Action.DUPLICATE and not rule.is_request:
             raise ValueError("only requests come twice: a client takes one answer to each")
         armed = Armed(rule.matches, action=rule.action, trigger=rule.trigger)
         return self.do(lambda: self._rules.arm(armed))

@@ -45,19 +45,19 @@ def test_nodes_of_a_network_have_addresses_there(tmp_path: Path) -> None:
         planned.refuse_changes(layout(tmp_path, controllers=2, brokers=1))
 
 
-def test_no_port_is_given_twice(tmp_path: Path) -> None:
-    for combined in (False, True):
-        nodes = layout(tmp_path, combined=combined).nodes
-        ports = [
-            port
-            for node in nodes
-            for port in {node.port, node.controller_port or node.port, node.http_port}
-        ]
-        assert len(ports) == len(set(ports))
-
-
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
+@pytest.mark.parametrize("proxies", [False, True])
+@pytest.mark.parametrize("combined", [False, True])
+def test_no_port_is_given_twice_and_what_is_saved_is_loaded(
+    tmp_path: Path, combined: bool, proxies: bool
+) -> None:
+    planned = layout(tmp_path, combined=combined, proxies=proxies)
+    ports = [
+        port
+        for node in planned.nodes
+        for port in {node.port, node.controller_port or node.port, node.http_port}
+    ]
+    ports += [link.port for link in planned.links]
+    assert len(ports) == len(set(ports))
     planned.save()
     assert ClusterLayout.load(tmp_path) == planned
 

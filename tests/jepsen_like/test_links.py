@@ -46,19 +46,6 @@ def test_each_node_dials_its_own_links_for_the_addresses_it_knows(
             assert f":{link.port}" in planned.bootstrap_servers
 
 
-def test_no_port_is_given_twice_with_proxies(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
-    ports = [link.port for link in planned.links]
-    ports += [port for node in planned.nodes for port in {node.port, node.http_port}]
-    assert len(ports) == len(set(ports))
-
-
-def test_links_are_kept_with_the_cluster(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
-    planned.save()
-    assert ClusterLayout.load(tmp_path) == planned
-
-
 def test_without_proxies_nodes_dial_each_other(tmp_path: Path) -> None:
     planned = layout(tmp_path, proxies=False)
     assert planned.links == ()

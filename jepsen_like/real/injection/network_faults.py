@@ -1,14 +1,14 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
 Which directions a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one
-strikes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
+takes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
 once, and tells the asked node `delay_ms` later. Packets are dropped between namespaces, in which
 nodes meet without proxies: that makes what proxies cannot, a connection attempt that nobody
 answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
 dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
-that a rule struck), or how many packets the switch dropped.
+that a rule took), or how many packets the switch dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,9 +29,9 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "groups_of", "on_flows", "on_packets", "strike_messages"]
+__all__ = ["NO_LINKS", "apply_rules", "groups_of", "on_flows", "on_packets"]
 
-NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
+NO_LINKS = "needs two nodes, or a client and a broker: there is no link to cut"
 _DELAY_MS = 100
 _JITTER_MS = 50
 _CLOSE_MS = 2_000
@@ -70,7 +70,7 @@ NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
 
 
 @in_force
-def strike_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
+def impair_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
     """Lays an impairment on the flows between the targets and others."""
     directions_of, impairment_of = NETWORK_KINDS[fault.kind]
     directions = directions_of(groups, fault, targets)
@@ -88,7 +88,7 @@ def groups_of(layout: ClusterLayout) -> Groups:
 
 def on_flows(groups: Groups, mesh: ProxyMesh, why: str = "") -> dict[str, Injector]:
     """`why` there are no flows, if there are none."""
-    return dict.fromkeys(NETWORK_KINDS, Injector(partial(strike_flows, groups, mesh), why))
+    return dict.fromkeys(NETWORK_KINDS, Injector(partial(impair_flows, groups, mesh), why))
 
 
 @in_force
@@ -136,7 +136,7 @@ _TRIGGERS = {
 
 
 @in_force
-def strike_messages(
+def apply_rules(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
 ) -> Course:
     wanted = fault.parameters

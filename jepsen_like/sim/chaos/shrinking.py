@@ -97,7 +97,7 @@ def _fewest(count: int, fails: Callable[[int], bool]) -> None:
 
 
 def _earlier(schedule: Sequence[Scheduled]) -> Sequence[Scheduled]:
-    """The first fault strikes at once: what clients did before it seldom matters."""
+    """The first fault comes at once: what clients did before it seldom matters."""
     first_ms = min((each.at_ms for each in schedule), default=0)
     return [replace(each, at_ms=each.at_ms - first_ms + _AT_ONCE_MS) for each in schedule]
 

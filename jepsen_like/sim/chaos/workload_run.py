@@ -273,7 +273,7 @@ class _Run:
         figures = Figures(
             seconds=self._plan.seconds,
             kinds=[kind_and_role(wanted)[0] for wanted in self._plan.faults],
-            strikes=self._nemesis.fault_outcomes,
+            faults=self._nemesis.fault_outcomes,
             operations=operations_during(self._recording.ops, self._nemesis.fault_outcomes),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),

@@ -39,7 +39,7 @@ def injectors(site: Site, interception: Interception) -> Mapping[str, Injector]:
         "reset": Injector(network.lose),
         # Above TCP, a packet that was lost is a message that comes late.
         "netns-loss": Injector(network.delay),
-        **dict.fromkeys(MESSAGE_KINDS, Injector(network.strike)),
+        **dict.fromkeys(MESSAGE_KINDS, Injector(network.apply_rules)),
         **dict.fromkeys(("kill-zookeeper", "cut-zookeeper"), _NO_ZOOKEEPER),
         **site.injectors,
     }

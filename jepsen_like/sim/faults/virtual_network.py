@@ -7,7 +7,7 @@ are held, dropped, doubled or reordered, named by API or by channel.
 
 The other parameters are those of real runs (`jepsen_like.faults.cut_links`, `message_rules`).
 Clients are one host here, which always reaches everybody. The proof is how many messages were
-stopped, late, lost or struck.
+stopped, late, lost, or taken by a rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ class NetworkFaults:
     # --- messages -----------------------------------------------------------------------
 
     @in_force
-    def strike(self, fault: Fault, targets: Sequence[int]) -> Course:
+    def apply_rules(self, fault: Fault, targets: Sequence[int]) -> Course:
         if "channel" in fault.parameters:
             armed = [self._rules.hold(_on_channel(fault, targets))]
         else:

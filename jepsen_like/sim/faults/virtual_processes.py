@@ -160,12 +160,12 @@ class Processes:
         world, crashes = self._world, list[InForce]()
         random = world.fork(f"ambush/{world.now_us}")
 
-        def strike() -> None:
+        def lose_power() -> None:
             crashes.append(InForce(self._crash(targets, power_loss=True)))
 
         def ambushed(host: Host) -> None:
             world.ignore(ambush)
-            world.after(random.randint(0, host.disk.faults.sync_us_mean), strike)
+            world.after(random.randint(0, host.disk.faults.sync_us_mean), lose_power)
 
         ambush = _Ambush(targets, ambushed)
         world.observe(ambush)

@@ -42,9 +42,7 @@ class Interception:
             frame = _frame(message)
             return frame is not None and rule.matches(frame)
 
-        return self.add(
-            Armed(matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms)
-        )
+        return self.add(Armed(matches, action=rule.action, trigger=rule.trigger))
 
     def release_all(self) -> None:
         self._rules.release_all()
