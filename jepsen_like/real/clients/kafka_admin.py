@@ -45,7 +45,7 @@ from wire.messages.voters import (
     RemoveRaftVoterResponse,
 )
 
-__all__ = ["AdminClient", "OperatorClient", "create_topic"]
+__all__ = ["AdminClient", "OperatorClient", "create_topic", "reassignment"]
 
 Ended = tuple[ErrorCode, str | None]
 
@@ -116,6 +116,15 @@ def create_topic(brokers: Nodes, new: NewTopic, timeout_ms: int) -> Ended:
     return answer.topics[0].error_code, answer.topics[0].error_message
 
 
+def reassignment(
+    key: str, brokers: Sequence[int], timeout_ms: int
+) -> AlterPartitionReassignmentsRequest:
+    topic, index = place_of(key)
+    partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
+    topics = (ReassignableTopic(name=topic, partitions=(partition,)),)
+    return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
+
+
 _LISTENER = "CONTROLLER"
 
 
@@ -151,12 +160,7 @@ class OperatorClient:
                 return self._remove_voter(wish.value)
 
     def _reassign(self, key: str, brokers: Sequence[int]) -> ErrorCode:
-        topic, index = place_of(key)
-        partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=self._timeout_ms,
-            topics=(ReassignableTopic(name=topic, partitions=(partition,)),),
-        )
+        request = reassignment(key, brokers, self._timeout_ms)
         answer = self._brokers.ask(request, AlterPartitionReassignmentsResponse)
         if answer.error_code is not ErrorCode.NONE:
             return answer.error_code

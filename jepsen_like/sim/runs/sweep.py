@@ -22,7 +22,6 @@ from jepsen_like.sim.world.observer import Observer
 __all__ = [
     "Run",
     "SweepResult",
-    "Sweeper",
     "commit_of_code",
     "run_all",
     "run_seed",
@@ -36,20 +35,6 @@ class Run(Protocol):
     ) -> Outcome:
         """One seed, on the shipped rules or with a planted bug."""
         ...
-
-
-class Sweeper(Protocol):
-    """Whoever can run many seeds: `sweep` does it on processes of this machine."""
-
-    def __call__(
-        self,
-        seeds: Sequence[int],
-        *,
-        plant: str | None,
-        processes: int,
-        progress: "Callable[[SweepResult], None] | None",
-        run: Run,
-    ) -> "SweepResult": ...
 
 
 @dataclass(slots=True)
