@@ -29,6 +29,7 @@ __all__ = [
     "CLUSTER_FILE",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
+    "Address",
     "ClusterError",
     "ClusterLayout",
     "Link",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 HOST = "127.0.0.1"
+Address = tuple[str, int]
 CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 
 # Kafka's defaults are made for machine rooms; a cluster on one machine may notice failures sooner.

@@ -32,9 +32,9 @@ from struct import Struct
 
 from jepsen_like.faults.cut_links import Direction
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
-from jepsen_like.real.address_rewriting import Address, redirected
+from jepsen_like.real.address_rewriting import redirected
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
-from jepsen_like.real.layout import HOST, Link
+from jepsen_like.real.layout import HOST, Address, Link
 from jepsen_like.real.relay import (
     LENGTH,
     STREAM_BYTES_MAX,
@@ -187,9 +187,7 @@ class ProxyMesh(ServerThread):
         seed: int = 0,
         elsewhere: Mapping[int, Address] | None = None,
     ) -> None:
-        super().__init__(
-            "proxies", HOST, {each.port: partial(self._accept, each) for each in links}
-        )
+        super().__init__("proxies", {each.port: partial(self._accept, each) for each in links})
         self._elsewhere = elsewhere or {}
         self._proxies = {each.target: (HOST, each.port) for each in links if self._elsewhere}
         random = Random(seed)

@@ -1,6 +1,6 @@
 """Connections through a proxy: a thread that accepts them, and the frames that pass on each.
 
-    with ServerThread("echo", "127.0.0.1", {7001: echo}) as thread:
+    with ServerThread("echo", {7001: echo}) as thread:
         thread.do(lambda: ...)  # in the thread, from any other
 
 A proxy must go on while the thread of a run waits for something, so that its servers have a thread
@@ -24,6 +24,7 @@ from struct import Struct, pack
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.impairments import Flow
+from jepsen_like.real.layout import HOST
 from wire.framing import FRAME_BYTES_MAX
 
 __all__ = [
@@ -48,8 +49,7 @@ _COMMAND_SECONDS = 10.0
 class ServerThread:
     """Entering it listens on every port, or raises OSError; leaving it ends every connection."""
 
-    def __init__(self, name: str, host: str, accepts: Mapping[int, Accept]) -> None:
-        self._host = host
+    def __init__(self, name: str, accepts: Mapping[int, Accept]) -> None:
         self._accepts = accepts  # by port
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Event
@@ -100,7 +100,7 @@ class ServerThread:
                 connected = partial(self._connected, accept)
                 servers.append(
                     await asyncio.start_server(
-                        connected, self._host, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
+                        connected, HOST, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
                     )
                 )
         except OSError as error:

@@ -12,14 +12,13 @@ from uuid import UUID
 
 from jepsen_like.histories.history import Kind
 from jepsen_like.real.kafka_client import Client, NotConnected
-from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.layout import Address, ClusterError, ClusterLayout
 from jepsen_like.workloads.workload import Done
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
 
 __all__ = [
-    "Address",
     "Nodes",
     "Target",
     "carried_out",
@@ -28,8 +27,6 @@ __all__ = [
     "target_of_layout",
     "target_of_servers",
 ]
-
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from jepsen_like.faults.fault import Role, Scheduled
 from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.faults.kinds import kind_and_role
-from jepsen_like.real.clients.target import Address
+from jepsen_like.real.layout import Address
 from wire.zk.designs import DESIGNS, ZK_KIP497
 
 __all__ = ["KINDS_WITHOUT_PROCESSES", "RunOptions"]

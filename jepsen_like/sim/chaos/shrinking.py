@@ -20,7 +20,6 @@ __all__ = ["ddmin", "rules_of", "shrink"]
 
 _AT_ONCE_MS = 100
 Item = TypeVar("Item")
-Run = Callable[[Plan], ChaosOutcome]
 
 
 def rules_of(outcome: ChaosOutcome) -> frozenset[str]:
@@ -56,9 +55,7 @@ def _candidates(chunks: Sequence[Sequence[Item]]) -> Iterator[Sequence[Item]]:
             ]
 
 
-def shrink(
-    outcome: ChaosOutcome, *, progress: Callable[[str], None], run: Run = run_plan
-) -> ChaosOutcome:
+def shrink(outcome: ChaosOutcome, *, progress: Callable[[str], None]) -> ChaosOutcome:
     """`outcome` is red, and so is what is returned."""
     wanted = rules_of(outcome)
     assert wanted, "nothing is broken"
@@ -66,7 +63,7 @@ def shrink(
 
     def fails(plan: Plan) -> bool:
         nonlocal best
-        tried = run(plan)
+        tried = run_plan(plan)
         if not wanted & rules_of(tried):
             return False
         best = tried
