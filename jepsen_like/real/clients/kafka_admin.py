@@ -15,13 +15,14 @@ from jepsen_like.clients.admin_client import (
     creation,
     deletion,
     elements_in,
+    kind_of,
     register_in,
     register_query,
     register_write,
 )
 from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
-from jepsen_like.real.clients.target import Nodes, Target, carried_out, kind_of
+from jepsen_like.real.clients.target import Nodes, Target, carried_out
 from jepsen_like.workloads.metadata_workloads import PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
