@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from benchmarks.figures import print_figure, progress
 from benchmarks.peers.local import resident_megabytes, scratch_directory
@@ -32,13 +31,13 @@ from benchmarks.peers.quorum import leader_of
 from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.layout import NodeLayout, plan
+from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, end, spawn
+from jepsen_like.real.shape import Shape
 from wire.batch import headers
 from wire.errors import ErrorCode
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from wire.primitives import uuid_text
 
 SEPARATE = (1, 2, 3)  # followers with a process of their own, and no other work
 VICTIM = 4  # alone in its process, so that it can be killed
@@ -115,14 +114,7 @@ class _Controllers(LocalCluster):
 
 @contextmanager
 def _cluster(directory: Path) -> Iterator[_Controllers]:
-    layout = plan(
-        directory / "cluster",
-        cluster_id=uuid_text(UUID(int=0xC)),
-        controllers=3,
-        brokers=0,
-        combined=False,
-        ports=free_ports(),
-    )
+    layout = Shape(controllers=3, brokers=0).lay_out(directory / "cluster", free_ports())
     cluster = _Controllers(layout, {"default.replication.factor": str(FACTOR)})
     try:
         cluster.start_all()

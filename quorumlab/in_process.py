@@ -13,17 +13,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
 from jepsen_like.real.free_ports import free_ports
-from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, NodeLayout, plan
+from jepsen_like.real.layout import FAST_SETTINGS, ClusterError, NodeLayout
+from jepsen_like.real.shape import Shape
 from quorum.core.effects import Stop
 from quorumlab.config import node_config, parse_properties
 from quorumlab.node import Node
 from quorumlab.verbs.format import format_node
-from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["InProcessCluster"]
 
@@ -41,14 +40,8 @@ class InProcessCluster:
         settings: Mapping[str, str] | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.layout = plan(
-            directory,
-            cluster_id=uuid_text(random_uuid(SystemRandom())),
-            controllers=controllers,
-            brokers=brokers,
-            combined=combined,
-            ports=free_ports(),
-        )
+        shape = Shape(controllers=controllers, brokers=brokers, combined=combined)
+        self.layout = shape.lay_out(directory, free_ports())
         self.nodes: dict[int, Node] = {}  # those that run
         self._settings = {**FAST_SETTINGS, **(settings or {})}
         self._say = say

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from jepsen_like.checkers.verdict import Finding, Outcome
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.runs.sweep import Run, SweepResult, run_all_apart
-from jepsen_like.sim.runs.workers import Died, apart, died
+from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep
+from jepsen_like.sim.runs.workers import Died, mapped
 from spark.session import Settings, bounded
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def sweep_seeds(
 ) -> SweepResult:
     """Raises `NotInTime`. `progress` is told which share of the seeds is done."""
     result = SweepResult()
-    for part in _mapped(spark, seeds, partial(run_all_apart, run, plant), settings, progress):
+    work = partial(sweep, plant=plant, processes=1, run=run)
+    for part in _mapped(spark, seeds, work, settings, progress):
         result.include(part)
     return result
 
@@ -88,10 +89,9 @@ def run_plans(
 
 def _ran(plans: Sequence[Plan]) -> list[PlanResult]:
     """In a process that may die of it."""
-    parts = apart(_ran_one, plans)
     return [
-        PlanResult.of(failed(plan, died(part))) if isinstance(part, Died) else part
-        for plan, part in zip(plans, parts, strict=True)
+        PlanResult.of(failed(plan, part.ending)) if isinstance(part, Died) else part
+        for plan, part in mapped(_ran_one, plans, 1)
     ]
 
 

@@ -17,8 +17,9 @@ from benchmarks.peers.load import CONFIG, REQUESTS_PREPARED, TOPICS, Load, Sampl
 from broker.config import SUPPORTED_FEATURES
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client, NoAnswer
-from jepsen_like.real.layout import NodeLayout, plan
+from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.shape import Shape
 from quorumlab import __version__
 from wire.apis import encode_request, encode_response
 from wire.errors import ErrorCode
@@ -45,7 +46,6 @@ from wire.messages.voters import (
     QuorumPartitionResult,
     QuorumTopic,
 )
-from wire.primitives import uuid_text
 
 __all__ = [
     "Quorum",
@@ -79,14 +79,7 @@ class Quorum:
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = NO_SETTINGS) -> None:
         """Time-outs are Kafka's defaults, as the other systems have theirs, unless given."""
-        layout = plan(
-            directory,
-            cluster_id=uuid_text(UUID(int=0xC)),
-            controllers=3,
-            brokers=0,
-            combined=False,
-            ports=free_ports(),
-        )
+        layout = Shape(controllers=3, brokers=0).lay_out(directory, free_ports())
         self.cluster = LocalCluster(layout, {**_SETTINGS, **settings})
         self._killed: NodeLayout | None = None
 

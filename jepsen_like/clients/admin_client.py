@@ -54,6 +54,7 @@ __all__ = [
     "creation",
     "deletion",
     "elements_in",
+    "kind_of",
     "register_in",
     "register_query",
     "register_write",
@@ -113,14 +114,29 @@ def elements_in(answer: MetadataResponse, node: int) -> Done:
 
 
 _CONTROLLERS = 2  # the type of endpoints
-# Said before anything is decided; whatever else a cluster says may come after the deed.
+# Said before anything is decided. Whatever else a cluster says may come after the deed: the node
+# that decided can lose its leadership before it knows what becomes of that (NOT_CONTROLLER), and a
+# broker that passes a request on may have passed it on twice (TOPIC_ALREADY_EXISTS).
 _DEFINITE = (
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.ELECTION_NOT_NEEDED,
     ErrorCode.INVALID_CONFIG,
     ErrorCode.INVALID_PARTITIONS,
     ErrorCode.INVALID_REPLICATION_FACTOR,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     ErrorCode.INVALID_REQUEST,
     ErrorCode.POLICY_VIOLATION,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_VERSION,
 )
+
+
+def kind_of(code: ErrorCode) -> Kind:
+    """How a change ended that was answered with this code."""
+    if code is ErrorCode.NONE:
+        return Kind.OK
+    return Kind.FAIL if code in _DEFINITE else Kind.INFO
 
 
 class AdminClient:
@@ -225,7 +241,7 @@ def _changed(error: ErrorCode | None) -> Done:
         return Done(kind=Kind.INFO, error="no answer")
     if error is ErrorCode.NONE:
         return Done(kind=Kind.OK)
-    return Done(kind=Kind.FAIL if error in _DEFINITE else Kind.INFO, error=ErrorCode(error).name)
+    return Done(kind=kind_of(error), error=ErrorCode(error).name)
 
 
 def create_topic(

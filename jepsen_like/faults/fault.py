@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Role(StrEnum):
-    """The nodes that a fault strikes, found at the moment when it strikes."""
+    """The nodes that a fault is injected on, found at that moment."""
 
     ACTIVE_CONTROLLER = "active-controller"
     LEADER = "leader"  # of a partition of the workload
@@ -98,33 +98,40 @@ class Proof:
     evidence: str
 
 
-class InForce:
-    """A fault in force: the nodes that it struck, how it heals, and the proof that it bit.
+# Injects it, yields the nodes that have it, heals them, and returns the proof, or what was seen.
+Course = Generator[Sequence[int], None, Proof | Sequence[str]]
+Arguments = ParamSpec("Arguments")
 
-    Healing ends it, and starts again what it killed; the second time it does nothing. `prove` is
-    asked after that: for a proof, or for what was seen.
+
+class InForce:
+    """A fault in force: the nodes that have it, how it heals, and the proof that it bit.
+
+    Healing ends it, and starts again what it killed; the second time it does nothing.
     """
 
-    def __init__(
-        self,
-        nodes: Sequence[int],
-        *,
-        heal: Callable[[], None],
-        prove: Callable[[], Proof | Sequence[str]],
-    ) -> None:
-        self.nodes = tuple(nodes)
-        self._prove = prove
-        self._heal = heal
-        self._is_healed = False
-
-    def proof(self) -> Proof:
-        shown = self._prove()
-        return shown if isinstance(shown, Proof) else proof_of(shown)
+    def __init__(self, course: Course) -> None:
+        self.nodes = tuple(next(course))
+        self._course = course
+        self._shown: Proof | Sequence[str] = ()
 
     def heal(self) -> None:
-        if not self._is_healed:
-            self._is_healed = True
-            self._heal()
+        try:
+            next(self._course)
+        except StopIteration as end:
+            self._shown = end.value or self._shown
+
+    def proof(self) -> Proof:
+        """It is there once the fault is healed."""
+        return self._shown if isinstance(self._shown, Proof) else proof_of(self._shown)
+
+
+def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InForce]:
+    """The decorator makes an injector of a function that tells the whole course of a fault."""
+
+    def inject(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
+        return InForce(course_of(*arguments, **named))
+
+    return inject
 
 
 def proof_of(seen: Sequence[str]) -> Proof:
@@ -132,33 +139,9 @@ def proof_of(seen: Sequence[str]) -> Proof:
     return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
 
 
-# Strikes, yields the nodes that it struck, heals them, and returns the proof, or what was seen.
-Course = Generator[Sequence[int], None, Proof | Sequence[str]]
-Arguments = ParamSpec("Arguments")
-
-
-def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InForce]:
-    """The decorator makes an injector of a function that tells the whole course of a fault."""
-
-    def strike(*arguments: Arguments.args, **named: Arguments.kwargs) -> InForce:
-        course = course_of(*arguments, **named)
-        nodes = next(course)
-        shown: list[Proof | Sequence[str]] = []
-
-        def heal() -> None:
-            try:
-                next(course)
-            except StopIteration as end:
-                shown.append(end.value)
-
-        return InForce(nodes, heal=heal, prove=lambda: shown[0])
-
-    return strike
-
-
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """Knows one kind of fault on one cluster: strikes these nodes with it."""
+    """Knows one kind of fault on one cluster, and injects it on these nodes."""
 
     inject: Callable[[Fault, Sequence[int]], InForce]
     why_not: str = ""  # why this cluster, or this machine, cannot do it ("needs root")

@@ -12,14 +12,14 @@ kind that names its role (`kill:majority`) has leave to do so.
 Decides nothing about what a kind does, or whether a machine can do it. Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 from jepsen_like.faults.fault import Fault, Role, Scheduled
 from jepsen_like.faults.kinds import KINDS, FaultKind, kind_and_role
 
-__all__ = ["BACK_MS", "draw_schedule", "without_controller"]
+__all__ = ["BACK_MS", "draw_schedule"]
 
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
@@ -43,22 +43,27 @@ _TAKEN_FROM: Mapping[Role, tuple[str, ...]] = {
 
 
 def draw_schedule(
-    *, seed: int, kinds: Sequence[str], seconds: int, combined: bool = False
+    *,
+    seed: int,
+    kinds: Sequence[str],
+    seconds: int,
+    combined: bool = False,
+    has_controller: bool = True,
 ) -> tuple[Scheduled, ...]:
-    """In the order of time. `combined`: brokers are voters, so that they are one group."""
+    """In the order of time. `combined`: brokers are voters, so that they are one group.
+
+    Where nobody is the controller, since replicas elect, a leader is meant in its place.
+    """
     if not kinds:
         return ()
-    return tuple(_Drawing(Random(seed), kinds, seconds * 1000, combined=combined).run())
+    drawn = _Drawing(Random(seed), kinds, seconds * 1000, combined=combined).run()
+    return tuple(drawn if has_controller else map(_of_a_leader, drawn))
 
 
-def without_controller(schedule: Iterable[Scheduled]) -> tuple[Scheduled, ...]:
-    """Where replicas elect, nobody is the controller: a leader is struck in its place."""
-    return tuple(
-        replace(each, fault=replace(each.fault, role=Role.LEADER))
-        if each.fault.role is Role.ACTIVE_CONTROLLER
-        else each
-        for each in schedule
-    )
+def _of_a_leader(scheduled: Scheduled) -> Scheduled:
+    if scheduled.fault.role is not Role.ACTIVE_CONTROLLER:
+        return scheduled
+    return replace(scheduled, fault=replace(scheduled.fault, role=Role.LEADER))
 
 
 class _Drawing:
@@ -85,7 +90,7 @@ class _Drawing:
             at_ms = self._after(found)
 
     def _next(self, at_ms: int) -> Scheduled | None:
-        """The first kind in turn that has somebody to strike now."""
+        """The first kind in turn that has a node to befall now."""
         if not self._waiting:
             self._waiting = self._random.sample(self._kinds, len(self._kinds))
         for wanted in self._waiting:

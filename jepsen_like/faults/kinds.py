@@ -34,7 +34,7 @@ class Medium(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """The roles that a kind may strike, the proof that it bit, and how long it lasts.
+    """The roles that a kind may be injected on, the proof that it bit, and how long it lasts.
 
     A parameter is drawn from its choices. `not_on_processes`, `not_simulated`: why that backend
     has no injector; "" if it has one.

@@ -1,7 +1,7 @@
 """Rules over single messages between nodes: which of them are held, lost, doubled or late.
 
 A rule names messages by who sends them, who gets them, their API and whether they are requests; a
-trigger says which of those that match it strikes. A response goes from the node that was asked to
+trigger says which of those that match it takes. A response goes from the node that was asked to
 the one that asked, so that `source` is always the sender. The first rule in force that takes a
 message has it; what no rule takes goes on by itself.
 
@@ -9,7 +9,6 @@ A fault of messages is made of rules (`rules_of`), by these parameters:
 
     apis        names of APIs, each with a rule of its own; the backend has a default
     direction   "request": what the targets ask; "response": what they are answered
-    trigger     `once()`, `on_call(n)`, `times(n)`, `with_probability(p)`, `always()`
 
 A held message goes on when the fault heals. Clients are left alone: a network can double what a
 client sent only if the client sends it again, and then that client knows.
@@ -20,7 +19,6 @@ Pure. What a rule does to the bytes is left to what carries them: the proxy of r
 Source: the triggers that Kafka's developers proposed for fault injection; reliability facts, 4.3.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,7 +39,6 @@ __all__ = [
     "Rules",
     "Trigger",
     "api_key_of",
-    "parse_trigger",
     "rules_of",
 ]
 
@@ -55,59 +52,24 @@ class Action(StrEnum):
     DUPLICATE = "duplicate"  # and the second one over a new connection, as a retry would come
     REORDER = "reorder"  # behind the next message of the same link
     DELAY = "delay"
-    RESET = "reset"  # the connection that carries it
-    CLOSE = "close"  # the connection that carries it, in good order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """Which of the messages that match are struck, counted from 1: those from `first` on, until
-    `count` (None: no bound) have been struck, each with `probability`.
+    """Which of the messages that match are taken: each with `probability`, up to `count` of them
+    (None: no bound).
     """
 
-    first: int = 1
     count: int | None = None
     probability: float = 1.0
 
-    def __post_init__(self) -> None:
-        if self.first < 1 or (self.count is not None and self.count < 1):
-            raise ValueError(f"a trigger counts from 1: first {self.first}, count {self.count}")
-        if not 0.0 < self.probability <= 1.0:
-            raise ValueError(f"a probability lies above 0 and up to 1, not at {self.probability}")
-
     def __str__(self) -> str:
-        if self == ALWAYS:
-            return "always()"
         if self.probability < 1.0:
             return f"with_probability({self.probability:g})"
-        if self.count == 1:
-            return "once()" if self.first == 1 else f"on_call({self.first})"
-        return f"times({self.count})"
+        return "always()" if self.count is None else f"times({self.count})"
 
 
 ALWAYS = Trigger()
-
-
-_TRIGGER = re.compile(r"(\w+)\(([\d.]*)\)")
-
-
-def parse_trigger(text: str) -> Trigger:
-    """`str(trigger)` back. Raises ValueError."""
-    found = _TRIGGER.fullmatch(text.strip())
-    match found.groups() if found else ():
-        case "always", "":
-            return ALWAYS
-        case "once", "":
-            return Trigger(count=1)
-        case "on_call", number:
-            return Trigger(first=int(number), count=1)
-        case "times", number:
-            return Trigger(count=int(number))
-        case "with_probability", number:
-            return Trigger(probability=float(number))
-    raise ValueError(
-        f"{text!r} is no trigger: always(), once(), on_call(n), times(n), with_probability(p)"
-    )
 
 
 def api_key_of(name: str) -> int:
@@ -131,31 +93,29 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameRule:
-    """An action on the messages that match. None stands for any."""
+    """An action on the messages that match. None stands for any node."""
 
     action: Action
     source: int | None = None
     target: int | None = None
-    api_key: int | None = None
-    is_request: bool | None = None
+    api_key: int
+    is_request: bool
     trigger: Trigger = ALWAYS
-    delay_ms: int = 0  # of Action.DELAY
 
     def matches(self, frame: Frame) -> bool:
         return (
             self.source in (None, frame.source)
             and self.target in (None, frame.target)
-            and self.api_key in (None, frame.api_key)
-            and self.is_request in (None, frame.is_request)
+            and (self.api_key, self.is_request) == (frame.api_key, frame.is_request)
         )
 
     def __str__(self) -> str:
-        """`hold the request of alter_partition, 1 -> 101, once()`."""
-        which = {None: "messages", True: "the request", False: "the response"}[self.is_request]
-        api = None if self.api_key is None else api_by_key(self.api_key)
-        name = "any API" if self.api_key is None else api.name if api else f"API {self.api_key}"
+        """`hold the request of alter_partition, 1 -> 101, times(2)`."""
+        which = "request" if self.is_request else "response"
+        api = api_by_key(self.api_key)
+        name = api.name if api else f"API {self.api_key}"
         ends = " -> ".join(_name_of(end) for end in (self.source, self.target))
-        return f"{self.action} {which} of {name}, {ends}, {self.trigger}"
+        return f"{self.action} the {which} of {name}, {ends}, {self.trigger}"
 
 
 def _name_of(node_id: int | None) -> str:
@@ -176,7 +136,7 @@ class Armed(Generic[Message]):
         self.action = action
         self.delay_ms = delay_ms
         self.calls = 0  # messages that matched
-        self.fired = 0  # and were struck
+        self.fired = 0  # and were taken
         self.kept: list[GoOn] = []  # what it holds, in order; filled by whoever carries messages
         self.is_over = False
         self._matches = matches
@@ -188,8 +148,6 @@ class Armed(Generic[Message]):
         if self.is_over or is_spent or not self._matches(message):
             return False
         self.calls += 1
-        if self.calls < trigger.first:
-            return False
         if trigger.probability < 1.0 and random.random() >= trigger.probability:
             return False
         self.fired += 1
@@ -250,12 +208,10 @@ def rules_of(
     nodes: Iterable[int],
     *,
     apis: Iterable[str],
-    triggers: Mapping[str, str],
+    triggers: Mapping[str, Trigger],
 ) -> list[FrameRule]:
-    """`triggers`: what is the default of each kind. Raises ValueError for unknown names."""
-    wanted = fault.parameters
-    is_request = wanted.get("direction", "request") == "request"
-    trigger = parse_trigger(wanted.get("trigger", triggers[fault.kind]))
+    """`triggers`: of each kind. Raises ValueError for unknown names."""
+    is_request = fault.parameters.get("direction", "request") == "request"
     return [
         FrameRule(
             action=MESSAGE_KINDS[fault.kind],
@@ -263,7 +219,7 @@ def rules_of(
             target=other if is_request else target,
             api_key=api_key_of(name),
             is_request=is_request,
-            trigger=trigger,
+            trigger=triggers[fault.kind],
         )
         for target in targets
         for other in nodes

@@ -5,12 +5,17 @@ that takes them away is not, since the schedule saw to it that enough nodes are 
 reason a node that is late to return puts off the next one that goes. A storm spares nobody, so that
 none of this holds there.
 
-The nodes that have a role (`Roles`) are found at the moment when a fault strikes: the leaders are
+The nodes that have a role (`Roles`) are found at the moment of injection: the leaders are
 asked of what watches the cluster; which node, where any would do, is drawn.
 
 The nemesis has no clock, no thread and no timer: `play` does what is due, and says when it wants to
 be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.workload_run`
-do. Its words in the history are those of `jepsen_like.faults.validity`. Pure.
+do. Pure.
+
+What came of each fault is in the history: `inject` and `heal`, with the fault's number, kind, role,
+nodes and parameters; `heal` has what shows whether it bit. A fault that cannot be injected (nobody
+has the role, or the node is down by an earlier fault) is `not-injected`, with the reason: it never
+counts.
 """
 
 import heapq
@@ -24,8 +29,9 @@ from typing import Protocol
 from jepsen_like.faults.fault import InForce, Injector, Role, Scheduled
 from jepsen_like.faults.fault_schedule import BACK_MS
 from jepsen_like.faults.kinds import KINDS
-from jepsen_like.faults.validity import FaultOutcome, healed, injected, not_injected
-from jepsen_like.histories.history import Op
+from jepsen_like.faults.validity import FaultOutcome
+from jepsen_like.histories.history import Op, Value
+from jepsen_like.workloads.workload import deed
 
 __all__ = ["Nemesis", "Roles"]
 
@@ -98,7 +104,7 @@ class Nemesis:
         refusals: tuple[type[Exception], ...] = (),
         is_storm: bool = False,
     ) -> None:
-        """`refusals`: what an injector raises that cannot strike just now."""
+        """`refusals`: what an injector raises that cannot do it just now."""
         self.fault_outcomes: list[FaultOutcome] = []
         self._schedule = schedule
         self._injectors = injectors
@@ -169,13 +175,13 @@ class Nemesis:
         self._tries[number] += 1
         why = injector.why_not if nodes else f"nobody is {fault.role.value}"
         if not why:
-            self._recording.enter(injected(number, fault, nodes))
+            self._enter("inject", number, nodes)
             try:
                 in_force = injector.inject(fault, nodes)
             except self._refusals as error:
                 why = str(error)
         if why:
-            self._recording.enter(not_injected(number, fault, nodes, why=why))
+            self._enter("not-injected", number, nodes, why=why)
             self._again(number)
             return
         self._in_force[number] = in_force, self._recording.now_ms()
@@ -197,7 +203,7 @@ class Nemesis:
         return begins_ms
 
     def _nodes(self, number: int) -> Sequence[int]:
-        """Nodes that no other fault strikes; if there are none, as in a rolling restart, any that
+        """Nodes that have no other fault; if there are none, as in a rolling restart, any that
         do not have the same kind already.
         """
         fault = self._schedule[number].fault
@@ -210,7 +216,7 @@ class Nemesis:
         return nodes if alike.isdisjoint(nodes) else ()
 
     def _faulty(self, kind: str | None = None) -> set[int]:
-        """Nodes that something strikes, or something of a kind."""
+        """Nodes that have a fault, or one of a kind."""
         return {
             node
             for number, (in_force, _) in self._in_force.items()
@@ -234,13 +240,11 @@ class Nemesis:
         in_force.heal()
         proof = in_force.proof()
         self._healed_ms[number] = self._now_ms()
-        scheduled = self._schedule[number]
-        self._recording.enter(healed(number, scheduled.fault, in_force.nodes, proof))
+        self._enter("heal", number, in_force.nodes, bit=proof.bit, evidence=proof.evidence)
         self.fault_outcomes.append(
             FaultOutcome(
-                number=number,
-                scheduled=scheduled,
-                nodes=tuple(in_force.nodes),
+                scheduled=self._schedule[number],
+                nodes=in_force.nodes,
                 injected_ms=since_ms,
                 healed_ms=self._recording.now_ms(),
                 proof=proof,
@@ -248,3 +252,17 @@ class Nemesis:
         )
         if not proof.bit:
             self._again(number)
+
+    def _enter(self, f: str, number: int, nodes: Sequence[int], **extra: Value) -> None:
+        fault = self._schedule[number].fault
+        described = {
+            "fault": number,
+            "kind": fault.kind,
+            "role": fault.role.value,
+            "nodes": list(nodes),
+            "parameters": {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in fault.parameters.items()
+            },
+        }
+        self._recording.enter(deed(f, described, **extra))

@@ -7,6 +7,7 @@ its client then goes past the proxies.
 from collections.abc import Mapping
 from typing import Any
 
+from jepsen_like.real.layout import Address
 from wire.api_table import api_by_key
 from wire.apis import decode_response, encode_response
 from wire.message import replace
@@ -17,9 +18,8 @@ from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["Address", "redirected"]
+__all__ = ["redirected"]
 
-Address = tuple[str, int]
 # Those whose answers name brokers. Produce and Fetch do it to say who leads (KIP-951).
 _NAMING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0}  # api key, and the first version that does
 

@@ -14,7 +14,6 @@ from random import Random
 
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.impairments import Delay, Flow, Imposed
-from jepsen_like.real.layout import HOST
 from jepsen_like.real.relay import STREAM_BYTES_MAX, Relay, ServerThread, Streams, reset
 
 __all__ = ["serve", "servers"]
@@ -37,7 +36,7 @@ def servers(line: DelayLine) -> ServerThread:
             await Relay(asker=asker, asked=asked, requests=requests, answers=answers).run()
 
     targets = zip(line.ports, line.to, strict=True)
-    return ServerThread("delay", HOST, {port: partial(accept, target) for port, target in targets})
+    return ServerThread("delay", {port: partial(accept, target) for port, target in targets})
 
 
 def serve(line: DelayLine) -> None:

@@ -18,7 +18,6 @@ from typing import TypeVar
 from jepsen_like.faults.cut_links import Direction
 
 __all__ = [
-    "Bandwidth",
     "Cut",
     "Delay",
     "Flow",
@@ -43,13 +42,6 @@ class Delay:
     jitter_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bandwidth:
-    """All connections of the flow share it."""
-
-    bytes_per_second: int
-
-
 @dataclass(frozen=True, slots=True)
 class Refuse:
     """Connections are reset, those that are there and every new one."""
@@ -63,7 +55,7 @@ class SlowClose:
 
 
 Kind = TypeVar("Kind", bound="Impairment")
-Impairment = Cut | Delay | Bandwidth | Refuse | SlowClose
+Impairment = Cut | Delay | Refuse | SlowClose
 
 
 @dataclass(slots=True, eq=False)
@@ -90,10 +82,8 @@ class Flow:
 
     def __init__(self, random: Random) -> None:
         self.imposed: list[Imposed] = []
-        self.frames = 0  # that got through
         self._random = random
         self._changed = asyncio.Event()
-        self._busy_until = 0.0  # when a narrow flow has room again
 
     def changed(self) -> None:
         self._changed.set()
@@ -117,15 +107,6 @@ class Flow:
         for delay in self._counted(Delay, "frames delayed"):
             total_ms += delay.delay_ms + self._random.randint(0, delay.jitter_ms)
         return total_ms / 1000
-
-    def room_seconds(self, size_bytes: int, now_seconds: float) -> float:
-        """How long a frame of this size must wait for its turn on a narrow flow."""
-        wait_seconds = 0.0
-        for bandwidth in self._counted(Bandwidth, "frames slowed"):
-            begins = max(self._busy_until, now_seconds)
-            self._busy_until = begins + size_bytes / bandwidth.bytes_per_second
-            wait_seconds = max(wait_seconds, self._busy_until - now_seconds)
-        return wait_seconds
 
     def close_seconds(self) -> float:
         """How much later the end of a connection shall be told."""
@@ -172,7 +153,3 @@ class Flows:
         for flow in self._flows.values():
             flow.imposed.clear()
             flow.changed()
-
-    def frames(self) -> dict[Direction, int]:
-        """The frames that got through each flow."""
-        return {direction: flow.frames for direction, flow in self._flows.items()}

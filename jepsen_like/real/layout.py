@@ -15,7 +15,7 @@ usual addresses and dial the links instead (`quorumlab.dial.overrides`).
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
@@ -29,20 +29,19 @@ __all__ = [
     "CLUSTER_FILE",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
+    "Address",
     "ClusterError",
     "ClusterLayout",
     "Link",
     "NodeLayout",
     "ProcessDirectory",
-    "links_to_zookeeper",
-    "plan",
 ]
 
 HOST = "127.0.0.1"
+Address = tuple[str, int]
 CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
-FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 
-# Kafka's defaults are made for machine rooms; a cluster on one desk may notice failures sooner.
+# Kafka's defaults are made for machine rooms; a cluster on one machine may notice failures sooner.
 _FAST_BROKERS: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "400",
@@ -302,113 +301,3 @@ def _refuse_moved(directory: Path, made_in: Path) -> None:
             f"`sed -i {quote(f's,{made_in}/,{directory}/,g')} {where}/cluster.json "
             f"{where}/*/server.properties` tells them"
         )
-
-
-def plan(
-    directory: Path,
-    *,
-    cluster_id: str,
-    controllers: int,
-    brokers: int,
-    combined: bool,
-    ports: Iterable[int],
-    design: str = "quorum",
-    engine: str = "native",
-    directory_ids: Iterable[str] = (),
-    proxies: bool = False,
-    network: str = "",
-) -> ClusterLayout:
-    """Lay out a new cluster. `ports` yields free ports; brokers take the first ones, in order.
-
-    With `directory_ids` the voters live in the log; the first ones are as many controllers. With
-    `proxies` there is one on every link between nodes, and whoever runs it must run them; with a
-    `network` each node has an address of its own there, and whoever runs it must make that.
-    """
-    assert not (proxies and network), network
-    source = iter(ports)
-    roles = _roles(controllers, brokers, combined=combined)
-    ids = iter(directory_ids)
-    own = {node_id: next(source) for node_id in roles}
-    nodes = tuple(
-        NodeLayout(
-            id=node_id,
-            roles=node_roles,
-            host=f"{network}.{place}" if network else HOST,
-            port=own[node_id],
-            controller_port=_controller_port(node_roles, own[node_id], source),
-            http_port=next(source),
-            dir=str(directory / str(node_id)),
-            first_voter=next(ids, "") if "controller" in node_roles else "",
-        )
-        for place, (node_id, node_roles) in enumerate(roles.items(), 1)
-    )
-    return ClusterLayout(
-        directory=directory,
-        cluster_id=cluster_id,
-        design=design,
-        engine=engine,
-        combined=combined,
-        nodes=nodes,
-        dynamic=any(node.first_voter for node in nodes),
-        links=tuple(_links(nodes, source)) if proxies else (),
-        network=network,
-    )
-
-
-def _roles(controllers: int, brokers: int, *, combined: bool) -> dict[int, tuple[str, ...]]:
-    if not combined:
-        roles: dict[int, tuple[str, ...]] = {1 + index: ("broker",) for index in range(brokers)}
-        for index in range(controllers):
-            roles[FIRST_CONTROLLER_ID + index] = ("controller",)
-        return roles
-    return {
-        1 + index: tuple(
-            role
-            for role, count in (("broker", brokers), ("controller", controllers))
-            if index < count
-        )
-        for index in range(max(brokers, controllers))
-    }
-
-
-def _links(nodes: Iterable[NodeLayout], ports: Iterator[int]) -> Iterable[Link]:
-    """All nodes send requests to controllers; brokers and clients send requests to brokers."""
-    for target in nodes:
-        askers = [node for node in nodes if node.id != target.id]
-        if target.controller_port is not None:
-            for node in askers:
-                yield Link(
-                    source=node.id,
-                    target=target.id,
-                    port=next(ports),
-                    target_port=target.controller_port,
-                    controller=True,
-                )
-        if target.is_broker:
-            for source in (CLIENTS, *(node.id for node in askers if node.is_broker)):
-                yield Link(
-                    source=source, target=target.id, port=next(ports), target_port=target.port
-                )
-
-
-def links_to_zookeeper(
-    brokers: Iterable[NodeLayout], servers: Mapping[int, int], ports: Iterator[int]
-) -> tuple[Link, ...]:
-    """Each broker's own way to each of `servers`, whose ports are told by id."""
-    return tuple(
-        Link(
-            source=broker.id,
-            target=server,
-            port=next(ports),
-            target_port=target_port,
-            zookeeper=True,
-        )
-        for broker in brokers
-        for server, target_port in servers.items()
-    )
-
-
-def _controller_port(roles: tuple[str, ...], own: int, source: Iterable[int]) -> int | None:
-    if "controller" not in roles:
-        return None
-    return next(iter(source)) if "broker" in roles else own

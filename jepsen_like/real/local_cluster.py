@@ -27,7 +27,6 @@ from jepsen_like.real.layout import (
     ClusterLayout,
     Link,
     NodeLayout,
-    links_to_zookeeper,
 )
 from jepsen_like.real.pages import ask
 from jepsen_like.real.processes import (
@@ -40,7 +39,7 @@ from jepsen_like.real.processes import (
     living,
     spawn,
 )
-from jepsen_like.real.shape import Shape, refuse_engine
+from jepsen_like.real.shape import Shape, links_to_zookeeper, refuse_engine
 from jepsen_like.real.zookeeper import ZooKeeper
 
 __all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]

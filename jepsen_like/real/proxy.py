@@ -1,4 +1,4 @@
-"""Proxies on every link of a cluster: messages are cut, delayed and struck by rules there.
+"""Proxies on every link of a cluster: messages are cut and delayed there, and taken by rules.
 
     with ProxyMesh(cluster.layout.links) as mesh:
         cut = mesh.impose(Cut(), [(1, 2), (2, 1)])
@@ -32,9 +32,9 @@ from struct import Struct
 
 from jepsen_like.faults.cut_links import Direction
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
-from jepsen_like.real.address_rewriting import Address, redirected
+from jepsen_like.real.address_rewriting import redirected
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
-from jepsen_like.real.layout import HOST, Link
+from jepsen_like.real.layout import HOST, Address, Link
 from jepsen_like.real.relay import (
     LENGTH,
     STREAM_BYTES_MAX,
@@ -108,7 +108,7 @@ class KafkaRelay(Relay):
             else:
                 self._requests.put(frame)
 
-        self._strike(rule, slot, told, go_on)
+        self._apply(rule, slot, told, go_on)
 
     # --- answers ------------------------------------------------------------------------
 
@@ -152,33 +152,26 @@ class KafkaRelay(Relay):
             go_on()
             self._mesh.passed(told)
         else:
-            self._strike(rule, slot, told, go_on)
+            self._apply(rule, slot, told, go_on)
 
     def _told(self, slot: _Slot, *, is_request: bool) -> Frame:
         asker, asked = self._link.source, self._link.target
         source, target = (asker, asked) if is_request else (asked, asker)
         return Frame(source=source, target=target, api_key=slot.api_key, is_request=is_request)
 
-    def _strike(
+    def _apply(
         self, rule: Armed[Frame], slot: _Slot, told: Frame, go_on: Callable[[], None]
     ) -> None:
         slot.is_aside = True
         match rule.action:
             case Action.HOLD:
                 rule.kept.append(go_on)
-            case Action.DELAY:
-                asyncio.get_running_loop().call_later(rule.delay_ms / 1000, go_on)
             case Action.REORDER:
                 self._mesh.park(told, go_on)
-            case Action.RESET:
-                self.reset()
-            case Action.CLOSE:
-                self._requests.put(None)
-                self._answers.put(None)
             case Action.DROP:
                 pass
-            case Action.DUPLICATE:
-                raise AssertionError("answers are not doubled: see ProxyMesh.arm")
+            case Action.DUPLICATE | Action.DELAY:
+                raise AssertionError(f"no proxy does that to this frame: {rule.action}")
 
 
 class ProxyMesh(ServerThread):
@@ -194,9 +187,7 @@ class ProxyMesh(ServerThread):
         seed: int = 0,
         elsewhere: Mapping[int, Address] | None = None,
     ) -> None:
-        super().__init__(
-            "proxies", HOST, {each.port: partial(self._accept, each) for each in links}
-        )
+        super().__init__("proxies", {each.port: partial(self._accept, each) for each in links})
         self._elsewhere = elsewhere or {}
         self._proxies = {each.target: (HOST, each.port) for each in links if self._elsewhere}
         random = Random(seed)
@@ -217,11 +208,9 @@ class ProxyMesh(ServerThread):
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
         """Put a rule into force. Raises ValueError for one that TCP cannot express."""
-        if rule.action is Action.DUPLICATE and rule.is_request is not True:
+        if rule.action is Action.DUPLICATE and not rule.is_request:
             raise ValueError("only requests come twice: a client takes one answer to each")
-        armed = Armed(
-            rule.matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms
-        )
+        armed = Armed(rule.matches, action=rule.action, trigger=rule.trigger)
         return self.do(lambda: self._rules.arm(armed))
 
     def release(self, armed: Armed[Frame]) -> None:
@@ -243,10 +232,6 @@ class ProxyMesh(ServerThread):
     def heal(self) -> None:
         """Lift and release everything."""
         self.do(self._heal)
-
-    def frames(self) -> dict[Direction, int]:
-        """How many frames got through, by flow."""
-        return self.do(self._flows.frames)
 
     # --- in the thread -----------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Connections through a proxy: a thread that accepts them, and the frames that pass on each.
 
-    with ServerThread("echo", "127.0.0.1", {7001: echo}) as thread:
+    with ServerThread("echo", {7001: echo}) as thread:
         thread.do(lambda: ...)  # in the thread, from any other
 
 A proxy must go on while the thread of a run waits for something, so that its servers have a thread
@@ -10,7 +10,7 @@ ends of it, also when it is cancelled.
 A `Relay` passes frames of the asker to the asked, and the answers back. A frame is four bytes of
 length and so many bytes, in Kafka's protocol and in ZooKeeper's alike. Each direction is a queue of
 frames, which the impairments of its flow hold up. The content of a frame is not looked at here:
-`jepsen_like.real.proxy` does, where rules strike single messages of Kafka's protocol, and
+`jepsen_like.real.proxy` does, where rules take single messages of Kafka's protocol, and
 `jepsen_like.real.address_rewriting`.
 """
 
@@ -24,6 +24,7 @@ from struct import Struct, pack
 from typing import Any, Self, TypeVar
 
 from jepsen_like.real.impairments import Flow
+from jepsen_like.real.layout import HOST
 from wire.framing import FRAME_BYTES_MAX
 
 __all__ = [
@@ -48,8 +49,7 @@ _COMMAND_SECONDS = 10.0
 class ServerThread:
     """Entering it listens on every port, or raises OSError; leaving it ends every connection."""
 
-    def __init__(self, name: str, host: str, accepts: Mapping[int, Accept]) -> None:
-        self._host = host
+    def __init__(self, name: str, accepts: Mapping[int, Accept]) -> None:
         self._accepts = accepts  # by port
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Event
@@ -100,7 +100,7 @@ class ServerThread:
                 connected = partial(self._connected, accept)
                 servers.append(
                     await asyncio.start_server(
-                        connected, self._host, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
+                        connected, HOST, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
                     )
                 )
         except OSError as error:
@@ -174,10 +174,8 @@ class FrameQueue:
                 continue  # who should get it is gone; its own end will come the other way
 
     async def _write(self, frame: bytes) -> None:
-        await asyncio.sleep(self._flow.room_seconds(len(frame), self._loop.time()))
         await self._flow.pass_cut("frames")
         if not self._writer.is_closing():
-            self._flow.frames += 1
             self._writer.writelines((LENGTH.pack(len(frame)), frame))
             await self._writer.drain()
 

@@ -1,21 +1,23 @@
-"""What a local cluster is to be made of, as far as somebody has said it.
+"""What a local cluster is to be made of, as far as somebody has said it, and its first layout.
 
-What is left open is as in the cluster that the directory holds already, or else by default. Decides
-neither where nodes listen nor what their files are called: see `jepsen_like.real.layout`.
+What is left open is as in the cluster that the directory holds already, or else by default. What
+the files of nodes are called and hold is decided in `jepsen_like.real.layout`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 
-from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
+from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.real.layout import HOST, ClusterError, ClusterLayout, Link, NodeLayout
 from quorum.node.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
-__all__ = ["Shape", "refuse_engine", "why_no_engine"]
+__all__ = ["Shape", "links_to_zookeeper", "refuse_engine", "why_no_engine"]
 
 _NODES = 3  # brokers, and controllers
+_FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 _QUORUM = "quorum"
 
 
@@ -66,25 +68,106 @@ class Shape:
         )
 
     def lay_out(self, directory: Path, ports: Iterator[int]) -> ClusterLayout:
-        """Nothing is written. Whether its engine can be had, `refuse_engine` says."""
-        layout = plan(
-            directory,
+        """Lay out a new cluster; nothing is written. Brokers take the first of the free `ports`.
+
+        Whether its engine can be had, `refuse_engine` says.
+        """
+        assert not (self.proxies and self.network), self.network
+        nodes = tuple(self._nodes(directory, ports))
+        connect = self.zookeeper_connect
+        return ClusterLayout(
+            directory=directory,
             cluster_id=_new_id(),
-            controllers=0 if self.has_zookeeper else self.controllers or _NODES,
-            brokers=_NODES if self.brokers is None else self.brokers,
-            combined=self.combined,
-            ports=ports,
             design=self.design or _QUORUM,
             engine=self.engine or NATIVE,
-            directory_ids=[_new_id() for _ in range(self.first_voters)],
-            proxies=self.proxies,
+            combined=self.combined,
+            nodes=nodes,
+            dynamic=any(node.first_voter for node in nodes),
+            zookeepers=self._own_zookeepers if self.has_zookeeper else 0,
+            zookeeper_connect=connect if self.has_zookeeper else "",
+            links=tuple(_links(nodes, ports)) if self.proxies else (),
             network=self.network,
         )
-        if self.has_zookeeper:
-            own = 1 if self.zookeepers is None else self.zookeepers
-            connect = self.zookeeper_connect
-            layout = replace(layout, zookeepers=0 if connect else own, zookeeper_connect=connect)
-        return layout
+
+    @property
+    def _own_zookeepers(self) -> int:
+        own = 1 if self.zookeepers is None else self.zookeepers
+        return 0 if self.zookeeper_connect else own
+
+    def _nodes(self, directory: Path, ports: Iterator[int]) -> Iterator[NodeLayout]:
+        controllers = 0 if self.has_zookeeper else self.controllers or _NODES
+        brokers = _NODES if self.brokers is None else self.brokers
+        roles = _roles(controllers, brokers, combined=self.combined)
+        own = {node_id: next(ports) for node_id in roles}
+        voters_left = self.first_voters
+        for place, (node_id, node_roles) in enumerate(roles.items(), 1):
+            is_controller = "controller" in node_roles
+            is_first_voter = is_controller and voters_left > 0
+            voters_left -= is_first_voter
+            second_port = next(ports) if len(node_roles) > 1 else own[node_id]
+            yield NodeLayout(
+                id=node_id,
+                roles=node_roles,
+                host=f"{self.network}.{place}" if self.network else HOST,
+                port=own[node_id],
+                controller_port=second_port if is_controller else None,
+                http_port=next(ports),
+                dir=str(directory / str(node_id)),
+                first_voter=_new_id() if is_first_voter else "",
+            )
+
+
+def _roles(controllers: int, brokers: int, *, combined: bool) -> dict[int, tuple[str, ...]]:
+    if not combined:
+        roles: dict[int, tuple[str, ...]] = {1 + index: ("broker",) for index in range(brokers)}
+        for index in range(controllers):
+            roles[_FIRST_CONTROLLER_ID + index] = ("controller",)
+        return roles
+    return {
+        1 + index: tuple(
+            role
+            for role, count in (("broker", brokers), ("controller", controllers))
+            if index < count
+        )
+        for index in range(max(brokers, controllers))
+    }
+
+
+def _links(nodes: Iterable[NodeLayout], ports: Iterator[int]) -> Iterable[Link]:
+    """All nodes send requests to controllers; brokers and clients send requests to brokers."""
+    for target in nodes:
+        askers = [node for node in nodes if node.id != target.id]
+        if target.controller_port is not None:
+            for node in askers:
+                yield Link(
+                    source=node.id,
+                    target=target.id,
+                    port=next(ports),
+                    target_port=target.controller_port,
+                    controller=True,
+                )
+        if target.is_broker:
+            for source in (CLIENTS, *(node.id for node in askers if node.is_broker)):
+                yield Link(
+                    source=source, target=target.id, port=next(ports), target_port=target.port
+                )
+
+
+def links_to_zookeeper(
+    brokers: Iterable[NodeLayout], servers: Mapping[int, int], ports: Iterator[int]
+) -> tuple[Link, ...]:
+    """Each broker's own way to each of `servers`, whose ports are told by id."""
+    return tuple(
+        Link(
+            source=broker.id,
+            target=server,
+            port=next(ports),
+            target_port=target_port,
+            zookeeper=True,
+        )
+        for broker in brokers
+        for server, target_port in servers.items()
+    )
 
 
 def refuse_engine(layout: ClusterLayout) -> None:

@@ -24,7 +24,7 @@ from jepsen_like.real.runs.outcome import admitted_by
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
-from jepsen_like.sim.runs.workers import Died, Lost, apart, died, mapped
+from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.workloads.registry import why_no_workload
 from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
@@ -119,12 +119,7 @@ def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
         return
     with closing(mapped(run_plan, plans, processes)) as outcomes:
         for plan, outcome in outcomes:
-            if isinstance(outcome, Lost):
-                # The process died that had this run or others to do: now this one is alone in one.
-                (again,) = apart(run_plan, [plan])
-                yield failed(plan, died(again)) if isinstance(again, Died) else again
-            else:
-                yield outcome
+            yield failed(plan, outcome.ending) if isinstance(outcome, Died) else outcome
 
 
 def _seeds(args: argparse.Namespace) -> Sequence[int]:

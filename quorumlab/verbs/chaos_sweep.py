@@ -13,17 +13,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.runs.command import Progress, swept_here
 from jepsen_like.sim.runs.command import run_sim as run_without_workload
-from jepsen_like.sim.runs.sweep import Run, SweepResult, sweep
+from jepsen_like.sim.runs.sweep import Run, SweepResult
 from jepsen_like.sim.world.coverage import Coverage
 from quorumlab.arguments import Failed
 from quorumlab.interrupts import sigterm_as_ctrl_c
-from quorumlab.output import Progress, say
+from quorumlab.output import Progress as ProgressLine
+from quorumlab.output import say
 from quorumlab.simulated_runs import replay_line
 from spark.session import NotInTime, Settings, SparkUnavailable, session
 from spark.sweeps import PlanResult, run_plans, sweep_seeds
@@ -43,21 +46,12 @@ _FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of 
 def run_sweep(args: argparse.Namespace) -> int:
     """Runs `--sweep`, and all else that `chaos sim` does without a workload."""
     results: list[SweepResult] = []
+    here = swept_here(args)
 
-    def sweeping(
-        seeds: Sequence[int],
-        *,
-        plant: str | None,
-        processes: int,
-        progress: Callable[[SweepResult], None] | None,
-        run: Run,
-    ) -> SweepResult:
-        if args.master is None:
-            result = sweep(seeds, plant=plant, processes=processes, progress=progress, run=run)
-        else:
-            result = _swept_on_spark(seeds, args, plant=plant, run=run)
-        results.append(result)
-        return result
+    def sweeping(seeds: Sequence[int], run: Run, progress: Progress | None) -> SweepResult:
+        swept = here if args.master is None else partial(_swept_on_spark, args)
+        results.append(swept(seeds, run, progress))
+        return results[-1]
 
     with sigterm_as_ctrl_c():
         code = run_without_workload(args, sweeping)
@@ -104,11 +98,11 @@ def sum_up(codes: Counter[int]) -> int:
 
 
 def _swept_on_spark(
-    seeds: Sequence[int], args: argparse.Namespace, *, plant: str | None, run: Run
+    args: argparse.Namespace, seeds: Sequence[int], run: Run, _progress: Progress | None
 ) -> SweepResult:
     with _on_spark(args) as (spark, settings, progress):
         began = time.monotonic()
-        result = sweep_seeds(spark, seeds, settings, run=run, plant=plant, progress=progress)
+        result = sweep_seeds(spark, seeds, settings, run=run, plant=args.plant, progress=progress)
         result.seconds = time.monotonic() - began
         return result
 
@@ -117,7 +111,7 @@ def _swept_on_spark(
 def _on_spark(
     args: argparse.Namespace,
 ) -> "Iterator[tuple[SparkSession, Settings, Callable[[float], None]]]":
-    line = Progress()
+    line = ProgressLine()
     settings = Settings(master=args.master, seconds=args.timeout)
     line(f"starting Spark on {args.master}")
     try:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from pathlib import Path
 
-from jepsen_like.real.layout import CLUSTER_FILE, plan
+from jepsen_like.real.layout import CLUSTER_FILE
 from jepsen_like.real.local_cluster import LocalCluster
-from jepsen_like.real.shape import why_no_engine
+from jepsen_like.real.shape import Shape, why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
 from quorum.node.engines import NATIVE
 from quorumlab.arguments import UsageError
@@ -145,7 +145,7 @@ def _settings(texts: Iterable[str]) -> dict[str, str]:
 
 def _check(settings: Mapping[str, str]) -> None:
     """Checks the settings as a node of both roles would."""
-    layout = plan(Path("/"), cluster_id="", controllers=1, brokers=1, combined=True, ports=count(1))
+    layout = Shape(controllers=1, brokers=1, combined=True).lay_out(Path("/"), count(1))
     try:
         config = node_config(parse_properties(layout.properties(layout.nodes[0], settings)))
     except ConfigError as error:

@@ -155,9 +155,7 @@ def test_fault_of_the_network_bites(cluster: LocalCluster, inject: Inject, kind:
 
 @pytest.mark.parametrize("kind", ["hold-rpc", "drop-rpc", "duplicate-rpc", "reorder-rpc"])
 def test_named_request_is_struck(cluster: LocalCluster, inject: Inject, kind: str) -> None:
-    evidence = until_it_bites(
-        lambda: inject(kind, [1, 2, 3], apis=["broker_heartbeat"], trigger="times(1)")
-    )
+    evidence = until_it_bites(lambda: inject(kind, [1, 2, 3], apis=["broker_heartbeat"]))
     assert "broker_heartbeat" in evidence
 
 

@@ -4,22 +4,17 @@ import re
 import subprocess
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
+from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.shape import Shape
 from quorumlab.config import node_config, parse_properties
 
 
-def layout(directory: Path, **options: int) -> ClusterLayout:
-    return plan(
-        directory,
-        cluster_id="c" * 22,
-        controllers=options.get("controllers", 3),
-        brokers=options.get("brokers", 3),
-        combined=bool(options.get("combined")),
-        ports=count(20_000),
-    )
+def layout(directory: Path, **wanted: Any) -> ClusterLayout:
+    return Shape(**wanted).lay_out(directory, count(20_000))
 
 
 def test_brokers_count_from_1_and_controllers_from_101(tmp_path: Path) -> None:
@@ -31,22 +26,14 @@ def test_brokers_count_from_1_and_controllers_from_101(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("controllers", "brokers"), [(1, 3), (3, 1), (3, 3), (1, 1)])
 def test_combined_nodes_share_processes(tmp_path: Path, controllers: int, brokers: int) -> None:
-    planned = layout(tmp_path, controllers=controllers, brokers=brokers, combined=1)
+    planned = layout(tmp_path, controllers=controllers, brokers=brokers, combined=True)
     assert len(planned.nodes) == max(controllers, brokers)
     assert len(planned.controllers) == controllers
     assert len(planned.brokers) == brokers
 
 
 def test_nodes_of_a_network_have_addresses_there(tmp_path: Path) -> None:
-    planned = plan(
-        tmp_path,
-        cluster_id="c" * 22,
-        controllers=2,
-        brokers=1,
-        combined=False,
-        ports=count(20_000),
-        network="198.18.7",
-    )
+    planned = layout(tmp_path, controllers=2, brokers=1, network="198.18.7")
     assert {node.id: node.host for node in planned.nodes} == {
         1: "198.18.7.1",
         101: "198.18.7.2",
@@ -58,19 +45,19 @@ def test_nodes_of_a_network_have_addresses_there(tmp_path: Path) -> None:
         planned.refuse_changes(layout(tmp_path, controllers=2, brokers=1))
 
 
-def test_no_port_is_given_twice(tmp_path: Path) -> None:
-    for combined in (0, 1):
-        nodes = layout(tmp_path, combined=combined).nodes
-        ports = [
-            port
-            for node in nodes
-            for port in {node.port, node.controller_port or node.port, node.http_port}
-        ]
-        assert len(ports) == len(set(ports))
-
-
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
+@pytest.mark.parametrize("proxies", [False, True])
+@pytest.mark.parametrize("combined", [False, True])
+def test_no_port_is_given_twice_and_what_is_saved_is_loaded(
+    tmp_path: Path, combined: bool, proxies: bool
+) -> None:
+    planned = layout(tmp_path, combined=combined, proxies=proxies)
+    ports = [
+        port
+        for node in planned.nodes
+        for port in {node.port, node.controller_port or node.port, node.http_port}
+    ]
+    ports += [link.port for link in planned.links]
+    assert len(ports) == len(set(ports))
     planned.save()
     assert ClusterLayout.load(tmp_path) == planned
 
@@ -90,9 +77,9 @@ def test_a_moved_directory_is_refused_with_what_mends_it(tmp_path: Path) -> None
     assert parse_properties(node.config.read_text())["log.dirs"] == str(moved / "1" / "data")
 
 
-@pytest.mark.parametrize("combined", [0, 1])
+@pytest.mark.parametrize("combined", [False, True])
 def test_every_node_gets_a_configuration_that_the_node_accepts(
-    tmp_path: Path, combined: int
+    tmp_path: Path, combined: bool
 ) -> None:
     planned = layout(tmp_path, combined=combined)
     for node in planned.nodes:
@@ -108,11 +95,11 @@ def test_every_node_gets_a_configuration_that_the_node_accepts(
     [
         ({"brokers": 4}, "number of brokers is 3, not 4"),
         ({"controllers": 1}, "number of controllers is 3, not 1"),
-        ({"combined": 1}, "combined roles is False, not True"),
+        ({"combined": True}, "combined roles is False, not True"),
     ],
 )
 def test_a_cluster_on_disk_is_what_it_is(
-    tmp_path: Path, change: dict[str, int], words: str
+    tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ClusterError, match=words):
         layout(tmp_path).refuse_changes(layout(tmp_path, **change))

@@ -6,21 +6,14 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.real.layout import ClusterLayout, plan
+from jepsen_like.real.layout import ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.shape import Shape
 from quorumlab.config import node_config, parse_properties
 
 
 def layout(directory: Path, *, combined: bool = False, proxies: bool = True) -> ClusterLayout:
-    return plan(
-        directory,
-        cluster_id="c" * 22,
-        controllers=3,
-        brokers=3,
-        combined=combined,
-        ports=count(20_000),
-        proxies=proxies,
-    )
+    return Shape(combined=combined, proxies=proxies).lay_out(directory, count(20_000))
 
 
 def test_everybody_asks_controllers_and_brokers_and_clients_ask_brokers(tmp_path: Path) -> None:
@@ -51,19 +44,6 @@ def test_each_node_dials_its_own_links_for_the_addresses_it_knows(
         if link.source == CLIENTS:
             assert link.port in advertised[link.target]
             assert f":{link.port}" in planned.bootstrap_servers
-
-
-def test_no_port_is_given_twice_with_proxies(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
-    ports = [link.port for link in planned.links]
-    ports += [port for node in planned.nodes for port in {node.port, node.http_port}]
-    assert len(ports) == len(set(ports))
-
-
-def test_links_are_kept_with_the_cluster(tmp_path: Path) -> None:
-    planned = layout(tmp_path)
-    planned.save()
-    assert ClusterLayout.load(tmp_path) == planned
 
 
 def test_without_proxies_nodes_dial_each_other(tmp_path: Path) -> None:

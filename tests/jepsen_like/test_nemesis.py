@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.faults.fault import Fault, InForce, Injector, Proof, Role, Scheduled, cannot
+from jepsen_like.faults.fault import (
+    Course,
+    Fault,
+    InForce,
+    Injector,
+    Proof,
+    Role,
+    Scheduled,
+    cannot,
+)
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Op
@@ -44,10 +53,13 @@ class Striking:
     def inject(self, fault: Fault, targets: Sequence[int]) -> InForce:
         if fault.parameters.get("refused"):
             raise Down("the node is down")
+        return InForce(self.course(fault, targets))
+
+    def course(self, fault: Fault, targets: Sequence[int]) -> Course:
         self.in_force += targets
-        return InForce(
-            targets, heal=self.in_force.clear, prove=lambda: Proof(bit=True, evidence="seen")
-        )
+        yield targets
+        self.in_force.clear()
+        return ["seen"]
 
 
 def fault(
@@ -147,12 +159,13 @@ class BitingLater(Striking):
 
     tries = 0
 
-    def inject(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    def course(self, fault: Fault, targets: Sequence[int]) -> Course:
         self.tries += 1
         if self.tries == 2:
             raise Down("the node is down")
         proof = Proof(bit=self.tries == 3, evidence=f"try {self.tries}")
-        return InForce(targets, heal=lambda: None, prove=lambda: proof)
+        yield targets
+        return proof
 
 
 def test_fault_is_tried_until_it_bites_if_it_takes_no_node_away() -> None:
@@ -191,9 +204,9 @@ def test_node_that_is_late_to_return_puts_off_the_next_that_goes(is_storm: bool)
     recording = Played()
 
     class Late(Striking):
-        def inject(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        def course(self, fault: Fault, targets: Sequence[int]) -> Course:
             recording.time_ms += 50
-            return super().inject(fault, targets)
+            return (yield from super().course(fault, targets))
 
     schedule = [fault(0, 10), fault(20, 1), fault(21, 1, kind="delay")]
     _, ops = played(schedule, Late(), recording=recording, is_storm=is_storm)
@@ -216,16 +229,12 @@ def test_no_node_has_the_same_kind_twice_but_in_a_storm(is_storm: bool, injected
 @pytest.mark.parametrize("what", ["inject", "heal"])
 def test_what_is_in_force_is_healed_though_another_fault_breaks(what: str) -> None:
     class Breaking(Striking):
-        def inject(self, fault: Fault, targets: Sequence[int]) -> InForce:
+        def course(self, fault: Fault, targets: Sequence[int]) -> Course:
             if "breaks" not in fault.parameters:
-                return super().inject(fault, targets)
-            if what == "inject":
-                raise ZeroDivisionError
-
-            def heal() -> None:
-                raise ZeroDivisionError
-
-            return InForce(targets, heal=heal, prove=lambda: Proof(bit=True, evidence="seen"))
+                return (yield from super().course(fault, targets))
+            if what == "heal":
+                yield targets
+            raise ZeroDivisionError
 
     injector, recording = Breaking(), Played()
     with pytest.raises(ZeroDivisionError):

@@ -12,7 +12,7 @@ import pytest
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger
 from jepsen_like.real.free_ports import free_ports
-from jepsen_like.real.impairments import Bandwidth, Cut, Delay, Refuse, SlowClose
+from jepsen_like.real.impairments import Cut, Delay, Refuse, SlowClose
 from jepsen_like.real.layout import Link
 from jepsen_like.real.proxy import ProxyMesh
 
@@ -153,15 +153,12 @@ def soon(condition: Callable[[], object]) -> bool:
 
 
 def rule(action: Action, *, is_request: bool, trigger: Trigger, api_key: int = VOTE) -> FrameRule:
-    return FrameRule(
-        action=action, api_key=api_key, is_request=is_request, trigger=trigger, delay_ms=100
-    )
+    return FrameRule(action=action, api_key=api_key, is_request=is_request, trigger=trigger)
 
 
-def test_frames_pass_both_ways_and_are_counted(mesh: ProxyMesh, asker: Asker) -> None:
+def test_frames_pass_both_ways(asker: Asker) -> None:
     asker.ask(1, 2, content=b"x" * 3_000_000)
     assert asker.answers(2) == [1, 2]
-    assert mesh.frames() == {(ASKER, ASKED): 2, (ASKED, ASKER): 2}
 
 
 def test_cut_of_requests_lets_them_arrive_when_it_heals(
@@ -192,7 +189,7 @@ def test_what_zookeeper_is_asked_is_cut_and_comes_late_and_no_rule_reads_it(
 ) -> None:
     link = Link(source=ASKER, target=ASKED, port=port, target_port=node.port, zookeeper=True)
     with ProxyMesh([link]) as mesh, contextlib.closing(Asker(port)) as asker:
-        held = mesh.arm(FrameRule(action=Action.HOLD, api_key=FETCH))
+        held = mesh.arm(FrameRule(action=Action.HOLD, api_key=FETCH, is_request=True))
         asker.ask(1)
         assert asker.answer() == 1
         cut = mesh.impose(Cut(), [*THERE, *BACK])
@@ -235,14 +232,6 @@ def test_delayed_frames_keep_their_order(mesh: ProxyMesh, asker: Asker) -> None:
     assert asker.answers(3) == [1, 2, 3]
     assert 0.06 <= time.monotonic() - began < 0.5
     assert delay.counts == {"frames delayed": 3}
-
-
-def test_narrow_flow_takes_its_time(mesh: ProxyMesh, asker: Asker) -> None:
-    mesh.impose(Bandwidth(bytes_per_second=100_000), THERE)
-    began = time.monotonic()
-    asker.ask(1, 2, content=b"x" * 5_000)
-    assert asker.answers(2) == [1, 2]
-    assert time.monotonic() - began >= 0.1
 
 
 def test_refusal_resets_what_is_there_and_what_comes(
@@ -299,9 +288,10 @@ def test_held_request_arrives_though_its_connection_is_gone(
 
 
 def test_held_answer_comes_when_released(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    held = mesh.arm(rule(Action.HOLD, is_request=False, trigger=Trigger(first=2, count=1)))
-    asker.ask(1, 2, 3, api_key=VOTE)
+    held = mesh.arm(rule(Action.HOLD, is_request=False, trigger=Trigger(count=1)))
+    asker.ask(1, api_key=FETCH)
     assert asker.answer() == 1
+    asker.ask(2, 3, api_key=VOTE)
     assert asker.answer(SOON) is None
     assert node.asked == [1, 2, 3]
     mesh.release(held)
@@ -336,7 +326,7 @@ def test_doubled_request_comes_twice_and_is_answered_once(
 
 def test_doubled_answer_is_refused(mesh: ProxyMesh) -> None:
     with pytest.raises(ValueError, match="only requests"):
-        mesh.arm(FrameRule(action=Action.DUPLICATE))
+        mesh.arm(FrameRule(action=Action.DUPLICATE, api_key=VOTE, is_request=False))
 
 
 def test_reordered_request_goes_behind_the_next(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
@@ -344,23 +334,6 @@ def test_reordered_request_goes_behind_the_next(mesh: ProxyMesh, asker: Asker, n
     asker.ask(1, 2, 3, api_key=VOTE)
     assert asker.answers(3) == [1, 2, 3]
     assert node.asked == [2, 1, 3]
-
-
-def test_delayed_request_alone_is_late(mesh: ProxyMesh, asker: Asker, node: Echo) -> None:
-    mesh.arm(rule(Action.DELAY, is_request=True, trigger=Trigger(count=1)))
-    asker.ask(1, 2, api_key=VOTE)
-    assert asker.answers(2) == [1, 2]
-    assert node.asked == [2, 1]
-
-
-def test_rule_can_break_the_connection(mesh: ProxyMesh, asker: Asker, port: int) -> None:
-    mesh.arm(rule(Action.RESET, is_request=True, trigger=Trigger(count=1)))
-    asker.ask(1, api_key=VOTE)
-    assert asker.is_reset()
-    again = Asker(port)
-    mesh.arm(rule(Action.CLOSE, is_request=True, trigger=Trigger(count=1)))
-    again.ask(2, api_key=VOTE)
-    assert again.socket.recv(1) == b"", "an orderly end"
 
 
 def test_request_without_answer_holds_up_nobody(mesh: ProxyMesh, asker: Asker) -> None:
@@ -374,15 +347,8 @@ def test_node_that_is_not_there_resets_the_connection(
 ) -> None:
     node.close()
     assert finds_a_reset(port)
-    assert mesh.frames()[ASKER, ASKED] == 0
 
 
 def test_what_is_no_frame_resets_the_connection(mesh: ProxyMesh, asker: Asker) -> None:
     asker.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
     assert asker.is_reset()
-
-
-def test_port_that_is_taken_is_an_error(node: Echo) -> None:
-    link = Link(source=1, target=2, port=node.port, target_port=1, controller=True)
-    with pytest.raises(OSError, match="in use"), ProxyMesh([link]):
-        pass

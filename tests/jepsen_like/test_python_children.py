@@ -15,11 +15,10 @@ from tests.hostile_files import write_hostile_files
 
 SPAWNED = """
 import multiprocessing
-from jepsen_like.sim.runs.workers import workers
+from jepsen_like.sim.runs.workers import mapped
 if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
-    with workers(1) as pool:
-        print(pool.submit(abs, -1).result())
+    print(list(mapped(abs, [-1], 1)))
 """
 
 
@@ -60,7 +59,7 @@ def test_workers_that_begin_a_new_python_import_no_file_of_the_user(tmp_path: Pa
         text=True,
         check=False,
     )
-    assert done.stdout == "1\n", done.stderr
+    assert done.stdout == "[(-1, 1)]\n", done.stderr
 
 
 def test_what_is_missing_is_installed_as_we_were(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from jepsen_like.histories.history import NEMESIS, Kind, Op
 
 def outcome(kind: str = "kill", role: Role = Role.ACTIVE_CONTROLLER) -> FaultOutcome:
     return FaultOutcome(
-        number=0,
         scheduled=Scheduled(at_ms=0, lasts_ms=0, fault=Fault(kind=kind, role=role)),
         nodes=(1,),
         injected_ms=1_000,
@@ -24,7 +23,7 @@ KILL = outcome()
 GOOD = Figures(
     seconds=20,
     kinds=("kill",),
-    strikes=(KILL, KILL),
+    faults=(KILL, KILL),
     operations=(7, 7),
     ok_a_second=30.0,
     ok_a_second_without_faults=100.0,
@@ -37,9 +36,7 @@ def test_run_with_something_to_show_counts() -> None:
 
 
 def test_run_without_faults_needs_none() -> None:
-    assert (
-        why_void(replace(GOOD, kinds=(), strikes=(), operations=(), controller_elections=0)) == ()
-    )
+    assert why_void(replace(GOOD, kinds=(), faults=(), operations=(), controller_elections=0)) == ()
 
 
 @pytest.mark.parametrize(
@@ -63,22 +60,22 @@ def test_void_run_says_why(figures: Figures, reason: str) -> None:
 
 def test_fault_that_did_not_bite_counts_for_nothing() -> None:
     blunt = replace(KILL, proof=Proof(bit=False, evidence=""))
-    assert why_void(replace(GOOD, strikes=(blunt, blunt))) == (
+    assert why_void(replace(GOOD, faults=(blunt, blunt))) == (
         "kill never bit (it was tried 2 times)",
         "0 faults are proven, and 2 are due in 20 s",
     )
 
 
 @pytest.mark.parametrize(
-    "strike",
+    "fault",
     [
         replace(KILL, healed_ms=2_000),
         outcome(role=Role.LEADER),
         outcome(kind="delay"),
     ],
 )
-def test_no_election_is_due_where_the_controller_was_not_away(strike: FaultOutcome) -> None:
-    assert not strike.wants_election
+def test_no_election_is_due_where_the_controller_was_not_away(fault: FaultOutcome) -> None:
+    assert not fault.wants_election
 
 
 def op(kind: Kind, process: int | str, at_ms: int) -> Op:
@@ -96,5 +93,5 @@ def test_operations_are_counted_where_they_were_under_way() -> None:
         op(Kind.INFO, "node-1", 60),
     ]
     spans = [(0, 5), (15, 25), (41, 50), (61, 70)]
-    strikes = [replace(KILL, injected_ms=begin, healed_ms=end) for begin, end in spans]
-    assert operations_during(ops, strikes) == [1, 2, 1, 0]
+    faults = [replace(KILL, injected_ms=begin, healed_ms=end) for begin, end in spans]
+    assert operations_during(ops, faults) == [1, 2, 1, 0]

@@ -1,7 +1,5 @@
 """A simulated quorum judged by what its clients see, at random. Broken rules: see test_harm.py."""
 
-from argparse import ArgumentParser
-
 import pytest
 
 from jepsen_like.histories.history import Kind
@@ -9,8 +7,7 @@ from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients, run_with_clients
 from jepsen_like.sim.assemblies.quorum.simulation import run
-from jepsen_like.sim.runs.command import run_sim
-from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
+from tests.sim.commands import sim
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -83,7 +80,5 @@ def acknowledged(production: Production) -> int:
 
 
 def test_what_clients_see_has_no_bounds(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    assert run_sim(parser.parse_args(["--clients", "--catches"])) == 2
+    assert sim("--clients", "--catches") == 2
     assert "--clients --catches: " in capsys.readouterr().err

@@ -1,19 +1,11 @@
 """What a run of a cluster says of itself: a line for each thing that happened, and a command."""
 
-from argparse import ArgumentParser
-
 import pytest
 
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
-from jepsen_like.sim.runs.command import describe_failure, run_sim
-from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
+from jepsen_like.sim.runs.command import describe_failure
 from jepsen_like.sim.world.tracing import HEADING, Tracer
-
-
-def sim(*arguments: str) -> int:
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    return run_sim(parser.parse_args(arguments))
+from tests.sim.commands import parser, sim
 
 
 def test_full_trace_tells_of_brokers() -> None:
@@ -51,9 +43,7 @@ def test_command_lists_what_can_be_planted_in_a_cluster(capsys: pytest.CaptureFi
 
 
 def test_help_says_what_is_run_and_what_is_taken_for_granted() -> None:
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    text = " ".join(parser.format_help().split())
+    text = " ".join(parser().format_help().split())
     assert "Run the shipped cores on virtual time" in text
     assert text.count("(default: 0)") == 2  # --seed and --first
 

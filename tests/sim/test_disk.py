@@ -1,22 +1,13 @@
 """The faulty disk: what it promises, and that it breaks nothing else."""
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disks.disk import Disk
-from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from quorum.core.effects import (
-    Append,
     Durability,
     EpochStart,
-    Event,
     Opened,
     OpenLog,
     Read,
@@ -28,42 +19,11 @@ from quorum.core.effects import (
     Truncate,
 )
 from quorum.core.types import ElectionState
-from wire.batch import assign, data_batch
+from tests.sim.disk_bench import LOG, DiskBench
 from wire.primitives import ZERO_UUID
 
-LOG = "log"
 
-
-class Bench:
-    """A disk, its process's mailbox, and numbered effects."""
-
-    def __init__(self, seed: int = 0, **faults: float) -> None:
-        self.world = VirtualTime(seed)
-        self.counts = Counts()
-        tree = LogTree()
-        self.disk = Disk(
-            world=self.world,
-            random=Random(seed),
-            counts=self.counts,
-            faults=DiskFaults(**faults),  # type: ignore[arg-type]
-            tree_of=lambda _name, _topic_id: tree,
-        )
-        self.events: list[Event] = []
-        self.disk.attach(self.events.append)
-        self.number = 0
-
-    def token(self) -> Token:
-        self.number += 1
-        return Token("raft", self.number)
-
-    def append(self, offset: int, *, epoch: int = 1, synced: bool = True, size: int = 1) -> Token:
-        token = self.token()
-        values = [f"{epoch}/{offset + place}".encode() for place in range(size)]
-        records = assign(data_batch(values, timestamp_ms=1), base_offset=offset, leader_epoch=epoch)
-        durability = Durability.SYNCED if synced else Durability.WRITTEN
-        self.disk.perform(Append(log=LOG, token=token, records=records, durability=durability))
-        return token
-
+class Bench(DiskBench):
     def truncate(self, end_offset: int) -> Token:
         token = self.token()
         self.disk.perform(
@@ -76,17 +36,6 @@ class Bench:
         self.disk.perform(SaveElection(log=LOG, token=token, election=ElectionState(epoch=epoch)))
         return token
 
-    def settle(self) -> None:
-        self.events += self.disk.begin_syncs()
-        self.world.run_until(self.world.now_us + 10_000_000, events_max=1_000_000)
-
-    def crash(self, *, power_loss: bool = True) -> int:
-        """Crash and recover; returns the log end."""
-        self.disk.crash(power_loss=power_loss)
-        state, _ = self.disk.recover(LOG)
-        self.disk.attach(self.events.append)
-        return state.end_offset
-
 
 def test_one_sync_serves_all_that_waits_and_names_the_last() -> None:
     bench = Bench()
@@ -95,7 +44,7 @@ def test_one_sync_serves_all_that_waits_and_names_the_last() -> None:
     last = bench.append(2)
     bench.settle()
     assert bench.events == [Stored(log=LOG, token=last)]
-    assert bench.crash() == 3
+    assert bench.crash().end_offset == 3
 
 
 def test_what_is_only_written_gets_no_stored() -> None:
@@ -114,7 +63,7 @@ def test_power_loss_keeps_a_prefix_of_the_unsynced_tail() -> None:
         for offset in range(1, 5):
             bench.append(offset)
         bench.disk.begin_syncs()
-        ends.add(bench.crash())
+        ends.add(bench.crash().end_offset)
     assert ends == {1, 2, 3, 4, 5}
 
 
@@ -123,7 +72,7 @@ def test_kill_keeps_everything_written() -> None:
         bench = Bench(seed)
         bench.append(0, synced=False)
         bench.append(1)
-        assert bench.crash(power_loss=False) == 2
+        assert bench.crash(power_loss=False).end_offset == 2
 
 
 def test_nothing_after_an_election_survives_without_it() -> None:
@@ -145,7 +94,7 @@ def test_torn_write_is_cut_at_the_first_bad_checksum() -> None:
         bench.append(0)
         bench.settle()
         bench.append(1, size=3)
-        end = bench.crash()
+        end = bench.crash().end_offset
         assert end in (1, 4)
         torn += bench.counts.by_kind["torn_write"]
         bench.append(end, epoch=2)  # and the log goes on where it ends

@@ -1,21 +1,12 @@
 """Snapshots, trimmed logs and logs that begin anew on the faulty disk: what a crash leaves."""
 
 from collections.abc import Iterator
-from random import Random
 
 import pytest
 
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disks.disk import Disk
-from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash, Violation
 from quorum.core.effects import (
-    Append,
-    Durability,
     EpochStart,
-    Event,
     LogState,
     Read,
     ReadDone,
@@ -27,16 +18,15 @@ from quorum.core.effects import (
     SnapshotSaved,
     StorageFailed,
     Stored,
-    Token,
     Trim,
     Trimmed,
 )
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from tests.quorum.disks import snapshot_file
-from wire.batch import assign, data_batch
+from tests.sim.disk_bench import LOG, DiskBench
+from wire.batch import data_batch
 
-LOG = "log"
 AT_THREE = OffsetAndEpoch(3, 1)
 
 
@@ -46,38 +36,15 @@ def snapshot(*values: bytes) -> bytes:
     return b"".join(snapshot_content(head, batches, epoch=1, last_timestamp_ms=1))
 
 
-class Bench:
+class Bench(DiskBench):
     """A disk with a log of five batches, of epoch 1, all durable."""
 
     def __init__(self, seed: int = 0, *, count: int = 5, **faults: float) -> None:
-        self.world = VirtualTime(seed)
-        self.counts = Counts()
-        tree = LogTree()
-        self.disk = Disk(
-            world=self.world,
-            random=Random(seed),
-            counts=self.counts,
-            faults=DiskFaults(**faults),  # type: ignore[arg-type]
-            tree_of=lambda _name, _topic_id: tree,
-        )
-        self.events: list[Event] = []
-        self.disk.attach(self.events.append)
-        self.number = 0
+        super().__init__(seed, **faults)
         for offset in range(count):
             self.append(offset)
         self.settle()
         self.events.clear()
-
-    def token(self) -> Token:
-        self.number += 1
-        return Token("raft", self.number)
-
-    def append(self, offset: int, epoch: int = 1) -> None:
-        batch = data_batch([f"{epoch}/{offset}".encode()], timestamp_ms=1)
-        records = assign(batch, base_offset=offset, leader_epoch=epoch)
-        self.disk.perform(
-            Append(log=LOG, token=self.token(), records=records, durability=Durability.SYNCED)
-        )
 
     def save(self, end: OffsetAndEpoch = AT_THREE, content: Iterator[bytes] | None = None) -> None:
         pieces = iter([snapshot(b"state")]) if content is None else content
@@ -100,16 +67,6 @@ class Bench:
 
     def trim(self, start_offset: int) -> None:
         self.disk.perform(Trim(log=LOG, token=self.token(), start_offset=start_offset))
-
-    def settle(self) -> None:
-        self.events += self.disk.begin_syncs()
-        self.world.run_until(self.world.now_us + 10_000_000, events_max=1_000_000)
-
-    def crash(self, *, power_loss: bool = True) -> LogState:
-        self.disk.crash(power_loss=power_loss)
-        state, _ = self.disk.recover(LOG)
-        self.disk.attach(self.events.append)
-        return state
 
 
 def test_saved_snapshot_is_told_of_and_survives() -> None:

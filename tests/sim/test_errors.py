@@ -6,7 +6,6 @@ death of a worker process. What the other seeds came to is kept.
 
 import os
 import signal
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,13 +33,12 @@ from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.runs import command
-from jepsen_like.sim.runs.command import run_sim
-from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 from jepsen_like.sim.runs.sweep import SweepResult, error_outcome, sweep
 from jepsen_like.sim.time.ending import Ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from quorum.raft.raft_node import RaftNode
+from tests.sim.commands import sim
 
 
 def raises(error: Exception) -> Any:
@@ -48,12 +46,6 @@ def raises(error: Exception) -> Any:
         raise error
 
     return fails
-
-
-def sim(*arguments: str) -> int:
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    return run_sim(parser.parse_args(arguments))
 
 
 # --- one seed -------------------------------------------------------------------------------------
@@ -194,12 +186,10 @@ def test_exit_code_of_a_sweep(
 
 
 def test_sweep_says_how_fast_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    def swept(*_: object, **__: object) -> SweepResult:
+    def swept(*_: object) -> SweepResult:
         return SweepResult(seeds=4, seconds=2.0, events=5_000, virtual_ms=6_000)
 
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    assert run_sim(parser.parse_args(["--sweep", "4"]), swept) == 0
+    assert sim("--sweep", "4", sweep_seeds=swept) == 0
     text = capsys.readouterr().out
     assert "(2.0 a second)" in text
     assert "5,000 events (2,500 a second)" in text
@@ -249,13 +239,10 @@ def test_an_interrupted_sweep_tells_what_it_came_to_and_how_to_go_on(
     def ctrl_c(so_far: SweepResult) -> None:
         raise KeyboardInterrupt
 
-    def interrupted(seeds: Sequence[int], **_how: object) -> SweepResult:
+    def interrupted(seeds: Sequence[int], *_how: object) -> SweepResult:
         return sweep(seeds, progress=ctrl_c, run=ends_at_once)
 
-    parser = ArgumentParser()
-    add_sim_arguments(parser)
-    args = parser.parse_args(["--sweep", "500", "--first", "70"])
-    assert run_sim(args, interrupted) == 130
+    assert sim("--sweep", "500", "--first", "70", sweep_seeds=interrupted) == 130
     said = capsys.readouterr()
     done = int(said.out.split()[0])
     assert 0 < done < 500

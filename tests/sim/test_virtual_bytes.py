@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from jepsen_like.sim.disks.virtual_files import VirtualFiles
-from jepsen_like.sim.disks.world_workers import Done
+from jepsen_like.sim.disks.world_workers import Done, QueuedWorkers
 from quorum.core.effects import (
     Append,
     DeleteLog,
@@ -43,20 +43,11 @@ SETTINGS = StorageSettings(
 LOGS = (METADATA_LOG, "orders-0", "orders-1")
 
 
-class AtOnce:
+class AtOnce(QueuedWorkers):
     """Workers that let nobody wait, so that both runs have one order."""
 
     def run(self, pool: Pool, job: Callable[[], object], done: Callable[[Outcome], None]) -> None:
         done(Done(job))
-
-    def wait(self) -> None: ...
-
-    def shut_down(self) -> None: ...
-
-    def seconds(self) -> float:
-        return 0.0
-
-    def sleep(self, seconds: float) -> None: ...
 
 
 class Run:

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from jepsen_like.sim.disks.virtual_files import Died, FileFaults, VirtualFiles
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.virtual_files import Died, VirtualFiles
 from jepsen_like.sim.disks.virtual_nodes import SECTOR_BYTES
 from quorum.core.storage import StorageError
 from quorum.log.files.disk import Disk
@@ -24,7 +25,7 @@ class Bench:
         self.files = VirtualFiles(Random(seed), fired=self.fired.append)
         self.files.mkdir("/d")
         self.files.make_durable()
-        self.files.faults = FileFaults(**faults)
+        self.files.faults = DiskFaults(**faults)  # type: ignore[arg-type]
         self.disk = Disk(system=self.files)
 
     def durable(self, content: bytes, path: str = "/d/f") -> None:
@@ -174,10 +175,10 @@ def test_what_a_failed_sync_lost_can_be_read_until_the_power_fails() -> None:
         bench = Bench(seed)
         bench.durable(b"")
         bench.disk.write("/d/f", b"abc", position=0)
-        bench.files.faults = FileFaults(sync_failure=1.0)
+        bench.files.faults = DiskFaults(fsync_failure=1.0)
         with pytest.raises(StorageError, match="EIO"):
             bench.disk.sync("/d/f")
-        bench.files.faults = FileFaults()
+        bench.files.faults = DiskFaults()
         assert bench.disk.read_whole("/d/f") == b"abc"
         bench.disk.sync("/d/f")  # has nothing to do
         found.add(bench.after_power_loss())
@@ -188,7 +189,7 @@ def test_what_a_failed_sync_lost_can_be_read_until_the_power_fails() -> None:
 def test_what_a_failed_sync_lost_may_be_forgotten_between_two_processes() -> None:
     found = set()
     for seed in SEEDS:
-        bench = Bench(seed, sync_failure=1.0)
+        bench = Bench(seed, fsync_failure=1.0)
         bench.durable(b"")
         bench.disk.write("/d/f", b"abc", position=0)
         with pytest.raises(StorageError):
@@ -203,11 +204,11 @@ def test_a_full_disk_takes_a_part_of_a_write_and_then_nothing() -> None:
     for seed in SEEDS:
         bench = Bench(seed)
         bench.durable(b"")
-        bench.files.faults = FileFaults(full=1.0)
+        bench.files.faults = DiskFaults(write_failure=1.0)
         with pytest.raises(StorageError, match="free space"):
             bench.disk.write("/d/f", b"abc", position=0)
         found.add(bench.disk.read_whole("/d/f"))
-        bench.files.faults = FileFaults()
+        bench.files.faults = DiskFaults()
         with pytest.raises(StorageError, match="free space"):
             bench.disk.create("/d/other")
         assert not bench.disk.preallocate("/d/f", position=0, length=100)
@@ -222,7 +223,7 @@ def test_a_full_disk_changes_a_sector_in_place_as_a_whole() -> None:
     for seed in SEEDS:
         bench = Bench(seed)
         bench.durable(b"abcdef")
-        bench.files.faults = FileFaults(full=1.0)
+        bench.files.faults = DiskFaults(write_failure=1.0)
         bench.disk.write("/d/f", b"xyz", position=2)
         assert bench.disk.read_whole("/d/f") == b"abxyzf"
 
@@ -230,10 +231,10 @@ def test_a_full_disk_changes_a_sector_in_place_as_a_whole() -> None:
 def test_a_read_fails_once() -> None:
     bench = Bench()
     bench.durable(b"abc")
-    bench.files.faults = FileFaults(read_failure=1.0)
+    bench.files.faults = DiskFaults(read_failure=1.0)
     with pytest.raises(StorageError, match="EIO"):
         bench.disk.read("/d/f", position=0, length=3)
-    bench.files.faults = FileFaults()
+    bench.files.faults = DiskFaults()
     assert bench.disk.read("/d/f", position=0, length=3) == b"abc"
     assert bench.files.errors == 1
 

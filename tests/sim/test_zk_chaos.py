@@ -6,7 +6,6 @@ from typing import cast
 
 import pytest
 
-from jepsen_like.faults.fault import Role
 from jepsen_like.histories.history import Value
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.real.runs.outcome import why_admitted
@@ -15,7 +14,7 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import carry_out
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
-from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json, schedule_of
+from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.chaos.workload_run import run_plan
 from jepsen_like.sim.violation import Violation
 from jepsen_like.workloads.workload import comparable
@@ -153,15 +152,6 @@ def test_same_plan_gives_the_same_run() -> None:
     plan = Plan(seed=4, design="zk-v3", faults=("kill",), seconds=2)
     again = run_plan(plan_from_json(plan_as_json(plan)))
     assert run_plan(plan).digest == again.digest
-
-
-def test_where_replicas_elect_a_leader_is_struck_in_place_of_the_controller() -> None:
-    def roles(design: str) -> set[Role]:
-        plan = Plan(seed=2, design=design, faults=("kill", "pause"), seconds=200)
-        return {each.fault.role for each in schedule_of(plan)}
-
-    assert Role.ACTIVE_CONTROLLER in roles("zk-v3")
-    assert Role.ACTIVE_CONTROLLER not in roles("zk-v2")
 
 
 @pytest.mark.parametrize(

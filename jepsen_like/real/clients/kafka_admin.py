@@ -15,13 +15,14 @@ from jepsen_like.clients.admin_client import (
     creation,
     deletion,
     elements_in,
+    kind_of,
     register_in,
     register_query,
     register_write,
 )
 from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
-from jepsen_like.real.clients.target import Nodes, Target, carried_out, kind_of
+from jepsen_like.real.clients.target import Nodes, Target, carried_out
 from jepsen_like.workloads.metadata_workloads import PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from wire.errors import ErrorCode
@@ -45,7 +46,7 @@ from wire.messages.voters import (
     RemoveRaftVoterResponse,
 )
 
-__all__ = ["AdminClient", "OperatorClient", "create_topic"]
+__all__ = ["AdminClient", "OperatorClient", "create_topic", "reassignment"]
 
 Ended = tuple[ErrorCode, str | None]
 
@@ -116,6 +117,15 @@ def create_topic(brokers: Nodes, new: NewTopic, timeout_ms: int) -> Ended:
     return answer.topics[0].error_code, answer.topics[0].error_message
 
 
+def reassignment(
+    key: str, brokers: Sequence[int], timeout_ms: int
+) -> AlterPartitionReassignmentsRequest:
+    topic, index = place_of(key)
+    partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
+    topics = (ReassignableTopic(name=topic, partitions=(partition,)),)
+    return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
+
+
 _LISTENER = "CONTROLLER"
 
 
@@ -151,12 +161,7 @@ class OperatorClient:
                 return self._remove_voter(wish.value)
 
     def _reassign(self, key: str, brokers: Sequence[int]) -> ErrorCode:
-        topic, index = place_of(key)
-        partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
-        request = AlterPartitionReassignmentsRequest(
-            timeout_ms=self._timeout_ms,
-            topics=(ReassignableTopic(name=topic, partitions=(partition,)),),
-        )
+        request = reassignment(key, brokers, self._timeout_ms)
         answer = self._brokers.ask(request, AlterPartitionReassignmentsResponse)
         if answer.error_code is not ErrorCode.NONE:
             return answer.error_code

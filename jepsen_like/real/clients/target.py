@@ -12,24 +12,19 @@ from uuid import UUID
 
 from jepsen_like.histories.history import Kind
 from jepsen_like.real.kafka_client import Client, NotConnected
-from jepsen_like.real.layout import ClusterError, ClusterLayout
+from jepsen_like.real.layout import Address, ClusterError, ClusterLayout
 from jepsen_like.workloads.workload import Done
-from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
 
 __all__ = [
-    "Address",
     "Nodes",
     "Target",
     "carried_out",
-    "kind_of",
     "known_offset",
     "target_of_layout",
     "target_of_servers",
 ]
-
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,30 +79,6 @@ def target_of_servers(servers: list[Address]) -> Target:
 
 
 Answer = TypeVar("Answer")
-
-# Said before anything is decided. Whatever else a cluster says may come after the deed: the node
-# that decided can lose its leadership before it knows what becomes of that (NOT_CONTROLLER), and a
-# broker that passes a request on may have passed it on twice (TOPIC_ALREADY_EXISTS).
-_DEFINITE = (
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ErrorCode.ELECTION_NOT_NEEDED,
-    ErrorCode.INVALID_CONFIG,
-    ErrorCode.INVALID_PARTITIONS,
-    ErrorCode.INVALID_REPLICATION_FACTOR,
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.POLICY_VIOLATION,
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ErrorCode.UNSUPPORTED_VERSION,
-)
-
-
-def kind_of(code: ErrorCode) -> Kind:
-    """How a change ended that was answered with this code."""
-    if code is ErrorCode.NONE:
-        return Kind.OK
-    return Kind.FAIL if code in _DEFINITE else Kind.INFO
 
 
 def carried_out(request: Callable[[], Done], *, reads: bool = False) -> Done:

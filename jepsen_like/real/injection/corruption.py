@@ -55,7 +55,7 @@ def tear_write(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> C
 
 
 def segments_of(node: NodeLayout, fault: Fault) -> list[Path]:
-    """The segments of the log that the fault strikes, the oldest first."""
+    """The segments of the log that the fault damages, the oldest first."""
     logs = [_segments(node.data / METADATA_LOG)]
     if fault.parameters.get("log") == "partition":
         others = (path for path in sorted(node.data.glob("*-*")) if path.name != METADATA_LOG)

@@ -24,10 +24,10 @@ from jepsen_like.real.injection.membership import NOT_DYNAMIC, change_voters
 from jepsen_like.real.injection.namespaces import Switch
 from jepsen_like.real.injection.network_faults import (
     NO_LINKS,
+    apply_rules,
     groups_of,
     on_flows,
     on_packets,
-    strike_messages,
 )
 from jepsen_like.real.injection.process_faults import (
     down,
@@ -84,7 +84,7 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
     """`mesh`: the proxies between the nodes; `gear` as it was prepared."""
     no_proc = "" if Path("/proc/self/fd").exists() else "needs /proc"
     no_links = "" if cluster.layout.links else NO_LINKS
-    messages = Injector(partial(strike_messages, cluster.layout, mesh), no_links)
+    messages = Injector(partial(apply_rules, cluster.layout, mesh), no_links)
     apart = f"the {cluster.layout.design} design has no nodes that are controllers alone"
     return {
         **{kind: cannot(known.not_on_processes) for kind, known in KINDS.items()},

@@ -1,14 +1,14 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
 Which directions a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one
-strikes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
-once, and tells the asked node `delay_ms` later; a delay limits the bandwidth, too, where it has
-`bytes_per_second`. Packets are dropped between namespaces, in which nodes meet without proxies:
-that makes what proxies cannot, a connection attempt that nobody answers, a sender that repeats ever
-more seldom, a connection of which only one end knows that it is dead.
+takes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
+once, and tells the asked node `delay_ms` later. Packets are dropped between namespaces, in which
+nodes meet without proxies: that makes what proxies cannot, a connection attempt that nobody
+answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
+dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
-that a rule struck), or how many packets the switch dropped.
+that a rule took), or how many packets the switch dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,8 @@ from functools import partial
 
 from jepsen_like.faults.cut_links import CUTS, DirectionsOf, Groups, around
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
-from jepsen_like.faults.message_rules import rules_of
+from jepsen_like.faults.message_rules import ALWAYS, Trigger, rules_of
 from jepsen_like.real.impairments import (
-    Bandwidth,
     Cut,
     Delay,
     Impairment,
@@ -30,17 +29,16 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "groups_of", "on_flows", "on_packets", "strike_messages"]
+__all__ = ["NO_LINKS", "apply_rules", "groups_of", "on_flows", "on_packets"]
 
-NO_LINKS = "needs two nodes, or a client and a broker: there is no link to strike"
+NO_LINKS = "needs two nodes, or a client and a broker: there is no link to cut"
 _DELAY_MS = 100
 _JITTER_MS = 50
 _CLOSE_MS = 2_000
 
-Impairments = Callable[[Fault], Sequence[Impairment]]
-
-
 _PERCENT = 20
+
+ImpairmentOf = Callable[[Fault], Impairment]
 PACKET_KINDS: dict[str, DirectionsOf] = {
     "netns-partition": CUTS["netns-partition"],
     "netns-one-way": CUTS["netns-one-way"],
@@ -48,49 +46,40 @@ PACKET_KINDS: dict[str, DirectionsOf] = {
 }
 
 
-def _late(fault: Fault) -> Sequence[Impairment]:
+def _late(fault: Fault) -> Impairment:
     wanted = fault.parameters
-    impairments: list[Impairment] = [
-        Delay(
-            delay_ms=wanted.get("delay_ms", _DELAY_MS),
-            jitter_ms=wanted.get("jitter_ms", _JITTER_MS),
-        )
-    ]
-    if "bytes_per_second" in wanted:
-        impairments.append(Bandwidth(bytes_per_second=wanted["bytes_per_second"]))
-    return impairments
+    return Delay(
+        delay_ms=wanted.get("delay_ms", _DELAY_MS), jitter_ms=wanted.get("jitter_ms", _JITTER_MS)
+    )
 
 
-NETWORK_KINDS: dict[str, tuple[DirectionsOf, Impairments]] = {
+def _told_late(fault: Fault) -> Impairment:
+    return SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))
+
+
+NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
     **{
-        kind: (directions, lambda _: [Cut()])
+        kind: (directions, lambda _: Cut())
         for kind, directions in CUTS.items()
         if kind not in PACKET_KINDS
     },
     "delay": (around, _late),
-    "reset": (around, lambda _: [Refuse()]),
-    "slow-close": (
-        around,
-        lambda fault: [SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))],
-    ),
+    "reset": (around, lambda _: Refuse()),
+    "slow-close": (around, _told_late),
 }
 
 
 @in_force
-def strike_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
-    """Lays impairments on the flows between the targets and others."""
-    directions_of, impairments = NETWORK_KINDS[fault.kind]
+def impair_flows(groups: Groups, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]) -> Course:
+    """Lays an impairment on the flows between the targets and others."""
+    directions_of, impairment_of = NETWORK_KINDS[fault.kind]
     directions = directions_of(groups, fault, targets)
-    imposed = [mesh.impose(impairment, directions) for impairment in impairments(fault)]
-    if any(isinstance(each.impairment, SlowClose) for each in imposed):
+    imposed = mesh.impose(impairment_of(fault), directions)
+    if isinstance(imposed.impairment, SlowClose):
         mesh.leave_askers(directions)
     yield targets
-    for each in imposed:
-        mesh.lift(each)
-    return Proof(
-        bit=all(each.is_proven for each in imposed),
-        evidence="; ".join(each.describe() for each in imposed),
-    )
+    mesh.lift(imposed)
+    return Proof(bit=imposed.is_proven, evidence=imposed.describe())
 
 
 def groups_of(layout: ClusterLayout) -> Groups:
@@ -99,7 +88,7 @@ def groups_of(layout: ClusterLayout) -> Groups:
 
 def on_flows(groups: Groups, mesh: ProxyMesh, why: str = "") -> dict[str, Injector]:
     """`why` there are no flows, if there are none."""
-    return dict.fromkeys(NETWORK_KINDS, Injector(partial(strike_flows, groups, mesh), why))
+    return dict.fromkeys(NETWORK_KINDS, Injector(partial(impair_flows, groups, mesh), why))
 
 
 @in_force
@@ -139,15 +128,15 @@ BETWEEN_NODES = (
 # Enough to be felt, not so much that nothing else goes on. A heartbeat comes once or twice while a
 # fault lasts: where everything may come twice, that does.
 _TRIGGERS = {
-    "hold-rpc": "times(2)",
-    "drop-rpc": "times(2)",
-    "duplicate-rpc": "always()",
-    "reorder-rpc": "with_probability(0.5)",
+    "hold-rpc": Trigger(count=2),
+    "drop-rpc": Trigger(count=2),
+    "duplicate-rpc": ALWAYS,
+    "reorder-rpc": Trigger(probability=0.5),
 }
 
 
 @in_force
-def strike_messages(
+def apply_rules(
     layout: ClusterLayout, mesh: ProxyMesh, fault: Fault, targets: Sequence[int]
 ) -> Course:
     wanted = fault.parameters

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jepsen_like.clients.admin_client import creation
+from jepsen_like.real.clients.kafka_admin import reassignment
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.process_partition import (
@@ -22,12 +23,9 @@ from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
 from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    ReassignablePartition,
-    ReassignableTopic,
 )
 from wire.messages.topics import CreateTopicsResponse
 from wire.primitives import parse_uuid
@@ -145,12 +143,8 @@ class ProcessCluster(ProcessPartition):
 
     def _elects(self, node: int) -> bool:
         replicas = self._topic(self.controller)["replicas"]
-        rest = tuple(replica for replica in replicas if replica != node)
-        partition = ReassignablePartition(partition_index=0, replicas=(node, *rest))
-        move = AlterPartitionReassignmentsRequest(
-            topics=(ReassignableTopic(name=TOPIC, partitions=(partition,)),),
-            timeout_ms=TIMEOUT_MS,
-        )
+        rest = [replica for replica in replicas if replica != node]
+        move = reassignment(f"{TOPIC}-0", [node, *rest], TIMEOUT_MS)
         try:
             with self._any_broker() as client:
                 client.ask(move, AlterPartitionReassignmentsResponse)

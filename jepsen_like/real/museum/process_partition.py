@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from jepsen_like.real.kafka_client import Client
-from jepsen_like.real.museum.process_clients import Address, RealClients
+from jepsen_like.real.layout import Address
+from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.process_machines import ProcessMachines
 from jepsen_like.real.museum.rig import Rig
 from jepsen_like.scenarios.directed_clients import Produced, number_of

@@ -16,16 +16,16 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["POLL_SECONDS", "Rig", "reaches"]
+__all__ = ["Rig", "reaches"]
 
-POLL_SECONDS = 0.03
+_POLL_SECONDS = 0.03
 _READY_SECONDS = 60.0
 _PLANTED = "jepsen_like.museum.planted_node"
 
 
 def reaches(condition: Callable[[], bool], within_ms: float) -> bool:
     """Does it come to hold in time?"""
-    return await_value(condition, within_ms / 1000, pause_seconds=POLL_SECONDS)
+    return await_value(condition, within_ms / 1000, pause_seconds=_POLL_SECONDS)
 
 
 class Rig:

@@ -91,7 +91,7 @@ def _judged(
         Figures(
             seconds=options.seconds,
             kinds=options.kinds,
-            strikes=ran.fault_outcomes,
+            faults=ran.fault_outcomes,
             operations=operations_during(history.ops, ran.fault_outcomes),
             ok_a_second=ran.safety.ok_a_second,
             ok_a_second_without_faults=ran.warm_up.ok_a_second,

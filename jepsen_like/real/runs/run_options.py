@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jepsen_like.faults.fault import Role, Scheduled
-from jepsen_like.faults.fault_schedule import draw_schedule, without_controller
+from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.faults.kinds import kind_and_role
-from jepsen_like.real.clients.target import Address
+from jepsen_like.real.layout import Address
 from wire.zk.designs import DESIGNS, ZK_KIP497
 
 __all__ = ["KINDS_WITHOUT_PROCESSES", "RunOptions"]
@@ -59,14 +59,13 @@ class RunOptions:
             seconds=self.seconds,
             # In a quorum alone, voters stand in for brokers; with ZooKeeper, brokers for voters.
             combined=not self.brokers or self.has_zookeeper,
+            has_controller=DESIGNS.get(self.design, ZK_KIP497).has_controller,
         )
-        if not DESIGNS.get(self.design, ZK_KIP497).has_controller:
-            drawn = without_controller(drawn)
         return [_between_clients_and_a_broker(each) for each in drawn] if self.servers else drawn
 
 
 def _between_clients_and_a_broker(scheduled: Scheduled) -> Scheduled:
-    """The same fault on the way of clients: nothing else of somebody's cluster can be struck."""
+    """The same fault on the way of clients: nothing else of somebody's cluster is within reach."""
     fault = scheduled.fault
     ours = replace(fault, role=Role.ONE_BROKER, parameters={**fault.parameters, "clients": True})
     return replace(scheduled, fault=ours)

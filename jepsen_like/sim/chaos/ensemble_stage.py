@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
-from controller.metadata.image import MetadataImage
-from jepsen_like.faults.fault import Fault, InForce, Injector, cannot, proof_of
+from jepsen_like.faults.fault import Course, Fault, Injector, cannot, in_force
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
-from jepsen_like.sim.chaos.workload_stages import LINKS, Timing
+from jepsen_like.sim.chaos.plan import Plan
+from jepsen_like.sim.chaos.workload_stages import LINKS, Stage
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.ensemble.zk_state import partition_state
 from jepsen_like.sim.faults.site import Site
@@ -44,80 +44,65 @@ class ZooKeepers:
             "wipe": cannot("the designs on ZooKeeper rely on replicas that keep what they have"),
         }
 
-    def kill(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def kill(self, fault: Fault, targets: Sequence[int]) -> Course:
         ensemble = self._cluster.ensemble
         numbers = [node - FIRST_ZOOKEEPER + 1 for node in targets]
         died = [number for number in numbers if ensemble.servers[number].is_up]
         for number in died:
             ensemble.kill(number)
+        yield targets
+        for number in died:
+            if not ensemble.servers[number].is_up:
+                ensemble.restart(number)
+        return [f"ZooKeeper {number} died" for number in died]
 
-        def heal() -> None:
-            for number in died:
-                if not ensemble.servers[number].is_up:
-                    ensemble.restart(number)
-
-        proof = proof_of([f"ZooKeeper {number} died" for number in died])
-        return InForce(targets, heal=heal, prove=lambda: proof)
-
-    def cut(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def cut(self, fault: Fault, targets: Sequence[int]) -> Course:
         hosts = self._cluster.hosts
         cut = {node: hosts[node].incarnation for node in targets if hosts[node].is_up}
         for node in cut:
             self._cluster.cut_session(node)
-
-        def heal() -> None:
-            for node, incarnation in cut.items():
-                if hosts[node].is_up and hosts[node].incarnation == incarnation:
-                    self._cluster.heal_session(node)
-
-        proof = proof_of([f"node {node} found no way to ZooKeeper" for node in cut])
-        return InForce(targets, heal=heal, prove=lambda: proof)
+        yield targets
+        for node, incarnation in cut.items():
+            if hosts[node].is_up and hosts[node].incarnation == incarnation:
+                self._cluster.heal_session(node)
+        return [f"node {node} found no way to ZooKeeper" for node in cut]
 
 
-def _options(
-    design: Design, brokers: int, zookeepers: int, timing: Timing, *, judges_logs: bool
-) -> ZkOptions:
-    unit_ms = timing.unit_ms
+def _options(plan: Plan, design: Design) -> ZkOptions:
+    unit_ms = plan.unit_ms
     return ZkOptions(
         design=design,
-        brokers=tuple(range(1, brokers + 1)),
-        zookeepers=zookeepers,
+        brokers=tuple(range(1, plan.brokers + 1)),
+        zookeepers=plan.zookeepers,
         session_timeout_ms=4 * unit_ms,
         lag_time_max_ms=6 * unit_ms,
         agent_wake_ms=4 * unit_ms,
         ack_timeout_ms=6 * unit_ms,
         of_replicas=ReplicaSettings(election_wait_ms=2 * unit_ms, keep_in_sync_ms=6 * unit_ms),
         links=LINKS,
-        disks=DiskFaults(sync_us_min=100, sync_us_mean=timing.sync_us),
-        judges_logs=judges_logs,
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=plan.sync_us),
+        judges_logs=plan.judges_invariants,
     )
 
 
-class EnsembleStage:
-    controllers: Sequence[int] = ()  # every broker may be the controller
+class EnsembleStage(Stage):
+    """Every broker may be the controller."""
 
-    def __init__(
-        self,
-        seed: int,
-        *,
-        design: Design,
-        brokers: int,
-        zookeepers: int,
-        timing: Timing,
-        is_judged: bool,
-    ) -> None:
+    def __init__(self, plan: Plan, design: Design) -> None:
         self.design = design
-        options = _options(design, brokers, zookeepers, timing, judges_logs=is_judged)
-        self.cluster = cluster = ZkCluster(seed, options)
+        options = _options(plan, design)
+        self.cluster = cluster = ZkCluster(plan.seed, options)
         self.world = cluster.world
         self.brokers = options.brokers
-        self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(zookeepers))
+        self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(plan.zookeepers))
         self.keeps_power = self.brokers
         self.injectors: Mapping[str, Injector] = ZooKeepers(cluster).kinds
         self._nodes = self.world.nodes
         self.digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
         self.world.observe(self.digest)
-        if is_judged:
+        if plan.judges_invariants:
             self.world.observe(ZkInvariants(cluster))
 
     # --- what is so -------------------------------------------------------------------------
@@ -165,10 +150,6 @@ class EnsembleStage:
 
     def partition_leaders(self) -> set[int]:
         return {node.broker.config.node_id for node in self.cluster.up if len(node.broker.leaders)}
-
-    def image(self, node: int) -> MetadataImage | None:
-        broker = self.broker(node)
-        return None if broker is None else broker.cluster.image
 
     def broker(self, node: int) -> Broker | None:
         running = self.cluster.node(node)

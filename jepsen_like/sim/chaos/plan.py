@@ -1,14 +1,14 @@
 """The plan of a simulated run: everything that decides it, as it is kept in `run.json`; and what
 came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from random import Random
 
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.faults.fault import Fault, Role, Scheduled, schedule_as_json, schedule_from_json
-from jepsen_like.faults.fault_schedule import draw_schedule, without_controller
+from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.faults.kinds import KINDS, kind_and_role
 from jepsen_like.faults.validity import FaultOutcome
 from jepsen_like.histories.history import History, Value, encode_header, encode_op
@@ -18,22 +18,14 @@ __all__ = [
     "ChaosOutcome",
     "Plan",
     "digest_of",
-    "draw_storm",
     "plan_as_json",
     "plan_from_json",
     "schedule_of",
 ]
 
-
 _EVERY = 3  # units between two faults, on the average
-
-
 _LASTS = (0.05, 0.5, 2.0, 5.0)  # units
-
-
 _WIDE = (Role.ALL, Role.MAJORITY, Role.BROKERS)
-
-
 _MAY_BE_WIDE = ("kill", "pause", "power-loss", "torn-write")
 
 
@@ -74,25 +66,22 @@ class Plan:
         return 6 * self.unit_ms
 
 
-def draw_storm(
-    *, seed: int, kinds: Sequence[str], seconds: int, unit_ms: int
-) -> tuple[Scheduled, ...]:
+def _draw_storm(plan: Plan) -> tuple[Scheduled, ...]:
     """A schedule that no cluster of processes would bear: many short faults, on whomever they meet.
 
     Virtual time is cheap, and most bugs of replication need two faults within a few messages of
     each other, or all of a quorum to lose its power at once. Nothing is spared here, and no run is
-    void for that: what a cluster acknowledged, it must keep. The faults come in the order of time;
-    `unit_ms` is an election's time-out.
+    void for that: what a cluster acknowledged, it must keep. The faults come in the order of time.
 
     Source: TigerBeetle's VOPR, and `jepsen_like.sim.assemblies.quorum.drawn_faults`.
     """
-    if not kinds:
+    if not plan.faults:
         return ()
-    random = Random(f"storm/{seed}")
+    random, unit_ms = Random(f"storm/{plan.seed}"), plan.unit_ms
     drawn: list[Scheduled] = []
     at_ms = 0.0
-    while (at_ms := at_ms + random.expovariate(1 / (_EVERY * unit_ms))) < seconds * 1000:
-        name, given = kind_and_role(random.choice(kinds))
+    while (at_ms := at_ms + random.expovariate(1 / (_EVERY * unit_ms))) < plan.seconds * 1000:
+        name, given = kind_and_role(random.choice(plan.faults))
         drawn.append(
             Scheduled(
                 at_ms=int(at_ms),
@@ -120,15 +109,15 @@ def schedule_of(plan: Plan) -> tuple[Scheduled, ...]:
     if plan.schedule is not None:
         return plan.schedule
     if plan.storm:
-        return draw_storm(
-            seed=plan.seed, kinds=plan.faults, seconds=plan.seconds, unit_ms=plan.unit_ms
-        )
+        return _draw_storm(plan)
     design = plan.zookeeper_design
-    drawn = draw_schedule(
-        seed=plan.seed, kinds=plan.faults, seconds=plan.seconds, combined=design is not None
+    return draw_schedule(
+        seed=plan.seed,
+        kinds=plan.faults,
+        seconds=plan.seconds,
+        combined=design is not None,
+        has_controller=design is None or design.has_controller,
     )
-    has_controller = design is None or design.has_controller
-    return drawn if has_controller else without_controller(drawn)
 
 
 def plan_as_json(plan: Plan) -> dict[str, Value]:

@@ -20,7 +20,6 @@ __all__ = ["ddmin", "rules_of", "shrink"]
 
 _AT_ONCE_MS = 100
 Item = TypeVar("Item")
-Run = Callable[[Plan], ChaosOutcome]
 
 
 def rules_of(outcome: ChaosOutcome) -> frozenset[str]:
@@ -56,9 +55,7 @@ def _candidates(chunks: Sequence[Sequence[Item]]) -> Iterator[Sequence[Item]]:
             ]
 
 
-def shrink(
-    outcome: ChaosOutcome, *, progress: Callable[[str], None], run: Run = run_plan
-) -> ChaosOutcome:
+def shrink(outcome: ChaosOutcome, *, progress: Callable[[str], None]) -> ChaosOutcome:
     """`outcome` is red, and so is what is returned."""
     wanted = rules_of(outcome)
     assert wanted, "nothing is broken"
@@ -66,7 +63,7 @@ def shrink(
 
     def fails(plan: Plan) -> bool:
         nonlocal best
-        tried = run(plan)
+        tried = run_plan(plan)
         if not wanted & rules_of(tried):
             return False
         best = tried
@@ -97,7 +94,7 @@ def _fewest(count: int, fails: Callable[[int], bool]) -> None:
 
 
 def _earlier(schedule: Sequence[Scheduled]) -> Sequence[Scheduled]:
-    """The first fault strikes at once: what clients did before it seldom matters."""
+    """The first fault comes at once: what clients did before it seldom matters."""
     first_ms = min((each.at_ms for each in schedule), default=0)
     return [replace(each, at_ms=each.at_ms - first_ms + _AT_ONCE_MS) for each in schedule]
 

@@ -27,7 +27,7 @@ from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
 from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
-from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage, Timing
+from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -273,7 +273,7 @@ class _Run:
         figures = Figures(
             seconds=self._plan.seconds,
             kinds=[kind_and_role(wanted)[0] for wanted in self._plan.faults],
-            strikes=self._nemesis.fault_outcomes,
+            faults=self._nemesis.fault_outcomes,
             operations=operations_during(self._recording.ops, self._nemesis.fault_outcomes),
             ok_a_second=1000 * wild / max(1, wild_ms),
             ok_a_second_without_faults=1000 * calm / max(1, calm_ms),
@@ -331,26 +331,9 @@ def start_nemesis(nemesis: Nemesis, world: VirtualTime) -> None:
 
 
 def stage_of(plan: Plan) -> Stage:
-    timing = Timing(unit_ms=plan.unit_ms, sync_us=plan.sync_us)
-    design = plan.zookeeper_design
-    if design is not None:
-        return EnsembleStage(
-            plan.seed,
-            design=design,
-            brokers=plan.brokers,
-            zookeepers=plan.zookeepers,
-            timing=timing,
-            is_judged=plan.judges_invariants,
-        )
-    if plan.workload in _QUORUM_WORKLOADS:
-        return RegisterQuorum(plan.seed, controllers=plan.controllers, timing=timing)
-    return ClusterStage(
-        plan.seed,
-        controllers=plan.controllers,
-        brokers=plan.brokers,
-        timing=timing,
-        is_judged=plan.judges_invariants,
-    )
+    if plan.zookeeper_design is not None:
+        return EnsembleStage(plan, plan.zookeeper_design)
+    return RegisterQuorum(plan) if plan.workload in _QUORUM_WORKLOADS else ClusterStage(plan)
 
 
 def workload_of(plan: Plan, stage: Stage) -> Workload:

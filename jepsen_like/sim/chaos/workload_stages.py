@@ -1,12 +1,12 @@
 """The stages of simulated runs: a whole cluster, registers, or a design on ZooKeeper.
 
 A stage knows the roles of its nodes, and what is missing before it is whole again. It knows nothing
-of faults and clients.
+of faults and clients. Time-outs are multiples of the plan's `unit_ms`, an election's; 500 makes
+those of a local cluster.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
@@ -21,6 +21,7 @@ from jepsen_like.sim.assemblies.cluster.liveness import (
 )
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import start_raft
+from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.world.host import Host
@@ -34,23 +35,15 @@ from quorum.raft.config import SnapshotSettings
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Leader
 
-__all__ = ["LINKS", "ClusterStage", "RegisterQuorum", "Stage", "Timing", "quorum_options"]
+__all__ = ["LINKS", "ClusterStage", "RegisterQuorum", "Stage"]
 
 LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Time-outs are multiples of `unit_ms`, an election's; 500 makes those of a local cluster."""
-
-    unit_ms: int
-    sync_us: int  # how long a sync takes, on the average
-
-
-def quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
-    unit_ms = timing.unit_ms
+def _quorum_options(plan: Plan, brokers: int) -> Options:
+    unit_ms = plan.unit_ms
     return Options(
-        voters=controllers,
+        voters=plan.controllers,
         observers=brokers,
         election_timeout_ms=unit_ms,
         fetch_timeout_ms=2 * unit_ms,
@@ -61,15 +54,15 @@ def quorum_options(controllers: int, brokers: int, timing: Timing) -> Options:
         shutdown_timeout_ms=4 * unit_ms,
         observers_sync=False,
         links=LINKS,
-        disks=DiskFaults(sync_us_min=100, sync_us_mean=timing.sync_us, torn_write=0.5),
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=plan.sync_us, torn_write=0.5),
         snapshots=SnapshotSettings(bytes_between=20_000, retention_bytes=40_000),
     )
 
 
-def _cluster_options(controllers: int, brokers: int, timing: Timing) -> ClusterOptions:
-    unit_ms = timing.unit_ms
+def _cluster_options(plan: Plan) -> ClusterOptions:
+    unit_ms = plan.unit_ms
     return ClusterOptions(
-        quorum=quorum_options(controllers, brokers, timing),
+        quorum=_quorum_options(plan, plan.brokers),
         heartbeat_interval_ms=unit_ms * 4 // 5,
         session_timeout_ms=4 * unit_ms,
         lag_time_max_ms=6 * unit_ms,
@@ -84,70 +77,60 @@ def _cluster_options(controllers: int, brokers: int, timing: Timing) -> ClusterO
     )
 
 
-class Stage(Protocol):
+class Stage(ABC):
     """An assembly that chaos runs on: its `World` has the network, the hosts and the observers."""
 
-    @property
-    def world(self) -> World: ...
+    world: World
+    digest: Digest
+    controllers: Sequence[int] = ()
+    brokers: Sequence[int] = ()
+    zookeepers: Sequence[int] = ()  # servers of ZooKeeper, as faults name them
 
     @property
-    def controllers(self) -> Sequence[int]: ...
-
-    @property
-    def brokers(self) -> Sequence[int]: ...
-
-    @property
-    def zookeepers(self) -> Sequence[int]:
-        """Servers of ZooKeeper, as faults name them."""
-        ...
-
-    @property
+    @abstractmethod
     def site(self) -> Site:
         """As injectors of faults see it."""
-        ...
 
+    @abstractmethod
     def missing(self) -> str:
         """What is not whole yet, for people; "" if nothing is missing."""
-        ...
 
+    @abstractmethod
     def active_controller(self) -> int | None: ...
 
     @property
+    @abstractmethod
     def epoch(self) -> int:
         """The newest of the metadata log that a running node knows."""
-        ...
 
     def partition_leaders(self) -> set[int]:
         """The leaders of the workload's partitions, as brokers believe."""
-        ...
+        return set()
 
     def image(self, node: int) -> MetadataImage | None:
         """What the node knows to be committed; None if it cannot say so now."""
-        ...
+        broker = self.broker(node)
+        return None if broker is None else broker.cluster.image
 
     def broker(self, node: int) -> Broker | None:
         """None if there is none, or it cannot say anything now."""
-        ...
-
-    @property
-    def digest(self) -> Digest: ...
+        return None
 
 
-class ClusterStage:
+class ClusterStage(Stage):
     """Controllers and brokers."""
 
-    zookeepers: Sequence[int] = ()
-
-    def __init__(
-        self, seed: int, *, controllers: int, brokers: int, timing: Timing, is_judged: bool
-    ) -> None:
-        self.options = _cluster_options(controllers, brokers, timing)
-        self.site = self.cluster = Cluster(seed, self.options, is_judged=is_judged)
+    def __init__(self, plan: Plan) -> None:
+        options = _cluster_options(plan)
+        self.cluster = Cluster(plan.seed, options, is_judged=plan.judges_invariants)
         self.world, self.digest = self.cluster.world, self.cluster.digest
-        self.controllers = self.options.controllers
-        self.brokers = self.options.brokers
+        self.controllers, self.brokers = options.controllers, options.brokers
         self._nodes = self.world.nodes
         self.world.observe(StaleBrokers(self.cluster))
+
+    @property
+    def site(self) -> Site:
+        return self.cluster
 
     def missing(self) -> str:
         cluster = self.cluster
@@ -165,10 +148,8 @@ class ClusterStage:
     def image(self, node: int) -> MetadataImage | None:
         if not self._nodes[node].is_up or self._nodes[node].is_paused:
             return None
-        controller, broker = self.cluster.nodes[node].controller, self.broker(node)
-        if controller is not None:
-            return controller.image
-        return None if broker is None else broker.cluster.image
+        controller = self.cluster.nodes[node].controller
+        return super().image(node) if controller is None else controller.image
 
     def broker(self, node: int) -> Broker | None:
         return None if self._nodes[node].is_paused else self.cluster.broker(node)
@@ -180,25 +161,23 @@ class ClusterStage:
         }
 
 
-class RegisterQuorum:
+class RegisterQuorum(Stage):
     """Voters whose only application is the plain register (`quorum.node.register`): a `Stage`, and
     its `Site`.
 
     Nothing is judged here but by the history of its clients.
     """
 
-    brokers: Sequence[int] = ()
-    zookeepers: Sequence[int] = ()
     keeps_power: Collection[int] = ()
     injectors: Mapping[str, Injector] = {
         "wipe": cannot("voters are known by their id alone: without its disk, one could vote twice")
     }
 
-    def __init__(self, seed: int, *, controllers: int, timing: Timing) -> None:
-        self._options = quorum_options(controllers, 0, timing)
+    def __init__(self, plan: Plan) -> None:
+        self._options = _quorum_options(plan, 0)
         links, disks = self._options.links, self._options.disks
-        self.world = World(seed, links=links, disks=disks, is_judged=False)
-        self.controllers: Sequence[int] = range(1, controllers + 1)
+        self.world = World(plan.seed, links=links, disks=disks, is_judged=False)
+        self.controllers = range(1, plan.controllers + 1)
         self._rafts: dict[int, RaftNode] = {}
         self._members: dict[int, Member] = {}
         self.digest = Digest(self.world, lambda host: (self._rafts[host.node_id].end_offset,))
@@ -238,15 +217,6 @@ class RegisterQuorum:
     @property
     def epoch(self) -> int:
         return max((raft.leader.epoch for raft in self._running), default=0)
-
-    def partition_leaders(self) -> set[int]:
-        return set()
-
-    def image(self, node: int) -> MetadataImage | None:
-        return None
-
-    def broker(self, node: int) -> Broker | None:
-        return None
 
     def shut_down(self, node: int) -> None:
         self.world.nodes[node].command(self._members[node].shut_down)

@@ -23,7 +23,7 @@ from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, read_all
 from jepsen_like.sim.disks.promises import found, promise
-from jepsen_like.sim.disks.virtual_files import Died, FileFaults, VirtualFiles
+from jepsen_like.sim.disks.virtual_files import Died, VirtualFiles
 from jepsen_like.sim.disks.world_workers import QueuedWorkers, WorldWorkers
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
@@ -139,18 +139,9 @@ class ShippedDisk:
 
     @faults.setter
     def faults(self, faults: DiskFaults) -> None:
-        self._faults = faults
-        self._let_fail(is_faulty=True)
+        self._faults = self._files.faults = faults
         if self._partitions is not None:
             self._partitions.faults = faults
-
-    def _let_fail(self, *, is_faulty: bool) -> None:
-        faults = self._faults if is_faulty else DiskFaults()
-        self._files.faults = FileFaults(
-            full=faults.write_failure,
-            sync_failure=faults.fsync_failure,
-            read_failure=faults.read_failure,
-        )
 
     @property
     def syncs(self) -> int:
@@ -210,17 +201,17 @@ class ShippedDisk:
             if self._starts(is_last=start == _STARTS_MAX - 1):
                 break
         assert self._loaded is not None
-        self._let_fail(is_faulty=False)
+        self._files.faults = DiskFaults()
         self._look()
         if self._options.holds_partitions:
             self._look_at_partitions()
         if self._random.random() < self._options.flips:
             self._try_with_damage()
-        self._let_fail(is_faulty=True)
+        self._files.faults = self._faults
 
     def _starts(self, *, is_last: bool) -> bool:
         errors = self._files.errors
-        self._let_fail(is_faulty=not is_last)
+        self._files.faults = DiskFaults() if is_last else self._faults
         if not is_last and self._random.random() < self._options.dies_at_start:
             self._files.die_after(self._random.randrange(_START_CALLS_MAX))
         try:
@@ -317,7 +308,7 @@ class ShippedDisk:
             return
         assert self._deliver is _nobody, "a process runs on this disk"
         self._end(power_loss=False)
-        self._let_fail(is_faulty=False)
+        self._files.faults = DiskFaults()
         disk = Files(system=self._files)
         for name in self._files.listdir(_DATA):
             path = f"{_DATA}/{name}"
@@ -334,7 +325,7 @@ class ShippedDisk:
         self._end(power_loss=True)
         self._logs.clear()
         self._files = self._empty_files()
-        self._let_fail(is_faulty=True)
+        self._files.faults = self._faults
         self.generation += 1
         self.is_damaged = False
         if self._partitions is not None:

@@ -1,11 +1,11 @@
 """A file system in memory, on which everything fails that may: `quorum.log.files.system.System`.
 
 It has one process at a time, which may die at any call (`die_after`). The faults of calls are
-chances, drawn from a stream of its own:
+chances, three of those of a disk, drawn from a stream of its own:
 
-    full          a write takes a part of its data, then there is no space until the process ends
-    sync_failure  a sync of a file fails, and the next power failure takes what it was to write
-    read_failure  a read fails, this once
+    write_failure  a write takes a part of its data, then there is no space until the process ends
+    fsync_failure  a sync of a file fails, and the next power failure takes what it was to write
+    read_failure   a read fails, this once
 
 What a power failure leaves is told in virtual_nodes.py. A bit flips where `flip` says. Descriptors
 are numbers; nothing is mapped into memory, since storage maps nothing.
@@ -18,23 +18,15 @@ from posixpath import basename, dirname
 from random import Random
 from stat import S_IFDIR, S_IFREG
 
+from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.virtual_nodes import SECTOR_BYTES, VirtualDirectory, VirtualFile
 from quorum.log.files.system import CREATED, EMPTIED
 
-__all__ = ["Died", "FileFaults", "VirtualFiles"]
+__all__ = ["Died", "VirtualFiles"]
 
 
 class Died(BaseException):
     """The process ends in the midst of a call. No handler of errors may catch it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFaults:
-    """Chances, by call."""
-
-    full: float = 0.0
-    sync_failure: float = 0.0
-    read_failure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +41,11 @@ class VirtualFiles:
         self,
         random: Random,
         *,
-        faults: FileFaults | None = None,
         fired: Callable[[str], None] = lambda _kind: None,
         sync_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`fired` is told of faults by kind; a sync takes `sync_seconds()`."""
-        self.faults = faults or FileFaults()
+        self.faults = DiskFaults()
         self.syncs = 0
         self.seconds = 0.0  # spent in syncs
         self.errors = 0  # calls that failed by chance, so far
@@ -74,7 +65,7 @@ class VirtualFiles:
         node = directory.entries.get(name)
         if node is None and flags & CREATED:
             self._changes()
-            self._takes_space(path)
+            self._takes_space()
             node = VirtualFile()
             directory.change({name: node})
         if node is None:
@@ -99,7 +90,11 @@ class VirtualFiles:
         file = self._file(fd)
         if self._is_full and offset + len(data) > len(file.cache):
             raise self._failed("write_failed", errno.ENOSPC)
-        if data and self._happens(self.faults.full) and not _is_in_place(file, data, offset):
+        if (
+            data
+            and self._happens(self.faults.write_failure)
+            and not _is_in_place(file, data, offset)
+        ):
             self._is_full = True
             data = data[: self._random.randrange(len(data))]
             if not data:
@@ -115,7 +110,7 @@ class VirtualFiles:
         node = self._open[fd]
         self.syncs += 1
         self.seconds += self._sync_seconds()
-        if isinstance(node, VirtualFile) and self._happens(self.faults.sync_failure):
+        if isinstance(node, VirtualFile) and self._happens(self.faults.fsync_failure):
             node.fail_to_sync(self._random)
             raise self._failed("fsync_failed", errno.EIO)
         node.sync()
@@ -126,7 +121,7 @@ class VirtualFiles:
 
     def posix_fallocate(self, fd: int, offset: int, length: int, /) -> None:
         self._changes()
-        self._takes_space("")
+        self._takes_space()
         file = self._file(fd)
         if offset + length > len(file.cache):
             file.change(offset + length)
@@ -147,7 +142,7 @@ class VirtualFiles:
         directory, name = self._parent(path), basename(path)
         if name in directory.entries:
             raise FileExistsError(errno.EEXIST, "File exists", path)
-        self._takes_space(path)
+        self._takes_space()
         directory.change({name: VirtualDirectory()})
 
     def rmdir(self, path: str, /) -> None:
@@ -241,7 +236,7 @@ class VirtualFiles:
     def _happens(self, chance: float) -> bool:
         return chance > 0 and self._random.random() < chance
 
-    def _takes_space(self, path: str) -> None:
+    def _takes_space(self) -> None:
         if self._is_full:
             raise self._failed("write_failed", errno.ENOSPC)
 

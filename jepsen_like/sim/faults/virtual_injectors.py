@@ -8,8 +8,7 @@ from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.message_rules import MESSAGE_KINDS
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_disks import Disks
-from jepsen_like.sim.faults.virtual_links import Links
-from jepsen_like.sim.faults.virtual_messages import Messages
+from jepsen_like.sim.faults.virtual_network import NetworkFaults
 from jepsen_like.sim.faults.virtual_processes import Processes
 from jepsen_like.sim.world.interception import Interception
 
@@ -20,7 +19,7 @@ _NO_ZOOKEEPER = cannot("there is no ZooKeeper")
 
 def injectors(site: Site, interception: Interception) -> Mapping[str, Injector]:
     processes, disks = Processes(site), Disks(site)
-    links, messages = Links(site, interception), Messages(site, interception)
+    network = NetworkFaults(site, interception)
     return {
         **{kind: cannot(known.not_simulated) for kind, known in KINDS.items()},
         "kill": Injector(processes.kill),
@@ -35,12 +34,12 @@ def injectors(site: Site, interception: Interception) -> Mapping[str, Injector]:
         "clock-jump": Injector(processes.jump),
         "fsync-error": Injector(disks.fail_syncs),
         "slow-disk": Injector(disks.slow_down),
-        **dict.fromkeys(CUTS, Injector(links.cut)),
-        "delay": Injector(links.delay),
-        "reset": Injector(links.lose),
+        **dict.fromkeys(CUTS, Injector(network.cut)),
+        "delay": Injector(network.delay),
+        "reset": Injector(network.lose),
         # Above TCP, a packet that was lost is a message that comes late.
-        "netns-loss": Injector(links.delay),
-        **dict.fromkeys(MESSAGE_KINDS, Injector(messages.strike)),
+        "netns-loss": Injector(network.delay),
+        **dict.fromkeys(MESSAGE_KINDS, Injector(network.apply_rules)),
         **dict.fromkeys(("kill-zookeeper", "cut-zookeeper"), _NO_ZOOKEEPER),
         **site.injectors,
     }

@@ -8,10 +8,10 @@ The proof is the process that died, stopped or stood still. Each is counted by i
 beside that; a power failure that costs nothing is counted as a death alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from jepsen_like.faults.fault import Fault, InForce, Proof, proof_of
+from jepsen_like.faults.fault import Course, Fault, InForce, in_force
 from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -38,86 +38,89 @@ class Processes:
         self._site = site
         self._world = site.world
 
-    def kill(self, fault: Fault, targets: Sequence[int]) -> InForce:
-        return self._crash(targets)
+    @in_force
+    def kill(self, fault: Fault, targets: Sequence[int]) -> Course:
+        return (yield from self._crash(targets))
 
-    def cut_power(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def cut_power(self, fault: Fault, targets: Sequence[int]) -> Course:
         if fault.parameters.get("amid") == "write":
-            return self._lie_in_wait(targets)
-        return self._crash(targets, power_loss=True)
+            return (yield from self._lie_in_wait(targets))
+        return (yield from self._crash(targets, power_loss=True))
 
-    def tear(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def tear(self, fault: Fault, targets: Sequence[int]) -> Course:
         """The last write before the power goes is half there."""
         for host in self._hosts(targets):
             self._fired(fault.kind)
             host.disk.faults = replace(host.disk.faults, torn_write=1.0)
-        return self._crash(targets, power_loss=True)
+        return (yield from self._crash(targets, power_loss=True))
 
-    def flip(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def flip(self, fault: Fault, targets: Sequence[int]) -> Course:
         """No process starts on a log in which a bit has flipped, until it is mended."""
-        crash = self._crash(targets, power_loss=True)
-        hosts = self._hosts(targets)
+        crash, hosts = self._crash(targets, power_loss=True), self._hosts(targets)
+        next(crash)
         for host in hosts:
             self._fired(fault.kind)
             host.disk.damage()
+        yield targets
+        for host in hosts:
+            host.disk.is_damaged = False
+        return (yield from crash)
 
-        def heal() -> None:
-            for host in hosts:
-                host.disk.is_damaged = False
-            crash.heal()
-
-        return InForce(targets, heal=heal, prove=crash.proof)
-
-    def wipe(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def wipe(self, fault: Fault, targets: Sequence[int]) -> Course:
         crash = self._crash(targets)
+        next(crash)
         for node in targets:
             self._fired(fault.kind)
             self._site.wipe(node)
-        return crash
+        yield targets
+        return (yield from crash)
 
-    def jump(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def jump(self, fault: Fault, targets: Sequence[int]) -> Course:
         """A process takes its time from the wall when it starts, and somebody has set that."""
         for host in self._hosts(targets):
             self._fired(fault.kind)
             offset_ms = host.clock.offset_ms + fault.parameters.get("offset_ms", _OFFSET_MS)
             host.clock = replace(host.clock, offset_ms=offset_ms)
-        return self._crash(targets)
+        return (yield from self._crash(targets))
 
-    def stop(self, fault: Fault, targets: Sequence[int]) -> InForce:
-        hosts = self._running(targets)
-        lives = {host.node_id: host.incarnation for host in hosts}
-        for host in hosts:
+    @in_force
+    def stop(self, fault: Fault, targets: Sequence[int]) -> Course:
+        lives = {host: host.incarnation for host in self._running(targets)}
+        for host in lives:
             self._fired(fault.kind)
             self._site.shut_down(host.node_id)
+        yield targets
+        _start_all(lives)
+        return [f"node {host.node_id} stopped" for host in lives if host.incarnation != lives[host]]
 
-        def prove() -> Proof:
-            ended = [host for host in hosts if host.incarnation != lives[host.node_id]]
-            return proof_of([f"node {host.node_id} stopped" for host in ended])
-
-        return InForce(targets, heal=lambda: _start_all(hosts), prove=prove)
-
-    def resign(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def resign(self, fault: Fault, targets: Sequence[int]) -> Course:
         for node in targets:
             self._fired(fault.kind)
             self._site.resign(node)
-        proof = proof_of([f"node {node} led, and was told to resign" for node in targets])
-        return InForce(targets, heal=lambda: None, prove=lambda: proof)
+        yield targets
+        return [f"node {node} led, and was told to resign" for node in targets]
 
-    def pause(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def pause(self, fault: Fault, targets: Sequence[int]) -> Course:
         lives = {host: host.incarnation for host in self._running(targets)}
         for host in lives:
             self._fired(fault.kind)
             host.pause()
+        seen = [f"node {host.node_id} stood still" for host in lives if host.is_paused]
+        yield targets
+        for host, incarnation in lives.items():
+            if host.incarnation == incarnation:
+                host.resume()
+        return seen
 
-        def heal() -> None:
-            for host, incarnation in lives.items():
-                if host.incarnation == incarnation:
-                    host.resume()
-
-        proof = proof_of([f"node {host.node_id} stood still" for host in lives if host.is_paused])
-        return InForce(targets, heal=heal, prove=lambda: proof)
-
-    def restart_all(self, fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def restart_all(self, fault: Fault, targets: Sequence[int]) -> Course:
         """One after the other, in good order."""
         waiting, done = list(targets), list[int]()
 
@@ -133,56 +136,44 @@ class Processes:
             self._world.after(_DOWN_US, next_one)
 
         next_one()
-
-        def heal() -> None:
-            waiting.clear()
-            _start_all(self._hosts(done))
-
-        return InForce(
-            targets,
-            heal=heal,
-            prove=lambda: proof_of([f"node {node} was restarted" for node in done]),
-        )
+        yield targets
+        waiting.clear()
+        _start_all(self._hosts(done))
+        return [f"node {node} was restarted" for node in done]
 
     # --- crashes ------------------------------------------------------------------------
 
-    def _crash(self, targets: Sequence[int], *, power_loss: bool = False) -> InForce:
+    def _crash(self, targets: Sequence[int], *, power_loss: bool = False) -> Course:
         """They come back when it heals, unless they have done so before."""
         lives = {host: host.incarnation for host in self._running(targets)}
         for host in lives:
             loses = power_loss and host.node_id not in self._site.keeps_power
             self._fired("power-loss" if loses else "kill")
             host.crash(power_loss=loses)
+        seen = [f"node {host.node_id} died" for host in lives if not host.is_up]
+        yield targets
+        _start_all([host for host, life in lives.items() if host.incarnation == life])
+        return seen
 
-        def heal() -> None:
-            _start_all([host for host, life in lives.items() if host.incarnation == life])
-
-        proof = proof_of([f"node {host.node_id} died" for host in lives if not host.is_up])
-        return InForce(targets, heal=heal, prove=lambda: proof)
-
-    def _lie_in_wait(self, targets: Sequence[int]) -> InForce:
+    def _lie_in_wait(self, targets: Sequence[int]) -> Course:
         """Until one of them writes: then all lose their power, within the time of a sync."""
         world, crashes = self._world, list[InForce]()
         random = world.fork(f"ambush/{world.now_us}")
 
-        def strike() -> None:
-            crashes.append(self._crash(targets, power_loss=True))
+        def lose_power() -> None:
+            crashes.append(InForce(self._crash(targets, power_loss=True)))
 
         def ambushed(host: Host) -> None:
             world.ignore(ambush)
-            world.after(random.randint(0, host.disk.faults.sync_us_mean), strike)
+            world.after(random.randint(0, host.disk.faults.sync_us_mean), lose_power)
 
         ambush = _Ambush(targets, ambushed)
         world.observe(ambush)
-
-        def heal() -> None:
-            world.ignore(ambush)
-            for crash in crashes:
-                crash.heal()
-
-        return InForce(
-            targets, heal=heal, prove=lambda: crashes[0].proof() if crashes else proof_of([])
-        )
+        yield targets
+        world.ignore(ambush)
+        for crash in crashes:
+            crash.heal()
+        return crashes[0].proof() if crashes else []
 
     def _hosts(self, targets: Sequence[int]) -> list[Host]:
         return [self._world.nodes[node] for node in targets]
@@ -206,6 +197,6 @@ class _Ambush(Observer):
             self._tell(host)
 
 
-def _start_all(hosts: Sequence[Host]) -> None:
+def _start_all(hosts: Iterable[Host]) -> None:
     for host in hosts:
         start_again(host)

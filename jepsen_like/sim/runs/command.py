@@ -33,11 +33,11 @@ from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.assemblies.quorum.appending_clients import run_with_clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
-from jepsen_like.sim.runs.sweep import Sweeper, SweepResult, commit_of_code, run_seed, sweep
+from jepsen_like.sim.runs.sweep import Run, SweepResult, commit_of_code, run_seed, sweep
 from jepsen_like.sim.time.ending import ERROR
 from jepsen_like.sim.world.tracing import Tracer
 
-__all__ = ["describe_failure", "run_sim"]
+__all__ = ["Progress", "describe_failure", "run_sim", "swept_here"]
 
 EXIT_OK = 0
 EXIT_ERROR = 1
@@ -82,8 +82,12 @@ CLUSTER = Simulated(
 )
 
 
-def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
-    """Do what was parsed; returns the exit code."""
+Progress = Callable[[SweepResult], None]
+Sweep = Callable[[Sequence[int], Run, Progress | None], SweepResult]  # of what was parsed
+
+
+def run_sim(args: argparse.Namespace, sweep_seeds: Sweep | None = None) -> int:
+    """Do what was parsed; returns the exit code. Sweeps run here, or as `sweep_seeds` does it."""
     simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
     known = simulated.all_plants
     if args.plants:
@@ -109,7 +113,16 @@ def run_sim(args: argparse.Namespace, sweep_seeds: Sweeper = sweep) -> int:
         return _refuse(f"--sweep {args.sweep}: at least one seed")
     if args.sweep is None:
         return _run_one(simulated, args)
-    return _run_sweep(simulated, args, sweep_seeds)
+    return _run_sweep(simulated, args, sweep_seeds or swept_here(args))
+
+
+def swept_here(args: argparse.Namespace) -> Sweep:
+    """On processes of this machine."""
+
+    def swept(seeds: Sequence[int], run: Run, progress: Progress | None) -> SweepResult:
+        return sweep(seeds, args.plant, args.processes, progress, run=run)
+
+    return swept
 
 
 def _refuse(why: str) -> int:
@@ -139,16 +152,10 @@ def _exit_code(failures: Sequence[Outcome]) -> int:
     return EXIT_ERROR if failures else EXIT_OK
 
 
-def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweeper) -> int:
+def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweep) -> int:
     seeds = range(args.first, args.first + args.sweep)
     progress = _progress if sys.stderr.isatty() else None
-    result = sweep_seeds(
-        seeds,
-        plant=args.plant,
-        processes=args.processes,
-        progress=progress,
-        run=simulated.run,
-    )
+    result = sweep_seeds(seeds, simulated.run, progress)
     if progress is not None:
         print(file=sys.stderr)
     print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from jepsen_like.installation import ROOT, has_history
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
-from jepsen_like.sim.runs.workers import Died, Lost, apart, died, mapped
+from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, error_ending
 from jepsen_like.sim.world.coverage import Coverage
 from jepsen_like.sim.world.observer import Observer
@@ -22,15 +22,11 @@ from jepsen_like.sim.world.observer import Observer
 __all__ = [
     "Run",
     "SweepResult",
-    "Sweeper",
     "commit_of_code",
     "run_all",
-    "run_all_apart",
     "run_seed",
     "sweep",
 ]
-
-_CHUNK = 20  # seeds a process is given at once
 
 
 class Run(Protocol):
@@ -39,20 +35,6 @@ class Run(Protocol):
     ) -> Outcome:
         """One seed, on the shipped rules or with a planted bug."""
         ...
-
-
-class Sweeper(Protocol):
-    """Whoever can run many seeds: `sweep` does it on processes of this machine."""
-
-    def __call__(
-        self,
-        seeds: Sequence[int],
-        *,
-        plant: str | None,
-        processes: int,
-        progress: "Callable[[SweepResult], None] | None",
-        run: Run,
-    ) -> "SweepResult": ...
 
 
 @dataclass(slots=True)
@@ -126,11 +108,13 @@ def sweep(
     """
     result = SweepResult()
     began = time.monotonic()
-    chunks = (seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK))
     try:
-        with closing(mapped(partial(run_all, run, plant), chunks, processes)) as parts:
-            for chunk, part in parts:
-                result.include(run_all_apart(run, plant, chunk) if isinstance(part, Lost) else part)
+        with closing(mapped(partial(_run_one, run, plant), seeds, processes)) as parts:
+            for seed, part in parts:
+                if isinstance(part, Died):
+                    result.add(error_outcome(seed, part.ending))
+                else:
+                    result.include(part)
                 result.seconds = time.monotonic() - began
                 if progress is not None:
                     progress(result)
@@ -147,18 +131,6 @@ def run_all(run: Run, plant: str | None, seeds: Iterable[int]) -> SweepResult:
     for seed in seeds:
         result.add(run_seed(run, seed, plant=plant, tracer=result.coverage))
     result.coverage.detach()
-    return result
-
-
-def run_all_apart(run: Run, plant: str | None, seeds: Sequence[int]) -> SweepResult:
-    """One after the other, in a process that may die of it."""
-    result = SweepResult()
-    each = apart(partial(_run_one, run, plant), seeds)
-    for seed, part in zip(seeds, each, strict=True):
-        if isinstance(part, Died):
-            result.add(error_outcome(seed, died(part)))
-        else:
-            result.include(part)
     return result
 
 

@@ -1,7 +1,7 @@
 """Seeds on several processors: worker processes that are gone as soon as their work is not wanted.
 
-A worker that dies takes with it what all of them had under way. That is done again, in a process
-that tells the result of each item as soon as it has it: so it is known at which of them it died.
+Each worker has its share of the items, one after the other, and tells the result of each as soon as
+it has it. So it is known at which of them it died, and another one goes on behind that.
 
 Decides nothing about what is run; `jepsen_like.sim.runs.sweep` does.
 """
@@ -10,22 +10,18 @@ import gc
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from jepsen_like.python_children import python_variables, with_variables
 from jepsen_like.sim.time.ending import ERROR, Ending
 
-__all__ = ["Died", "Lost", "apart", "died", "mapped", "workers"]
+__all__ = ["Died", "mapped"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_AHEAD = 4  # items that are given out for each process
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,121 +30,65 @@ class Died:
 
     how: str
 
-
-def died(process: Died) -> Ending:
-    return Ending(kind=ERROR, rule="died", detail=f"the process of the run: {process.how}")
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """In place of a result: some worker died, of this item or of another."""
+    @property
+    def ending(self) -> Ending:
+        return Ending(kind=ERROR, rule="died", detail=f"the process of the run: {self.how}")
 
 
 def mapped(
-    work: Callable[[Item], Result], items: Iterable[Item], processes: int
-) -> Generator[tuple[Item, Result | Lost], None, None]:
-    """In the order of the items, with few of them under way at a time."""
-    left = iter(items)
-    is_over = False
-    while not is_over:
-        with workers(processes) as pool:
-            waiting: deque[tuple[Item, Future[Result] | Lost]] = deque()
-            is_broken = False
-            while not is_broken:
-                while len(waiting) < _AHEAD * processes and not (is_over or is_broken):
-                    is_over, is_broken = _give_out(pool, work, left, waiting)
-                if not waiting:
-                    break
-                item, future = waiting.popleft()
-                result = _result_of(future)
-                is_broken = is_broken or isinstance(result, Lost)
-                yield item, result
-            for item, future in waiting:
-                late = _result_of(future)
-                yield item, late
-
-
-def _give_out(
-    pool: ProcessPoolExecutor,
-    work: Callable[[Item], Result],
-    left: Iterator[Item],
-    waiting: deque[tuple[Item, Future[Result] | Lost]],
-) -> tuple[bool, bool]:
-    """One item. Was it the last, and is the pool broken?"""
-    for item in left:
-        try:
-            waiting.append((item, pool.submit(work, item)))
-        except BrokenProcessPool:
-            waiting.append((item, Lost()))
-            return False, True
-        return False, False
-    return True, False
-
-
-def _result_of(future: Future[Result] | Lost) -> Result | Lost:
-    if isinstance(future, Lost):
-        return future
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int
+) -> Generator[tuple[Item, Result | Died], None, None]:
+    """In the order of the items. `work` is a function of some module."""
+    workers: list[_Worker[Item, Result]] = []
     try:
-        return future.result()
-    except BrokenProcessPool:
-        return Lost()
+        shares = (items[first::processes] for first in range(min(processes, len(items))))
+        workers.extend(_Worker(work, share) for share in shares)
+        for place, item in enumerate(items):
+            yield item, workers[place % processes].next()
+    finally:
+        for worker in workers:
+            worker.end()
 
 
-def apart(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result | Died]:
-    """One after the other in a process of their own, and in another one after it has died."""
-    left = deque(items)
-    while left:
-        receiver, sender = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.Process(target=_tell_each, args=(work, tuple(left), sender))
-        with with_variables(python_variables()):
-            process.start()
+class _Worker(Generic[Item, Result]):
+    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> None:
+        self._work = work
+        self._left = deque(items)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._receiver, sender = multiprocessing.Pipe(duplex=False)
+        self._process = multiprocessing.Process(
+            target=_tell_each, args=(self._work, tuple(self._left), sender)
+        )
+        with with_variables(python_variables()):  # for start methods that begin a new Python
+            self._process.start()
         sender.close()
+
+    def next(self) -> Result | Died:
+        self._left.popleft()
         try:
-            with suppress(EOFError, OSError):  # the latter if it ends within a result
-                while left:
-                    result = receiver.recv()
-                    left.popleft()
-                    yield result
-            process.join()
-        finally:
-            process.terminate()  # which is nothing to a process that has ended
-            receiver.close()
-        if left:
-            left.popleft()
-            yield Died(how=_how(process.exitcode))
+            result: Result = self._receiver.recv()
+        except (EOFError, OSError):  # the latter if it ends within a result
+            self._process.join()
+            died = Died(how=_how(self._process.exitcode))
+            self.end()
+            if self._left:
+                self._begin()
+            return died
+        return result
+
+    def end(self) -> None:
+        self._process.terminate()  # which is nothing to a process that has ended
+        self._process.join()
+        self._receiver.close()
 
 
 def _tell_each(work: Callable[[Item], Result], items: tuple[Item, ...], sender: Connection) -> None:
-    _begin()
+    _leave_signals_to_the_parent()
+    gc.freeze()  # the modules are here for ever
     for item in items:
         sender.send(work(item))
-
-
-def _how(exit_code: int | None) -> str:
-    if exit_code is not None and exit_code < 0:
-        return f"killed by {signal.Signals(-exit_code).name}"
-    return f"exit code {exit_code}"
-
-
-@contextmanager
-def workers(count: int) -> Iterator[ProcessPoolExecutor]:
-    """What is under way is waited for, unless an exception leaves: then it is ended."""
-    pool = ProcessPoolExecutor(count, initializer=_begin)
-    try:
-        with with_variables(python_variables()):  # for start methods that begin a new Python
-            yield pool
-    except BaseException:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _begin() -> None:
-    """A worker has its modules for ever: the garbage collector need not look at them again."""
-    gc.freeze()
-    _leave_signals_to_the_parent()
 
 
 def _leave_signals_to_the_parent() -> None:
@@ -158,3 +98,9 @@ def _leave_signals_to_the_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _how(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    return f"exit code {exit_code}"

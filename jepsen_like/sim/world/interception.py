@@ -3,7 +3,7 @@
 What no rule takes goes on by itself; the first rule that takes a message has it. Scripts name
 messages by sender, receiver and type of the body, random faults by connection: `matches` is
 whatever it takes. Rules as real processes have them (`jepsen_like.faults.message_rules.FrameRule`)
-work here too, but for those that break a connection: the simulator has messages, not connections.
+work here too.
 """
 
 from collections.abc import Callable
@@ -38,15 +38,11 @@ class Interception:
         return self._rules.arm(rule)
 
     def arm(self, rule: FrameRule) -> Rule:
-        assert rule.action not in (Action.RESET, Action.CLOSE), rule
-
         def matches(message: Message) -> bool:
             frame = _frame(message)
             return frame is not None and rule.matches(frame)
 
-        return self.add(
-            Armed(matches, action=rule.action, trigger=rule.trigger, delay_ms=rule.delay_ms)
-        )
+        return self.add(Armed(matches, action=rule.action, trigger=rule.trigger))
 
     def release_all(self) -> None:
         self._rules.release_all()

@@ -135,10 +135,3 @@ def test_a_client_is_led_to_the_proxies(broker: tuple[str, int]) -> None:
             answer = client.ask(MetadataRequest(topics=()), MetadataResponse)
             told = [(each.host, each.port) for each in answer.brokers]
             assert told == [*own, ("far.away", 9092)]
-
-
-def test_a_port_that_is_taken_is_told_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        link = Link(source=CLIENTS, target=1, port=taken.getsockname()[1], target_port=1)
-        with pytest.raises(OSError, match="in use"), ProxyMesh([link], elsewhere={1: ("b", 1)}):
-            pass

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from jepsen_like.clients.admin_client import kind_of
 from jepsen_like.histories.history import Kind, key_of, place_of
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
 from jepsen_like.real.clients.client_choice import client_opener
 from jepsen_like.real.clients.confluent import ConfluentClient
 from jepsen_like.real.clients.kafka_admin import AdminClient, OperatorClient
-from jepsen_like.real.clients.target import Target, kind_of, known_offset
+from jepsen_like.real.clients.target import Target, known_offset
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode

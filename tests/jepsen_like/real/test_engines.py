@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.real.layout import ClusterLayout, plan
-from jepsen_like.real.shape import why_no_engine
+from jepsen_like.real.layout import ClusterLayout
+from jepsen_like.real.shape import Shape, why_no_engine
 
 
 def why(engine: str = "raftos", design: str = "quorum", controllers: int = 3) -> str | None:
@@ -14,15 +14,7 @@ def why(engine: str = "raftos", design: str = "quorum", controllers: int = 3) ->
 
 
 def laid_out(engine: str, *, combined: bool = False) -> ClusterLayout:
-    return plan(
-        Path("/cluster"),
-        cluster_id="id",
-        controllers=3,
-        brokers=3,
-        combined=combined,
-        ports=count(7000),
-        engine=engine,
-    )
+    return Shape(engine=engine, combined=combined).lay_out(Path("/cluster"), count(7000))
 
 
 def told(layout: ClusterLayout) -> list[int]:

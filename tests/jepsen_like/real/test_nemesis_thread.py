@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from jepsen_like.faults.fault import Fault, InForce, Injector, Role, Scheduled, proof_of
+from jepsen_like.faults.fault import Course, Fault, InForce, Injector, Role, Scheduled, in_force
 from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.histories.history import Header, read_history
 from jepsen_like.real.runs.worker_threads import NemesisThread, Recording
@@ -38,9 +38,12 @@ def played(
 def test_what_is_in_force_is_healed_when_it_stops(tmp_path: Path) -> None:
     injected, healed = threading.Event(), threading.Event()
 
-    def inject(fault: Fault, targets: Sequence[int]) -> InForce:
+    @in_force
+    def inject(fault: Fault, targets: Sequence[int]) -> Course:
         injected.set()
-        return InForce(targets, heal=healed.set, prove=lambda: proof_of(["seen"]))
+        yield targets
+        healed.set()
+        return ["seen"]
 
     assert played(tmp_path / "history", inject, injected) == ["inject", "heal"]
     assert healed.is_set()

@@ -7,9 +7,8 @@ import threading
 import pytest
 
 from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.layout import HOST
 from jepsen_like.real.relay import ServerThread, Streams
-
-HOST = "127.0.0.1"
 
 
 async def echo(streams: Streams) -> None:
@@ -28,7 +27,7 @@ def test_every_port_is_served_by_its_own() -> None:
 
     ports = free_ports()
     one, other = next(ports), next(ports)
-    with ServerThread("test", HOST, {one: echo, other: shout}):
+    with ServerThread("test", {one: echo, other: shout}):
         with socket.create_connection((HOST, one)) as connection:
             connection.sendall(b"hello")
             assert connection.recv(100) == b"hello"
@@ -45,7 +44,7 @@ def test_connections_and_what_was_begun_end_with_it() -> None:
         finally:
             ended.set()
 
-    with ServerThread("test", HOST, {port: echo}) as thread:
+    with ServerThread("test", {port: echo}) as thread:
         connection = socket.create_connection((HOST, port))
         connection.sendall(b"here")
         assert connection.recv(100) == b"here"
@@ -56,7 +55,7 @@ def test_connections_and_what_was_begun_end_with_it() -> None:
 
 
 def test_what_is_done_in_it_returns_and_raises_to_whoever_asked() -> None:
-    with ServerThread("test", HOST, {}) as thread:
+    with ServerThread("test", {}) as thread:
         assert thread.do(lambda: threading.current_thread().name) == "test"
         with pytest.raises(ZeroDivisionError):
             thread.do(lambda: 1 // 0)
@@ -65,5 +64,5 @@ def test_what_is_done_in_it_returns_and_raises_to_whoever_asked() -> None:
 def test_port_that_is_taken_is_told_at_once() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match="in use"), ServerThread("test", HOST, {port: echo}):
+        with pytest.raises(OSError, match="in use"), ServerThread("test", {port: echo}):
             pass

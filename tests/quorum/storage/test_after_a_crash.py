@@ -12,7 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from jepsen_like.sim.disks.virtual_files import FileFaults, VirtualFiles
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.virtual_files import VirtualFiles
 from quorum.core.effects import OpenLog, SaveHighWatermarks, StorageFailed, Trim
 from quorum.core.storage import StorageError
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
@@ -174,10 +175,10 @@ def test_log_that_a_full_disk_has_kept_from_being_made_is_made_by_the_next_proce
     for seed in range(20):
         files = durable_directory(seed)
         making = Storage(tmp_path, system=files, directories=IN_D)
-        files.faults = FileFaults(full=1.0)
+        files.faults = DiskFaults(write_failure=1.0)
         (failed,) = making.do(OpenLog(log=LOG, token=making.token(), topic_id=TOPIC))
         assert isinstance(failed, StorageFailed)
-        files.faults = FileFaults()
+        files.faults = DiskFaults()
         files.crash(power_loss=False)
         storage = Storage(tmp_path, system=files, directories=IN_D)
         state = storage.open(LOG).state
@@ -234,10 +235,10 @@ def test_what_is_opened_after_a_failed_sync_lasts(seed: int, tmp_path: Path) -> 
     making = Storage(tmp_path, system=files, directories=IN_D)
     making.open(LOG)
     fill(making, 0, 4)
-    files.faults = FileFaults(sync_failure=0.5)
+    files.faults = DiskFaults(fsync_failure=0.5)
     for offset in range(4, 12):  # each of its files may be the one that is not synced
         fill(making, offset, offset + 1, size=400)
-    files.faults = FileFaults()
+    files.faults = DiskFaults()
     files.crash(power_loss=False)
     following = Storage(tmp_path, system=files, directories=IN_D)
     following.open(LOG)
