@@ -1,9 +1,9 @@
 """Bugs to plant in the quorum, in clusters and in checkers: each a one-line change of a rule.
 
 A simulator is only worth something if it finds what is known to be wrong. Each plant replaces one
-named function by a version that forgets one clause; tests/sim/test_catches.py and
-test_cluster_catches.py demand that it is found within `seeds_max` seeds, a bound of twice what it
-took, or more, on several sets of seeds. Bugs of clusters that need a rare schedule have it in
+named function by a version that forgets one clause; tests/sim/test_catches.py
+demands that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on
+several sets of seeds. Bugs of clusters that need a rare schedule have it in
 `jepsen_like/scenarios/schedules/partition`. Several may be planted together, since some designs of
 old lacked two rules. What another rule guards too cannot be found alone; of the quorum such are:
 

@@ -23,7 +23,7 @@ _sync = LogDirectories.sync
 # --- syncs ------------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, Disk, "publish", seeds_max=40)
+@plant_in(FILE_PLANTS, Disk, "publish", seeds_max=40, found_at=1)
 def publishes_without_a_sync(self: Disk, part: str, path: str) -> None:
     """Breaks: a snapshot is synced before it gets its name."""
     self.forget(part)
@@ -31,13 +31,13 @@ def publishes_without_a_sync(self: Disk, part: str, path: str) -> None:
     self.rename(part, path)
 
 
-@plant_in(FILE_PLANTS, Disk, "rename", seeds_max=40)
+@plant_in(FILE_PLANTS, Disk, "rename", seeds_max=40, found_at=1)
 def renames_without_a_sync(self: Disk, path: str, to: str) -> None:
     """Breaks: the directory is synced after a file was renamed."""
     self._system.rename(path, to)
 
 
-@plant_in(FILE_PLANTS, Disk, "replace", seeds_max=40)
+@plant_in(FILE_PLANTS, Disk, "replace", seeds_max=40, found_at=5)
 def replaces_without_a_sync(
     self: Disk, path: str, content: bytes, *, syncs_directory: bool = True
 ) -> None:
@@ -45,7 +45,7 @@ def replaces_without_a_sync(
     _replace(self, path, content, syncs_directory=False)
 
 
-@plant_in(FILE_PLANTS, LogDirectories, "sync", seeds_max=40)
+@plant_in(FILE_PLANTS, LogDirectories, "sync", seeds_max=40, found_at=1)
 def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: Unsynced) -> None:
     """Breaks: the directory is synced after a segment was created."""
     _sync(self, log, replace(unsynced, directory=None))
@@ -59,7 +59,7 @@ def appends_over_what_may_come_back(self: LogDirectories, log: str, segments: Se
 # --- descriptors ------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, Disk, "forget", seeds_max=40)
+@plant_in(FILE_PLANTS, Disk, "forget", seeds_max=40, found_at=0)
 def uses_the_descriptor_of_another_file(self: Disk, path: str) -> None:
     """Breaks: the descriptor of a file is closed when another may get its name."""
 
@@ -67,7 +67,7 @@ def uses_the_descriptor_of_another_file(self: Disk, path: str) -> None:
 # --- recovery ---------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, recovery, "epoch_problem", seeds_max=40)
+@plant_in(FILE_PLANTS, recovery, "epoch_problem", seeds_max=40, found_at=33)
 def takes_a_falling_epoch(
     header: BatchHeader, *, last_epoch: int, noted_epoch: int | None
 ) -> str | None:
@@ -75,13 +75,13 @@ def takes_a_falling_epoch(
     return None
 
 
-@plant_in(FILE_PLANTS, recovery, "is_loss", seeds_max=40)
+@plant_in(FILE_PLANTS, recovery, "is_loss", seeds_max=40, found_at=4)
 def tolerates_one_lost_record(end_offset: int, recovery_point: int) -> bool:
     """Breaks: a log that ends before its recovery point is refused."""
     return end_offset < recovery_point - 1
 
 
-@plant_in(FILE_PLANTS, recovery, "write_again", seeds_max=100)
+@plant_in(FILE_PLANTS, recovery, "write_again", seeds_max=100, found_at=12)
 def trusts_what_a_failed_sync_left(
     disk: Disk, segments: Sequence[Segment], recovery_point: int | None
 ) -> None:

@@ -82,7 +82,7 @@ _alter_partition_request = alterations.alter_partition_request
 # --- what a leader counts on ----------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, isr, "maximal_isr", seeds_max=15)
+@plant_in(PARTITION_PLANTS, isr, "maximal_isr", seeds_max=15, found_at=0)
 def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
     """Breaks: whoever is asked to leave the ISR counts until it has left (D1)."""
     if isinstance(state, PendingShrink):
@@ -126,13 +126,13 @@ def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> b
     return True
 
 
-@plant_in(PARTITION_PLANTS, isr, "has_enough_replicas", seeds_max=15)
+@plant_in(PARTITION_PLANTS, isr, "has_enough_replicas", seeds_max=15, found_at=3)
 def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
     """Breaks: nothing is exposed while too few are in sync (KAFKA-15583)."""
     return True
 
 
-@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
+@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20, found_at=0)
 def counts_the_joining_as_in_sync(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
@@ -159,7 +159,7 @@ def takes_silence_for_a_refusal(
     _conclude(self, change, result, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
+@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20, found_at=5)
 def follows_the_slowest(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
@@ -171,7 +171,7 @@ def follows_the_slowest(
 # --- the exact boundary of a rule --------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, isr, "is_caught_up", seeds_max=20)
+@plant_in(PARTITION_PLANTS, isr, "is_caught_up", seeds_max=20, found_at=7)
 def takes_the_boundary_for_lagging(
     follower: isr.FollowerProgress, *, lag_time_max_ms: int, **known: Any
 ) -> bool:
@@ -179,7 +179,7 @@ def takes_the_boundary_for_lagging(
     return _is_caught_up(follower, lag_time_max_ms=lag_time_max_ms - 1, **known)
 
 
-@plant_in(PARTITION_PLANTS, alterations, "alter_partition_request", seeds_max=20)
+@plant_in(PARTITION_PLANTS, alterations, "alter_partition_request", seeds_max=20, found_at=2)
 def goes_on_recovering(
     changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
@@ -207,19 +207,19 @@ def goes_on_recovering(
 # --- what clients are told ------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, producing, "waits_for_isr", seeds_max=40)
+@plant_in(PARTITION_PLANTS, producing, "waits_for_isr", seeds_max=40, found_at=0)
 def acknowledges_at_once(acks: int) -> bool:
     """Breaks: acks=all waits for all that are in sync."""
     return False
 
 
-@plant_in(PARTITION_PLANTS, reads, "readable_end", seeds_max=40)
+@plant_in(PARTITION_PLANTS, reads, "readable_end", seeds_max=40, found_at=32)
 def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
     """Breaks: consumers see nothing that a change of leader could take back."""
     return partition.open_log.end_offset
 
 
-@plant_in(PARTITION_PLANTS, ProducerStates, "check", seeds_max=20)
+@plant_in(PARTITION_PLANTS, ProducerStates, "check", seeds_max=20, found_at=7)
 def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
     """Breaks: what an idempotent producer repeats is in the log once (KIP-98)."""
     return InSequence()
@@ -244,7 +244,7 @@ def finds_whatever_has_the_name(
     return _find(self, topic, topic_id, index)
 
 
-@plant_in(PARTITION_PLANTS, loading, "load_end", seeds_max=150)
+@plant_in(PARTITION_PLANTS, loading, "load_end", seeds_max=150, found_at=18)
 def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
     """Breaks: a coordinator knows all that was acknowledged before its election."""
     return log.high_watermark
@@ -254,19 +254,19 @@ def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
 # what one kind of change concerns. The third forgets that a client has older software.
 
 
-@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10, found_at=0)
 def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> None:
     """Breaks: a Metadata answer says which replicas cannot be reached now."""
     _forget(self, replace(delta, brokers_changed=()))
 
 
-@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10, found_at=0)
 def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
     """Breaks: a Metadata answer has the newest state of each partition."""
     _forget(self, replace(delta, rows_changed=NO_ROWS))
 
 
-@plant_in(PARTITION_PLANTS, offsets, "refused_fetch", seeds_max=150)
+@plant_in(PARTITION_PLANTS, offsets, "refused_fetch", seeds_max=150, found_at=29)
 def tells_errors_in_new_words(
     asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
 ) -> OffsetFetchResponseGroup:
@@ -277,7 +277,7 @@ def tells_errors_in_new_words(
 # --- what an incremental fetch looks at -----------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, FetchSessions, "holders", seeds_max=20)
+@plant_in(PARTITION_PLANTS, FetchSessions, "holders", seeds_max=20, found_at=11)
 def tells_one_session(self: FetchSessions, name: str) -> tuple[SessionPartition, ...]:
     """Breaks: every session that holds a partition is told that it has moved (KIP-227)."""
     return _holders(self, name)[:1]
@@ -288,7 +288,7 @@ def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
     """Breaks: a follower that rests no more is judged by its own clock."""
 
 
-@plant_in(PARTITION_PLANTS, Fetcher, "touch", seeds_max=10)
+@plant_in(PARTITION_PLANTS, Fetcher, "touch", seeds_max=10, found_at=0)
 def never_asks_again(self: Fetcher, key: PartitionKey) -> None:
     """Breaks: a follower asks for a partition again when its time comes, or its log has moved."""
 
@@ -302,7 +302,7 @@ def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
 # --- epochs of records ------------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, Partition, "append", seeds_max=40)
+@plant_in(PARTITION_PLANTS, Partition, "append", seeds_max=40, found_at=0)
 def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeader) -> int:
     """Breaks: a leader writes in its own leader epoch (KIP-101)."""
     role, before = self.led, last_fetched_epoch(self.open_log)
@@ -322,13 +322,13 @@ def remembers_empty_epochs(self: LocalLog) -> None:
     """Breaks: an epoch that wrote nothing is forgotten by who follows again."""
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40, found_at=0)
 def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
     """Breaks: what lies behind the offset that was asked for is not deleted (KIP-107)."""
     _trim(self, self.high_watermark if start_offset > self.start_offset else start_offset)
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40, found_at=0)
 def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
     """Breaks: nothing is deleted that is not exposed (KIP-107)."""
     if self.start_offset < start_offset == self.high_watermark:
@@ -336,7 +336,7 @@ def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
     _trim(self, start_offset)
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "is_rewriting", seeds_max=20)
+@plant_in(PARTITION_PLANTS, LocalLog, "is_rewriting", seeds_max=20, found_at=0)
 def tells_before_it_is_rewritten(self: LocalLog) -> bool:
     """Breaks: nobody is told how far a log reaches that is being cut or begun anew."""
     return False
@@ -345,14 +345,14 @@ def tells_before_it_is_rewritten(self: LocalLog) -> bool:
 # --- truncation and fencing -----------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, Replication, "follow", seeds_max=25)
+@plant_in(PARTITION_PLANTS, Replication, "follow", seeds_max=25, found_at=9)
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
     """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)
     _follow(self, partition, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, following, "last_fetched_epoch", seeds_max=40)
+@plant_in(PARTITION_PLANTS, following, "last_fetched_epoch", seeds_max=40, found_at=6)
 def tells_no_epoch(log: LocalLog) -> int:
     """Breaks: a follower says the epoch of its last record (B6, KIP-101)."""
     return NO_EPOCH
@@ -395,7 +395,7 @@ def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorC
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@plant_in(PARTITION_PLANTS, following, "is_stale", seeds_max=60)
+@plant_in(PARTITION_PLANTS, following, "is_stale", seeds_max=60, found_at=5)
 def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
     """Breaks: an answer that a change of leader has overtaken is dropped (C4)."""
     return not isinstance(partition.role, FollowerOf)
@@ -411,7 +411,7 @@ def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> No
 # --- orderly stops --------------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, checkpoints, "clean_shutdown_epoch", seeds_max=30)
+@plant_in(PARTITION_PLANTS, checkpoints, "clean_shutdown_epoch", seeds_max=30, found_at=3)
 def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
     """Breaks: a process that never registered leaves the mark of an orderly stop as it was
     (KIP-966)."""

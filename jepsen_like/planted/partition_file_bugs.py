@@ -20,7 +20,7 @@ PARTITION_FILE_SURVIVORS: Plants = {}
 _sync = LogDirectories.sync
 
 
-@plant_in(PARTITION_FILE_PLANTS, LogDirectories, "sync", seeds_max=20)
+@plant_in(PARTITION_FILE_PLANTS, LogDirectories, "sync", seeds_max=20, found_at=2)
 def raises_the_recovery_point_without_a_sync(
     self: LogDirectories, log: str, unsynced: Unsynced
 ) -> None:

@@ -25,13 +25,19 @@ class Plant:
     name: str  # of the rule, public
     replacement: Callable[..., Any] | property
     seeds_max: int = 0  # found within so many seeds; 0: not found at random
+    found_at: int = 0  # the seed at which it was found last: tests try it first
 
 
 Plants = dict[str, Plant]
 
 
 def plant_in(
-    plants: Plants, holder: ModuleType | type, name: str, *, seeds_max: int = 0
+    plants: Plants,
+    holder: ModuleType | type,
+    name: str,
+    *,
+    seeds_max: int = 0,
+    found_at: int = 0,
 ) -> Callable[[Replacement], Replacement]:
     """Enter the decorated function in `plants` under its own name.
 
@@ -47,6 +53,7 @@ def plant_in(
             name=name,
             replacement=property(replacement) if is_property else replacement,
             seeds_max=seeds_max,
+            found_at=found_at,
         )
         return replacement
 

@@ -33,7 +33,7 @@ _truncated = ProducerStates.truncated
 # --- settings -------------------------------------------------------------------------------
 
 
-@plant_in(SETTING_PLANTS, LocalLog, "retain", seeds_max=40)
+@plant_in(SETTING_PLANTS, LocalLog, "retain", seeds_max=40, found_at=0)
 def lets_go_of_what_is_not_exposed(
     self: LocalLog, *, since_ms: int | None, bytes_max: int | None
 ) -> None:
@@ -43,12 +43,12 @@ def lets_go_of_what_is_not_exposed(
     self.high_watermark = before
 
 
-@plant_in(SETTING_PLANTS, Replicas, "reconfigure", seeds_max=40)
+@plant_in(SETTING_PLANTS, Replicas, "reconfigure", seeds_max=40, found_at=0)
 def goes_by_the_settings_of_before(self: Replicas, delta: MetadataDelta, now_ms: int) -> None:
     """Breaks: a setting that has changed holds from then on."""
 
 
-@plant_in(SETTING_PLANTS, appends, "take", seeds_max=40)
+@plant_in(SETTING_PLANTS, appends, "take", seeds_max=40, found_at=9)
 def takes_batches_of_any_size(
     partition: Partition, records: bytes | None, **known: Any
 ) -> appends.Taken:
@@ -61,7 +61,7 @@ def takes_batches_of_any_size(
         partition.settings = before
 
 
-@plant_in(SETTING_PLANTS, configs, "unclean_election_enabled", seeds_max=20)
+@plant_in(SETTING_PLANTS, configs, "unclean_election_enabled", seeds_max=20, found_at=0)
 def elects_uncleanly_unasked(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> bool:
@@ -69,7 +69,7 @@ def elects_uncleanly_unasked(
     return True
 
 
-@plant_in(SETTING_PLANTS, isr, "out_of_sync", seeds_max=20)
+@plant_in(SETTING_PLANTS, isr, "out_of_sync", seeds_max=20, found_at=0)
 def keeps_whoever_lags(state: IsrState, followers: Any, **known: Any) -> tuple[int, ...]:
     """Breaks: who lags for replica.lag.time.max.ms is to leave the ISR."""
     return ()
@@ -78,7 +78,7 @@ def keeps_whoever_lags(state: IsrState, followers: Any, **known: Any) -> tuple[i
 # --- batches in flight ------------------------------------------------------------------------
 
 
-@plant_in(SETTING_PLANTS, idempotence, "find_duplicate", seeds_max=40)
+@plant_in(SETTING_PLANTS, idempotence, "find_duplicate", seeds_max=40, found_at=24)
 def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> ProducerBatch | None:
     """Breaks: each of the last five batches of a producer is known again (KIP-98)."""
     return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None

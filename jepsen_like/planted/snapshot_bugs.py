@@ -28,7 +28,7 @@ _too_far_behind = fetch.too_far_behind
 # --- taking them ----------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, Compaction, "save", seeds_max=10)
+@plant_in(SNAPSHOT_PLANTS, Compaction, "save", seeds_max=10, found_at=1)
 def names_snapshots_one_off(
     self: Compaction, replica: Replica, state: State, last_timestamp_ms: int
 ) -> None:
@@ -38,7 +38,7 @@ def names_snapshots_one_off(
     _save(self, replica, state, last_timestamp_ms)
 
 
-@plant_in(SNAPSHOT_PLANTS, VoterHistory, "at", seeds_max=40)
+@plant_in(SNAPSHOT_PLANTS, VoterHistory, "at", seeds_max=40, found_at=8)
 def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
     """Breaks: a snapshot says who voted where it ends, not who votes now."""
     return self.latest
@@ -47,7 +47,7 @@ def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
 # --- cleaning -------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, compaction, "start_after_cleaning", seeds_max=20)
+@plant_in(SNAPSHOT_PLANTS, compaction, "start_after_cleaning", seeds_max=20, found_at=1)
 def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
     """Breaks: a log is cleaned up to a snapshot, not beyond the newest (KAFKA-14238)."""
     own = replica.log
@@ -59,7 +59,7 @@ def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
 # --- serving --------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=30)
+@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=30, found_at=22)
 def serves_who_is_too_far_behind(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> TooFarBehind | None:
@@ -67,7 +67,7 @@ def serves_who_is_too_far_behind(
     return None
 
 
-@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=80)
+@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=80, found_at=22)
 def judges_the_far_behind_by_offset(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> TooFarBehind | None:
@@ -80,13 +80,13 @@ def judges_the_far_behind_by_offset(
 # --- loading --------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, VoterHistory, "restart", seeds_max=40)
+@plant_in(SNAPSHOT_PLANTS, VoterHistory, "restart", seeds_max=40, found_at=26)
 def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
     """Breaks: a loaded snapshot says who votes."""
     return False
 
 
-@plant_in(SNAPSHOT_PLANTS, delivery, "next_after", seeds_max=30)
+@plant_in(SNAPSHOT_PLANTS, delivery, "next_after", seeds_max=30, found_at=12)
 def delivers_on_from_the_record_after(snapshot_id: OffsetAndEpoch) -> int:
     """Breaks: what is loaded is not delivered again."""
     return snapshot_id.offset + 1

@@ -2,8 +2,8 @@
 
 Invariants look on and say nothing here. Each is found within so many seeds, about three times what
 it took. What needs a schedule of its own is left to the museum and to `test_harm.py`, what only
-invariants can see to `test_catches.py` and `test_cluster_catches.py`. docs/planted-bugs.md says
-of every bug which it is, and why.
+invariants can see to `test_catches.py`. docs/planted-bugs.md says of every bug which it
+is, and why.
 """
 
 import re
