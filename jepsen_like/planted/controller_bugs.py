@@ -23,7 +23,7 @@ from controller.metadata.changes import Change
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import PartitionState
 from controller.metadata.reassignment import Assignment
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
 from wire.messages.partitions import BrokerState, IsrPartition
@@ -31,7 +31,7 @@ from wire.messages.registration import BrokerHeartbeatRequest
 
 __all__ = ["CONTROLLER_PLANTS"]
 
-CONTROLLER_PLANTS: Plants = {}
+CONTROLLER_PLANTS: Plants = fixed_answers("controller")
 
 # What a plant calls of the rule that it replaces.
 _changed = partition_records.changed
@@ -58,12 +58,6 @@ def takes_in_the_fenced(image: MetadataImage, members: tuple[BrokerState, ...]) 
 def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...]) -> bool:
     """Breaks: who joins an ISR is what the leader saw fetch (D7, KIP-903)."""
     return any(not image.is_active(member.broker_id) for member in members)
-
-
-@plant_in(CONTROLLER_PLANTS, alter_partition, "is_unknown_future")
-def answers_from_old_knowledge(state: PartitionState, asked: IsrPartition) -> bool:
-    """Breaks: an older controller does not answer for what it cannot know (D5, KAFKA-14154)."""
-    return False
 
 
 # What has changed since is somebody who left the ISR. If they may join it again, the leader still

@@ -1,22 +1,18 @@
 """Planted bugs of data directories that fail: where replicas lie, and who knows (KIP-858)."""
 
-from typing import Any
 from uuid import UUID
 
 from broker.log_dirs import LogDirs
-from broker.membership.assignments import Assignments
 from broker.partition.partition import Offline
 from broker.replicas import Replicas
-from controller.decisions import failover
-from controller.metadata.changes import Change
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from wire.primitives import DIRECTORY_UNASSIGNED
 
 __all__ = ["DIRECTORY_PLANTS"]
 
-DIRECTORY_PLANTS: Plants = {}
+DIRECTORY_PLANTS: Plants = fixed_answers("directory")
 
 # What a plant calls of the rule that it replaces.
 _place = LogDirs.place
@@ -46,25 +42,6 @@ def says_that_what_is_offline_lies_nowhere(
     for partition in self:
         if partition.topic_id == topic_id and isinstance(partition.role, Offline):
             partition.directory_id = DIRECTORY_UNASSIGNED
-
-
-@plant_in(DIRECTORY_PLANTS, LogDirs, "failed", seeds_max=10, found_at=0)
-def reports_no_failed_directory(self: LogDirs) -> tuple[UUID, ...]:
-    """Breaks: a broker reports with its heartbeats which directories have failed (KIP-858)."""
-    return ()
-
-
-@plant_in(DIRECTORY_PLANTS, Assignments, "want", seeds_max=10, found_at=0)
-def does_not_say_where_replicas_lie(
-    self: Assignments, topic_id: UUID, index: int, directory_id: UUID
-) -> None:
-    """Breaks: the controller is told in which directory a replica lies (AssignReplicasToDirs)."""
-
-
-@plant_in(DIRECTORY_PLANTS, failover, "leave_directories", seeds_max=10, found_at=0)
-def leaves_them_in_sync_where_a_directory_failed(*args: Any) -> tuple[Change, ...]:
-    """Breaks: replicas in a failed directory leave the ISR (KIP-858)."""
-    return ()
 
 
 @plant_in(DIRECTORY_PLANTS, MetadataImage, "is_acceptable", seeds_max=30, found_at=0)

@@ -1,20 +1,16 @@
 """Planted bugs in replication, durability and commitment, and of the turn."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from jepsen_like.planted.planting import Plants, plant_in
-from quorum.core import parking
-from quorum.core.effects import Event, Truncate
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
+from quorum.core.effects import Truncate
 from quorum.core.types import ReplicaKey
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, Valid
-from quorum.log.tail import Tail
-from quorum.node.member import Member
-from quorum.raft import discovering, following, leading, serving
+from quorum.raft import leading, serving
 from quorum.raft.log import QuorumLog
-from quorum.raft.raft_node import RaftNode
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
 from wire.batch import BatchHeader
@@ -23,13 +19,12 @@ from wire.messages.fetching import FetchRequest
 
 __all__ = ["LOG_PLANTS"]
 
-LOG_PLANTS: Plants = {}
+LOG_PLANTS: Plants = fixed_answers("log")
 
 # What a plant calls of the rule that it replaces.
 _progress_of_voters = leading.progress_of_voters
 _truncation_point = fetch.truncation_point
 _check_fetch_position = fetch.check_fetch_position
-_check = QuorumLog.check
 _truncate = QuorumLog.truncate
 _fetch = serving.fetch
 _append = Replica.append
@@ -76,12 +71,6 @@ def commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
 # --- replication ----------------------------------------------------------------------------
 
 
-@plant_in(LOG_PLANTS, discovering, "acknowledges", seeds_max=10, found_at=0)
-def acknowledges_before_sync(log: QuorumLog) -> bool:
-    """Breaks: a follower syncs before its next Fetch."""
-    return True
-
-
 @plant_in(LOG_PLANTS, fetch, "truncation_point", seeds_max=20, found_at=2)
 def truncates_too_far(epochs: EpochCache, *, end_offset: int, diverging: Diverging) -> int:
     """Breaks: truncation keeps what the logs have in common."""
@@ -96,11 +85,6 @@ def truncates_to_the_leaders_offset(
     return min(diverging.end_offset, end_offset)
 
 
-@plant_in(LOG_PLANTS, EpochCache, "truncate", seeds_max=60, found_at=25)
-def keeps_truncated_epochs(self: EpochCache, end_offset: int) -> None:
-    """Breaks: what is truncated is forgotten by the epoch cache."""
-
-
 @plant_in(LOG_PLANTS, EpochCache, "truncate", seeds_max=60, found_at=30)
 def keeps_the_epoch_at_the_cut(self: EpochCache, end_offset: int) -> None:
     """Breaks: an epoch that began where the log is truncated is forgotten with it."""
@@ -113,11 +97,6 @@ def keeps_last_epoch(self: QuorumLog, end_offset: int, *, syncing: int | None) -
     last_epoch = self.last_epoch
     _truncate(self, end_offset, syncing=syncing)
     self.last_epoch = last_epoch
-
-
-@plant_in(LOG_PLANTS, Tail, "clear", seeds_max=60, found_at=3)
-def keeps_what_was_cut_off(self: Tail) -> None:
-    """Breaks: what was cut off is not shown again out of memory."""
 
 
 @plant_in(LOG_PLANTS, fetch, "check_fetch_position", seeds_max=80, found_at=9)
@@ -181,41 +160,8 @@ def serves_fetches_of_any_epoch(requested: int, current: int, *, is_leader: bool
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@plant_in(LOG_PLANTS, following, "is_committed")
-def truncates_what_is_committed(log: QuorumLog, offset: int) -> bool:
-    """Breaks: what is committed is never truncated."""
-    return False
-
-
-@plant_in(LOG_PLANTS, following, "continues")
-def appends_whatever_comes(log: QuorumLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
-    """Breaks: only what continues the log is appended."""
-    return True
-
-
 @plant_in(LOG_PLANTS, Replica, "truncate")
 def does_not_wait_for_truncation(self: Replica, end_offset: int) -> None:
     """Breaks: truncation is synced before the next Fetch."""
     self.outbox.on_log(Truncate, end_offset=end_offset, durability=self.durability)
     self.log.truncate(end_offset, syncing=None)
-
-
-# --- what is in a turn, and for whom, when several events came in together ------------------------
-
-
-@plant_in(LOG_PLANTS, parking, "has_ended")
-def forgets_the_epoch_of_who_waits(accepted: int, led: int | None) -> bool:
-    """Breaks: who waits in an epoch that is over is refused, whatever the offsets say."""
-    return False
-
-
-@plant_in(LOG_PLANTS, Member, "ends_batch")
-def settles_after_a_change_of_role(self: Member, event: Event) -> bool:
-    """Breaks: what came in before a change of role is settled before it."""
-    return False
-
-
-@plant_in(LOG_PLANTS, RaftNode, "ends_batch")
-def counts_with_the_voters_of_the_end(self: RaftNode, event: Event) -> bool:
-    """Breaks: what came in before a change of the voters is counted with those of before."""
-    return False

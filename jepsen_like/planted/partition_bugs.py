@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker.chores import Checkpointing
-from broker.fetch_protocol import PartitionKey
 from broker.groups import loading, offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
-from broker.partition import isr, isr_rules, partition, reads
+from broker.partition import isr, partition, reads
 from broker.partition.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.partition.isr import Committed, IsrState, PendingShrink
-from broker.partition.isr_rules import EligibleReplicas, Peers
-from broker.partition.lag_watch import LagWatch
+from broker.partition.isr_rules import EligibleReplicas
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import (
     NOTHING,
@@ -30,14 +27,13 @@ from broker.partition.partition import (
 from broker.replicas import Replicas
 from broker.replication import following
 from broker.replication.following import last_fetched_epoch
-from broker.replication.replication import Fetcher, Replication
-from broker.requests import producing
+from broker.replication.replication import Replication
 from broker.requests.sessions import FetchSessions, SessionPartition
 from broker.requests.views import Views
 from controller.metadata import alter_partition
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.core.types import NO_EPOCH
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
@@ -47,15 +43,15 @@ from wire.batch import BatchHeader
 from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.fetching import FetchPartition, ReplicaState
+from wire.messages.fetching import FetchPartition
 from wire.messages.group_offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from wire.messages.partitions import AlterPartitionRequest, IsrPartition
 from wire.primitives import ZERO_UUID
 
 __all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
 
-PARTITION_PLANTS: Plants = {}
-PARTITION_SURVIVORS: Plants = {}
+PARTITION_PLANTS: Plants = fixed_answers("partition")
+PARTITION_SURVIVORS: Plants = fixed_answers("partition_survivors")
 
 # What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
@@ -118,18 +114,6 @@ def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) ->
     """Breaks: the metadata log ends what an answer was waited for (D4, KAFKA-14144)."""
     is_waiting = isinstance(role, LeaderOf) and not isinstance(role.isr, Committed)
     return (is_waiting and state.leader_epoch == role.leader_epoch) or _is_outdated(state, role)
-
-
-@plant_in(PARTITION_PLANTS, isr_rules, "is_joinable")
-def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
-    """Breaks: nobody waits for a replica that may not join (D8, KAFKA-15021)."""
-    return True
-
-
-@plant_in(PARTITION_PLANTS, isr, "has_enough_replicas", seeds_max=15, found_at=3)
-def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
-    """Breaks: nothing is exposed while too few are in sync (KAFKA-15583)."""
-    return True
 
 
 @plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20, found_at=0)
@@ -207,12 +191,6 @@ def goes_on_recovering(
 # --- what clients are told ------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, producing, "waits_for_isr", seeds_max=40, found_at=0)
-def acknowledges_at_once(acks: int) -> bool:
-    """Breaks: acks=all waits for all that are in sync."""
-    return False
-
-
 @plant_in(PARTITION_PLANTS, reads, "readable_end", seeds_max=40, found_at=32)
 def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
     """Breaks: consumers see nothing that a change of leader could take back."""
@@ -283,16 +261,6 @@ def tells_one_session(self: FetchSessions, name: str) -> tuple[SessionPartition,
     return _holders(self, name)[:1]
 
 
-@plant_in(PARTITION_PLANTS, LagWatch, "add")
-def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
-    """Breaks: a follower that rests no more is judged by its own clock."""
-
-
-@plant_in(PARTITION_PLANTS, Fetcher, "touch", seeds_max=10, found_at=0)
-def never_asks_again(self: Fetcher, key: PartitionKey) -> None:
-    """Breaks: a follower asks for a partition again when its time comes, or its log has moved."""
-
-
 @plant_in(PARTITION_PLANTS, isr, "leave_session")
 def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
     """Breaks: a follower that rested was caught up at the last fetch of its session."""
@@ -317,11 +285,6 @@ def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeade
 # --- where the view of a log starts and ends ---------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "forget_empty_epochs")
-def remembers_empty_epochs(self: LocalLog) -> None:
-    """Breaks: an epoch that wrote nothing is forgotten by who follows again."""
-
-
 @plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40, found_at=0)
 def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
     """Breaks: what lies behind the offset that was asked for is not deleted (KIP-107)."""
@@ -336,12 +299,6 @@ def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
     _trim(self, start_offset)
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "is_rewriting", seeds_max=20, found_at=0)
-def tells_before_it_is_rewritten(self: LocalLog) -> bool:
-    """Breaks: nobody is told how far a log reaches that is being cut or begun anew."""
-    return False
-
-
 # --- truncation and fencing -----------------------------------------------------------------
 
 
@@ -350,12 +307,6 @@ def truncates_to_the_high_watermark(self: Replication, partition: Partition, now
     """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)
     _follow(self, partition, now_ms)
-
-
-@plant_in(PARTITION_PLANTS, following, "last_fetched_epoch", seeds_max=40, found_at=6)
-def tells_no_epoch(log: LocalLog) -> int:
-    """Breaks: a follower says the epoch of its last record (B6, KIP-101)."""
-    return NO_EPOCH
 
 
 @plant_in(PARTITION_PLANTS, reads, "check_fetch_position")
@@ -435,32 +386,6 @@ def takes_any_answer_for_its_own(
         role.partition_epoch = max(role.partition_epoch, result.partition_epoch)
     else:
         _conclude(self, change, result, now_ms)
-
-
-# A follower that begins anew names the session before, which is closed. One that restarts registers
-# anew, and all of its sessions are marked.
-
-
-@plant_in(PARTITION_SURVIVORS, FetchSessions, "mark_others")
-def lets_it_rest_in_two_sessions(self: FetchSessions, item: SessionPartition) -> None:
-    """Breaks: a follower that fetches in one session rests in no other."""
-
-
-# A leader counts anew what its followers have before it lacks the high watermark for long.
-
-
-@plant_in(PARTITION_SURVIVORS, Checkpointing, "moved")
-def saves_no_high_watermark(self: Checkpointing, name: str) -> None:
-    """Breaks: the high watermark of a log that has moved is saved."""
-
-
-# The controller refuses to take such a replica into an ISR, by its broker epoch.
-
-
-@plant_in(PARTITION_SURVIVORS, isr_rules, "is_current")
-def counts_earlier_lives(replica: ReplicaState, peers: Peers) -> bool:
-    """Breaks: a fetch of an earlier life of a broker does not count (KIP-903)."""
-    return True
 
 
 # A shipped leader says with every change of its ISR that it has recovered. Together with

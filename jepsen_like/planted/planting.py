@@ -1,17 +1,21 @@
 """How a bug is planted: it takes the place of one public rule while a `with` lasts.
 
 The rule is a function, a method or a property whose name says what is decided; a test holds that
-the bug has its parameters. Shipped code knows nothing of this.
+the bug has its parameters. A bug is a function, too, but where it is no more than one answer, it is
+an entry of `fixed_answers.toml`. Shipped code knows nothing of this.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from inspect import getdoc
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["Plant", "Plants", "plant_in", "planted_in"]
+__all__ = ["Plant", "Plants", "fixed_answers", "plant_in", "planted_in"]
 
 Replacement = TypeVar("Replacement", bound=Callable[..., Any])
 
@@ -32,12 +36,7 @@ Plants = dict[str, Plant]
 
 
 def plant_in(
-    plants: Plants,
-    holder: ModuleType | type,
-    name: str,
-    *,
-    seeds_max: int = 0,
-    found_at: int = 0,
+    plants: Plants, holder: ModuleType | type, name: str, **seeds: int
 ) -> Callable[[Replacement], Replacement]:
     """Enter the decorated function in `plants` under its own name.
 
@@ -46,18 +45,36 @@ def plant_in(
 
     def enter(replacement: Replacement) -> Replacement:
         told = " ".join((getdoc(replacement) or "").partition("\n\n")[0].split())
-        is_property = isinstance(getattr(holder, name), property)
-        plants[replacement.__name__] = Plant(
-            breaks=told.removeprefix("Breaks: ").removesuffix("."),
-            holder=holder,
-            name=name,
-            replacement=property(replacement) if is_property else replacement,
-            seeds_max=seeds_max,
-            found_at=found_at,
-        )
+        breaks = told.removeprefix("Breaks: ").removesuffix(".")
+        plants[replacement.__name__] = _plant(holder, name, replacement, breaks, **seeds)
         return replacement
 
     return enter
+
+
+def fixed_answers(group: str) -> Plants:
+    """Those bugs of a group for which a rule always gives one answer."""
+    text = files(__package__).joinpath("fixed_answers.toml").read_text(encoding="utf-8")
+    return {name: _fixed(**bug) for name, bug in tomllib.loads(text)[group].items()}
+
+
+def _fixed(*, place: str, breaks: str, says: object = None, **seeds: int) -> Plant:
+    holder, _, name = place.rpartition(".")
+    answer = tuple(says) if isinstance(says, list) else says
+    return _plant(resolve_name(holder), name, lambda *_args, **_known: answer, breaks, **seeds)
+
+
+def _plant(
+    holder: ModuleType | type, name: str, replacement: Callable[..., Any], breaks: str, **seeds: int
+) -> Plant:
+    is_property = isinstance(getattr(holder, name), property)
+    return Plant(
+        breaks=breaks,
+        holder=holder,
+        name=name,
+        replacement=property(replacement) if is_property else replacement,
+        **seeds,
+    )
 
 
 @contextmanager

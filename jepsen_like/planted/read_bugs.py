@@ -3,26 +3,19 @@
 Found at random but seldom: tests/sim/test_reads.py has the schedule.
 """
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.core.effects import Event, Request
 from quorum.node import confirmed_leadership
 from quorum.node.confirmed_leadership import ConfirmingRaftNode, Questions
 from quorum.raft.messages import fetch_partition
-from quorum.raft.replica import Replica
 from wire.messages.fetching import FetchRequest
 
 __all__ = ["READ_SCHEDULED"]
 
-READ_SCHEDULED: Plants = {}
+READ_SCHEDULED: Plants = fixed_answers("read")
 
 # What a plant calls of the rule that it replaces.
 _receive = ConfirmingRaftNode.receive
-
-
-@plant_in(READ_SCHEDULED, confirmed_leadership, "is_confirmed")
-def reads_without_a_round(replica: Replica, questions: Questions) -> bool:
-    """Breaks: who reads confirms first that it leads (thesis 6.4)."""
-    return True
 
 
 @plant_in(READ_SCHEDULED, ConfirmingRaftNode, "receive")

@@ -2,27 +2,20 @@
 producers that have several batches in flight.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker.partition import appends, idempotence, isr
+from broker.partition import appends, idempotence
 from broker.partition.idempotence import ProducerStates, last_sequence
-from broker.partition.isr import IsrState
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
-from broker.replicas import Replicas
-from controller.metadata import configs
-from controller.metadata.configs import NO_STATIC
-from controller.metadata.delta import MetadataDelta
-from controller.metadata.image import MetadataImage
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 
 __all__ = ["SETTING_PLANTS"]
 
-SETTING_PLANTS: Plants = {}
+SETTING_PLANTS: Plants = fixed_answers("setting")
 
 # What a plant calls of the rule that it replaces.
 _take = appends.take
@@ -43,11 +36,6 @@ def lets_go_of_what_is_not_exposed(
     self.high_watermark = before
 
 
-@plant_in(SETTING_PLANTS, Replicas, "reconfigure", seeds_max=40, found_at=0)
-def goes_by_the_settings_of_before(self: Replicas, delta: MetadataDelta, now_ms: int) -> None:
-    """Breaks: a setting that has changed holds from then on."""
-
-
 @plant_in(SETTING_PLANTS, appends, "take", seeds_max=40, found_at=9)
 def takes_batches_of_any_size(
     partition: Partition, records: bytes | None, **known: Any
@@ -59,20 +47,6 @@ def takes_batches_of_any_size(
         return _take(partition, records, **known)
     finally:
         partition.settings = before
-
-
-@plant_in(SETTING_PLANTS, configs, "unclean_election_enabled", seeds_max=20, found_at=0)
-def elects_uncleanly_unasked(
-    image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
-) -> bool:
-    """Breaks: nobody from outside ISR and ELR leads unless the topic allows it."""
-    return True
-
-
-@plant_in(SETTING_PLANTS, isr, "out_of_sync", seeds_max=20, found_at=0)
-def keeps_whoever_lags(state: IsrState, followers: Any, **known: Any) -> tuple[int, ...]:
-    """Breaks: who lags for replica.lag.time.max.ms is to leave the ISR."""
-    return ()
 
 
 # --- batches in flight ------------------------------------------------------------------------

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.core.application import State
-from quorum.core.effects import SnapshotFile
 from quorum.core.types import OffsetAndEpoch
 from quorum.log import fetch
 from quorum.log.fetch import Diverging, TooFarBehind
@@ -13,12 +12,12 @@ from quorum.node import delivery
 from quorum.raft import compaction, downloading
 from quorum.raft.compaction import Compaction
 from quorum.raft.replica import Replica
-from quorum.raft.roles import Download, Follower
+from quorum.raft.roles import Download
 from quorum.raft.voter_history import Membership, VoterHistory
 
 __all__ = ["SNAPSHOT_PLANTS"]
 
-SNAPSHOT_PLANTS: Plants = {}
+SNAPSHOT_PLANTS: Plants = fixed_answers("snapshot")
 
 # What a plant calls of the rule that it replaces.
 _save = Compaction.save
@@ -59,14 +58,6 @@ def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
 # --- serving --------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=30, found_at=22)
-def serves_who_is_too_far_behind(
-    end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
-) -> TooFarBehind | None:
-    """Breaks: who ended before our log starts begins with a snapshot."""
-    return None
-
-
 @plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=80, found_at=22)
 def judges_the_far_behind_by_offset(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
@@ -78,12 +69,6 @@ def judges_the_far_behind_by_offset(
 
 
 # --- loading --------------------------------------------------------------------------------
-
-
-@plant_in(SNAPSHOT_PLANTS, VoterHistory, "restart", seeds_max=40, found_at=26)
-def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
-    """Breaks: a loaded snapshot says who votes."""
-    return False
 
 
 @plant_in(SNAPSHOT_PLANTS, delivery, "next_after", seeds_max=30, found_at=12)
@@ -109,11 +94,3 @@ def goes_on_with_another_leaders_bytes(
 ) -> bool:
     """Breaks: a download begins anew with another leader: its bytes are its own."""
     return download.id == snapshot_id
-
-
-@plant_in(SNAPSHOT_PLANTS, downloading, "is_plausible")
-def loads_whatever_it_is_offered(
-    replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
-) -> bool:
-    """Breaks: a snapshot must hold all that is committed here."""
-    return True

@@ -4,13 +4,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from jepsen_like.planted.planting import Plants, plant_in
-from quorum.core.effects import StorageFailed
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from quorum.raft import becoming, electing, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
-from quorum.raft import raft_outbox as outbox
-from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.responses import KnownLeader
@@ -20,7 +17,7 @@ from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 
 __all__ = ["VOTE_PLANTS"]
 
-VOTE_PLANTS: Plants = {}
+VOTE_PLANTS: Plants = fixed_answers("vote")
 
 # What a plant calls of the rule that it replaces.
 _election_backoff_ms = electing.election_backoff_ms
@@ -35,12 +32,6 @@ _check_vote = vote.check_vote
 
 
 # --- what is saved --------------------------------------------------------------------------
-
-
-@plant_in(VOTE_PLANTS, outbox, "waits_for", seeds_max=10, found_at=0)
-def answers_before_saving(saved_by: int, stored: int) -> bool:
-    """Breaks: a vote is durable before the answer leaves."""
-    return False
 
 
 @plant_in(VOTE_PLANTS, HoldingOutbox, "save", seeds_max=20, found_at=3)
@@ -153,11 +144,6 @@ def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | N
     """Breaks: a leader that hears no majority resigns."""
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
     return _poll_leader(replica, role, now_ms)
-
-
-@plant_in(VOTE_PLANTS, RaftNode, "storage_failed", seeds_max=50, found_at=15)
-def goes_on_without_its_disk(self: RaftNode, failed: StorageFailed, _now_ms: int) -> None:
-    """Breaks: who cannot store stops (R9, KAFKA-14644)."""
 
 
 # --- changes that break nothing by themselves -----------------------------------------------

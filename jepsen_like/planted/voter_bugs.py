@@ -2,20 +2,19 @@
 
 from uuid import UUID
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
 from quorum.core.types import ReplicaKey
 from quorum.raft import answering, leading, membership
 from quorum.raft.leading import own_progress
 from quorum.raft.membership import Refusal
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader, Role
-from quorum.raft.voter_history import VoterHistory
 from quorum.raft.voters import VoterSet
 from wire.errors import ErrorCode
 
 __all__ = ["VOTER_PLANTS"]
 
-VOTER_PLANTS: Plants = {}
+VOTER_PLANTS: Plants = fixed_answers("voter")
 
 # What a plant calls of the rule that it replaces.
 _progress_of_voters = leading.progress_of_voters
@@ -45,12 +44,6 @@ def votes_in_the_place_of_another_disk(
 def counts_voters_once_committed(self: Replica) -> VoterSet:
     """Breaks: voters count from the moment they are written."""
     return self.history.at(self.log.committed_offset).voters
-
-
-@plant_in(VOTER_PLANTS, VoterHistory, "truncate", seeds_max=40, found_at=6)
-def keeps_truncated_voters(self: VoterHistory, end_offset: int) -> bool:
-    """Breaks: voters whose record is truncated are voters no longer."""
-    return False
 
 
 # --- changing them --------------------------------------------------------------------------
