@@ -30,7 +30,6 @@ from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Effect
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
-from quorum.raft.config import SnapshotSettings
 from wire.batch import data_batch
 
 __all__ = ["DirectedQuorum"]
@@ -49,18 +48,10 @@ CALM = Options(
     propose_interval_ms=20,
     turns_us=AT_ONCE,
 )
-_OFTEN = SnapshotSettings(  # a few batches, and the log is cleaned
-    bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1
-)
-SNAPSHOTS = {
-    "often": _OFTEN,
-    "in_pieces": replace(_OFTEN, fetch_max_bytes=100),
-    "each_second": SnapshotSettings(interval_ms=1_000),
-}
 
 
 class DirectedQuorum(Observer):
-    """`changed`: options of the quorum; `snapshots` may be a name of SNAPSHOTS."""
+    """`changed`: options of the quorum."""
 
     def __init__(
         self,
@@ -71,8 +62,6 @@ class DirectedQuorum(Observer):
         tracer: QuorumStory | None = None,
         **changed: Any,
     ) -> None:
-        if isinstance(snapshots := changed.get("snapshots"), str):
-            changed["snapshots"] = SNAPSHOTS[snapshots]
         wanted = replace(options, **changed)
         self.quorum = quorum = SimulatedQuorum(
             production.seed, wanted, tracer=tracer, is_judged=production.is_judged, streams=streams

@@ -82,6 +82,12 @@ class Names:
         nodes = ", ".join([*map(str, self.nodes()), *self._named, *self.changing])
         return f"there is no node {said}: the nodes are {nodes}"
 
+    def node(self, said: str) -> int:
+        """Raises KeyError."""
+        if said.isdecimal() and int(said) not in self.nodes():
+            raise KeyError(said)
+        return self.value(said)
+
     def value(self, said: str) -> int:
         """Raises KeyError."""
         if said.isdecimal():
@@ -93,7 +99,7 @@ class Names:
         """Raises KeyError."""
         if said == "all":
             return [*self.nodes()]
-        listed = [self.value(each) for each in said.removeprefix("all but ").split(", ")]
+        listed = [self.node(each) for each in said.removeprefix("all but ").split(", ")]
         if not said.startswith("all but "):
             return listed
         return [node for node in self.nodes() if node not in listed]
@@ -233,6 +239,8 @@ def _pattern_of(part: str) -> str:
 
 def _read(kind: str, said: str, names: Names) -> object:
     pattern = _PATTERNS[kind]
+    if kind in ("NODE", "OTHER"):
+        return names.node(said)
     if pattern in (_NUMBER, _VALUE):
         return names.value(said)
     if pattern == _NODES:

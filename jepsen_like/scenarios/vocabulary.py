@@ -12,7 +12,7 @@ from jepsen_like.scenarios import (
 )
 from jepsen_like.scenarios.directed_forms import AROUND
 from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.starts import STARTS
+from jepsen_like.scenarios.settings import STARTS
 
 __all__ = ["VOCABULARIES", "vocabulary"]
 
@@ -26,7 +26,8 @@ VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
 
 def vocabulary() -> Iterator[dict[str, str]]:
     """What several kinds share is there once. Only schedules begin one with ZooKeeper."""
-    yield from _of("start", STARTS)
+    for usage, meaning in STARTS.items():
+        yield {"for": "start", "write": usage, "meaning": meaning}
     for usage, meaning in AROUND.items():
         yield {"for": "all", "write": usage, "meaning": meaning}
     shared, conditions = directed_forms.FORMS, directed_forms.CONDITIONS

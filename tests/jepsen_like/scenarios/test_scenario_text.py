@@ -16,7 +16,6 @@ from jepsen_like.scenarios import (
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
 from jepsen_like.scenarios.script import ScriptError, names, parse, rewritten, scenario
-from jepsen_like.scenarios.starts import STARTS
 from jepsen_like.scenarios.vocabulary import vocabulary
 
 CONDITIONS = (
@@ -86,19 +85,19 @@ def test_what_is_no_scenario(text: str, said: str) -> None:
             "`all before x is committed` cannot be read: there is",
         ),
         ("crash 1234567890", "`crash 1234567890` cannot be read"),
-        ("crash 9", "there is no node 9: the nodes are 1, 2, 3"),
-        ("isolate 1, 7", "there is no node 7: the nodes are 1, 2, 3"),
+        ("crash 9", "`crash 9` cannot be read: there is no node 9: the nodes are 1, 2, 3"),
+        ("isolate 1, 7", "`isolate 1, 7` cannot be read: there is no node 7: the nodes are"),
         ("restart 2", "2 is up"),
         ("wipe 2", "2 is up"),
         ("propose", "nobody leads: `deliver until a leader` waits for one"),
         ("propose at 2", "2 does not take records"),
         ("timers 1, 2", "name each node once: 1, 2, 3"),
         ("hold fetsch from 1 to 2", "there is no request `fetsch`"),
-        ("remove voter 9", "there is no node 9"),
+        ("remove voter 9", "`remove voter 9` cannot be read: there is no node 9"),
         ("start 3", "there is no `start`"),
         ("deliver until somebody leads", "`somebody leads` cannot be read: there is no node some"),
         ("deliver until somebody led", "there is no `somebody`: write `NODE is down`"),
-        ("expect 9 leads", "there is no node 9"),
+        ("expect 9 leads", "`9 leads` cannot be read: there is no node 9"),
         ("quietly jump", "there is no `jump`"),
         ("delver until a leader", "there is no `delver`: did you mean `deliver`?"),
         ("deliver a leader", "`deliver a leader` cannot be read: write `deliver until CONDITION`"),
@@ -137,9 +136,9 @@ def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
         "start 1 controllers",
         "start 0 controllers, 3 brokers",
         "start 1 controllers, 3 brokers with nothing",
-        "start 1 controllers, 3 brokers with min.insync.replicas=two",
-        "start 1 controllers, 3 brokers with broker.session.timeout.ms=0",
-        "start 1 controllers, 3 brokers with unclean.leader.election.enable=maybe",
+        "start 1 controllers, 3 brokers with min_insync_replicas=two",
+        "start 1 controllers, 3 brokers with session_timeout_ms=0",
+        "start 1 controllers, 3 brokers with unclean=maybe",
     ],
 )
 def test_a_scenario_starts_something_first(start: str) -> None:
@@ -197,7 +196,7 @@ def test_every_command_and_condition_is_used_by_a_shipped_text_or_here() -> None
     texts += Path(__file__).read_text(encoding="utf-8").replace('"', "\n").splitlines()
     around = r"^(quietly |deliver until |expect )+|, or [A-Z]+-.*"
     said = {re.sub(around, "", each) for each in texts}
-    for of in (quorum_forms.FORMS, cluster_forms.FORMS, zk_forms.FORMS, *CONDITIONS, STARTS):
+    for of in (quorum_forms.FORMS, cluster_forms.FORMS, zk_forms.FORMS, *CONDITIONS):
         unused = [form.usage for form in of.all if not any(map(form.pattern.fullmatch, said))]
         assert unused == []
 
