@@ -108,9 +108,6 @@ class DirectedQuorum(Observer):
     def replica(self, node: int) -> SimulatedReplica:
         return self.quorum.replicas[node]
 
-    def key(self, node: int) -> ReplicaKey:
-        return ReplicaKey(node, self.host(node).directory_id)
-
     @property
     def nodes(self) -> list[int]:
         return [host.node_id for host in self.quorum.hosts]
@@ -367,11 +364,6 @@ class DirectedQuorum(Observer):
 
     def stop(self, node: int) -> None:
         self.host(node).command(self.replica(node).shut_down)
-
-    def shut_down(self, node: int) -> None:
-        """In good order."""
-        self.stop(node)
-        assert self._world.reaches(lambda: not self.host(node).is_up, 1000, _EVENTS_MAX)
 
     def resign(self, node: int) -> None:
         self.note(f"{self.names.of(node)} resigns")

@@ -161,32 +161,37 @@ class Forms:
         *,
         of: str = "",
         bound: str = "",
+        check: Callable[..., None] = lambda *_said: None,
     ) -> None:
         """Enter a method of what is directed, or `of` a part of it, simulated or not.
 
-        What it means is the first line of its docstring, unless `meaning` says it.
+        What it means is the first line of its docstring, unless `meaning` says it. `check` raises
+        Misused if it is not to be called now.
         """
         call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
-        self._enter(
-            usage,
-            meaning or _meaning_of(method),
-            lambda directed, *said: call(directed)(*said),
-            bound,
-        )
 
-    def add_number(self, usage: str, method: Callable[..., int]) -> None:
-        """Enter the naming of a number that the method tells."""
+        def act(directed: Any, *said: Any) -> object:
+            check(directed, *said)
+            return call(directed)(*said)
+
+        self._enter(usage, meaning or _meaning_of(method), act, bound)
+
+    def add_name(
+        self,
+        usage: str,
+        method: Callable[..., int],
+        meaning: str = "",
+        *,
+        of_node: bool = False,
+    ) -> None:
+        """Enter the naming of what the method tells: a node, or a number."""
 
         def act(directed: Any, name: str, *said: object) -> None:
-            directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
-
-        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
-
-    def add_node(self, usage: str, method: Callable[..., int], meaning: str = "") -> None:
-        """Enter the naming of a node that the method tells."""
-
-        def act(directed: Any, name: str, *said: object) -> None:
-            directed.names.name([name], [getattr(directed, method.__name__)(*said)])
+            told = getattr(directed, method.__name__)(*said)
+            if of_node:
+                directed.names.name([name], [told])
+            else:
+                directed.names.numbers[name] = told
 
         self._enter(f"NAME = {usage}", meaning or _meaning_of(method), act, "")
 

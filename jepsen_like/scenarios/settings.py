@@ -147,7 +147,7 @@ def told(command: str) -> tuple[Options | ClusterOptions, bool]:
         settings = _settings_in("" if are_equal else said, _TELLING, command)
         return replace(_TELLING, voters=int(match["voters"]), **settings), not are_equal
     cluster = replace(_TELLING_CLUSTER, **_settings_in(said, _TELLING_CLUSTER, command))
-    if not _MS_MIN <= cluster.session_timeout_ms:
+    if not cluster.session_timeout_ms >= _MS_MIN:
         raise Misused(f"a session here lasts {_MS_MIN} ms, or longer: some round trips")
     controllers, brokers = int(match["controllers"]), int(match["brokers"])
     return replace(

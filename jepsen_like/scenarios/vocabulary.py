@@ -11,7 +11,7 @@ from jepsen_like.scenarios import (
     zk_forms,
 )
 from jepsen_like.scenarios.directed_forms import AROUND
-from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.forms import Form, Forms
 from jepsen_like.scenarios.settings import STARTS
 
 __all__ = ["VOCABULARIES", "vocabulary"]
@@ -30,21 +30,11 @@ def vocabulary() -> Iterator[dict[str, str]]:
         yield {"for": "start", "write": usage, "meaning": meaning}
     for usage, meaning in AROUND.items():
         yield {"for": "all", "write": usage, "meaning": meaning}
-    shared, conditions = directed_forms.FORMS, directed_forms.CONDITIONS
-    yield from _of("all", shared)
-    yield from _of("quorum", quorum_forms.FORMS, shared)
-    yield from _of("cluster", cluster_forms.FORMS, shared)
-    yield from _of("ZooKeeper", zk_forms.FORMS, shared, cluster_forms.FORMS)
-    yield from _of("condition, all", conditions)
-    yield from _of("condition, quorum", quorum_conditions.CONDITIONS, conditions)
-    yield from _of("condition, cluster", cluster_conditions.CONDITIONS, conditions)
-    yield from _of(
-        "condition, ZooKeeper", zk_forms.CONDITIONS, conditions, cluster_conditions.CONDITIONS
-    )
-
-
-def _of(what: str, forms: Forms, *shared: Forms) -> Iterator[dict[str, str]]:
-    known = [form for others in shared for form in others.all]
-    for form in forms.all:
-        if form not in known:
-            yield {"for": what, "write": form.usage, "meaning": form.meaning}
+    shared = {"all": (directed_forms.FORMS, directed_forms.CONDITIONS)}
+    told: list[Form] = []
+    for place, prefix in enumerate(("", "condition, ")):
+        for kind, tables in {**shared, **VOCABULARIES}.items():
+            new = [form for form in tables[place].all if form not in told]
+            told += new
+            for form in new:
+                yield {"for": prefix + kind, "write": form.usage, "meaning": form.meaning}

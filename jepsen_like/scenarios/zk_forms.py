@@ -18,9 +18,9 @@ FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUN
 CONDITIONS = Forms(PARTITION_CONDITIONS)
 
 
-FORMS.add_node("the leader among NODES", Design.leader_among)
-FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
-FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
+FORMS.add_name("the leader among NODES", Design.leader_among, of_node=True)
+FORMS.add_name("a broker that is not the controller", Design.not_the_controller, of_node=True)
+FORMS.add_name("the candidacies of NODES", DirectedZooKeeper.candidacies)
 FORMS.add("delete VALUE", Design.delete)
 FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
 FORMS.add("heal NODE to ZooKeeper", Design.heal_session)

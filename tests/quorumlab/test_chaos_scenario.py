@@ -215,13 +215,6 @@ def test_what_makes_no_sense_is_a_usage_error(
     assert said in capsys.readouterr().err
 
 
-def test_a_line_that_cannot_be_understood(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine.write_text(MINE.replace("deliver", "delivr"))
-    assert main(["chaos", "scenario", str(mine)]) == 2
-    said = capsys.readouterr().err
-    assert said == f"quorumlab: {mine}:4: there is no `delivr`: did you mean `deliver`?\n"
-
-
 def test_a_file_that_is_no_text(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine.write_bytes(b"\xff\xfe")
     assert main(["chaos", "scenario", str(mine)]) == 1

@@ -11,6 +11,7 @@ import pytest
 from jepsen_like.scenarios.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.production import Production
 from jepsen_like.sim.world.network import LinkFaults
+from quorum.core.types import ReplicaKey
 from quorum.raft.config import SnapshotSettings
 
 each_seed = pytest.mark.parametrize(
@@ -67,7 +68,8 @@ def test_damaged_voter_stays_away_until_it_has_an_empty_disk(seed: int) -> None:
     quorum = DirectedQuorum(Production(seed=seed), voters=3, kraft_version=1)
     leader = quorum.leader()
     quorum.commits()
-    damaged = quorum.key(1 if leader != 1 else 2)
+    away = quorum.host(1 if leader != 1 else 2)
+    damaged = ReplicaKey(away.node_id, away.directory_id)
     quorum.kill(damaged.id)
     quorum.host(damaged.id).disk.is_damaged = True
     quorum.commits()
