@@ -7,19 +7,14 @@ from broker.partition.partition import Offline
 from broker.replicas import Replicas
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
-from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
+from jepsen_like.planted.planting import plant_in
 from wire.primitives import DIRECTORY_UNASSIGNED
 
-__all__ = ["DIRECTORY_PLANTS"]
-
-DIRECTORY_PLANTS: Plants = fixed_answers("directory")
-
-# What a plant calls of the rule that it replaces.
 _place = LogDirs.place
 _obey = Replicas.obey
 
 
-@plant_in(DIRECTORY_PLANTS, LogDirs, "place", seeds_max=30, found_at=9)
+@plant_in("directory", LogDirs, "place", seeds_max=30, found_at=9)
 def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUID | None:
     """Breaks: a replica is not created anew while its directory is offline (KIP-112)."""
     chosen = _place(self, log, assigned)
@@ -32,7 +27,7 @@ def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUI
 # Found in the shipped broker, when directories began to fail here.
 
 
-@plant_in(DIRECTORY_PLANTS, Replicas, "obey", seeds_max=30, found_at=9)
+@plant_in("directory", Replicas, "obey", seeds_max=30, found_at=9)
 def says_that_what_is_offline_lies_nowhere(
     self: Replicas, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
 ) -> None:
@@ -44,7 +39,7 @@ def says_that_what_is_offline_lies_nowhere(
             partition.directory_id = DIRECTORY_UNASSIGNED
 
 
-@plant_in(DIRECTORY_PLANTS, MetadataImage, "is_acceptable", seeds_max=30, found_at=0)
+@plant_in("directory", MetadataImage, "is_acceptable", seeds_max=30, found_at=0)
 def elects_into_a_failed_directory(self: MetadataImage, broker_id: int, directory: UUID) -> bool:
     """Breaks: a replica in a failed directory is not elected (KIP-858)."""
     return self.is_active(broker_id)

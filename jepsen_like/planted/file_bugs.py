@@ -2,17 +2,12 @@
 
 from dataclasses import replace
 
-from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.log.files import recovery
 from quorum.log.files.disk import Disk
 from quorum.log.files.log_directories import LogDirectories
 from quorum.log.files.segments import Unsynced
 
-__all__ = ["FILE_PLANTS"]
-
-FILE_PLANTS: Plants = fixed_answers("file")
-
-# What a plant calls of the rule that it replaces.
 _replace = Disk.replace
 _sync = LogDirectories.sync
 
@@ -20,7 +15,7 @@ _sync = LogDirectories.sync
 # --- syncs ------------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, Disk, "publish", seeds_max=40, found_at=1)
+@plant_in("file", Disk, "publish", seeds_max=40, found_at=1)
 def publishes_without_a_sync(self: Disk, part: str, path: str) -> None:
     """Breaks: a snapshot is synced before it gets its name."""
     self.forget(part)
@@ -28,13 +23,13 @@ def publishes_without_a_sync(self: Disk, part: str, path: str) -> None:
     self.rename(part, path)
 
 
-@plant_in(FILE_PLANTS, Disk, "rename", seeds_max=40, found_at=1)
+@plant_in("file", Disk, "rename", seeds_max=40, found_at=1)
 def renames_without_a_sync(self: Disk, path: str, to: str) -> None:
     """Breaks: the directory is synced after a file was renamed."""
     self._system.rename(path, to)
 
 
-@plant_in(FILE_PLANTS, Disk, "replace", seeds_max=40, found_at=5)
+@plant_in("file", Disk, "replace", seeds_max=40, found_at=5)
 def replaces_without_a_sync(
     self: Disk, path: str, content: bytes, *, syncs_directory: bool = True
 ) -> None:
@@ -42,7 +37,7 @@ def replaces_without_a_sync(
     _replace(self, path, content, syncs_directory=False)
 
 
-@plant_in(FILE_PLANTS, LogDirectories, "sync", seeds_max=40, found_at=1)
+@plant_in("file", LogDirectories, "sync", seeds_max=40, found_at=1)
 def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: Unsynced) -> None:
     """Breaks: the directory is synced after a segment was created."""
     _sync(self, log, replace(unsynced, directory=None))
@@ -51,7 +46,7 @@ def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: 
 # --- recovery ---------------------------------------------------------------------------------
 
 
-@plant_in(FILE_PLANTS, recovery, "is_loss", seeds_max=40, found_at=4)
+@plant_in("file", recovery, "is_loss", seeds_max=40, found_at=4)
 def tolerates_one_lost_record(end_offset: int, recovery_point: int) -> bool:
     """Breaks: a log that ends before its recovery point is refused."""
     return end_offset < recovery_point - 1

@@ -2,7 +2,8 @@
 
 The rule is a function, a method or a property whose name says what is decided; a test holds that
 the bug has its parameters. A bug is a function, too, but where it is no more than one answer, it is
-an entry of `fixed_answers.toml`. Shipped code knows nothing of this.
+an entry of `fixed_answers.toml`. What a module of bugs calls `_name` is the rule as shipped.
+Shipped code knows nothing of this.
 """
 
 import tomllib
@@ -15,7 +16,7 @@ from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["Plant", "Plants", "fixed_answers", "plant_in", "planted_in"]
+__all__ = ["BUGS", "Plant", "Plants", "plant_in", "planted_in"]
 
 Replacement = TypeVar("Replacement", bound=Callable[..., Any])
 
@@ -35,10 +36,13 @@ class Plant:
 Plants = dict[str, Plant]
 
 
+BUGS: dict[str, Plants] = {}  # by group; a module of bugs enters its own when it is imported
+
+
 def plant_in(
-    plants: Plants, holder: ModuleType | type, name: str, **seeds: int
+    group: str, holder: ModuleType | type, name: str, **seeds: int
 ) -> Callable[[Replacement], Replacement]:
-    """Enter the decorated function in `plants` under its own name.
+    """Enter the decorated function in its group under its own name.
 
     Its docstring says which rule it breaks: `Breaks: who leads is in the ISR, and alive.`
     """
@@ -46,16 +50,11 @@ def plant_in(
     def enter(replacement: Replacement) -> Replacement:
         told = " ".join((getdoc(replacement) or "").partition("\n\n")[0].split())
         breaks = told.removeprefix("Breaks: ").removesuffix(".")
-        plants[replacement.__name__] = _plant(holder, name, replacement, breaks, **seeds)
+        plant = _plant(holder, name, replacement, breaks, **seeds)
+        BUGS.setdefault(group, {})[replacement.__name__] = plant
         return replacement
 
     return enter
-
-
-def fixed_answers(group: str) -> Plants:
-    """Those bugs of a group for which a rule always gives one answer."""
-    text = files(__package__).joinpath("fixed_answers.toml").read_text(encoding="utf-8")
-    return {name: _fixed(**bug) for name, bug in tomllib.loads(text)[group].items()}
 
 
 def _fixed(*, place: str, breaks: str, says: object = None, **seeds: int) -> Plant:
@@ -75,6 +74,12 @@ def _plant(
         replacement=property(replacement) if is_property else replacement,
         **seeds,
     )
+
+
+for _group, _bugs in tomllib.loads(
+    files(__package__).joinpath("fixed_answers.toml").read_text(encoding="utf-8")
+).items():
+    BUGS[_group] = {name: _fixed(**bug) for name, bug in _bugs.items()}
 
 
 @contextmanager

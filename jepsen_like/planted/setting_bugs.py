@@ -9,15 +9,10 @@ from broker.partition import appends, idempotence
 from broker.partition.idempotence import ProducerStates, last_sequence
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
-from jepsen_like.planted.planting import Plants, fixed_answers, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 
-__all__ = ["SETTING_PLANTS"]
-
-SETTING_PLANTS: Plants = fixed_answers("setting")
-
-# What a plant calls of the rule that it replaces.
 _take = appends.take
 _retain = LocalLog.retain
 _truncated = ProducerStates.truncated
@@ -26,7 +21,7 @@ _truncated = ProducerStates.truncated
 # --- settings -------------------------------------------------------------------------------
 
 
-@plant_in(SETTING_PLANTS, LocalLog, "retain", seeds_max=40, found_at=0)
+@plant_in("setting", LocalLog, "retain", seeds_max=40, found_at=0)
 def lets_go_of_what_is_not_exposed(
     self: LocalLog, *, since_ms: int | None, bytes_max: int | None
 ) -> None:
@@ -36,7 +31,7 @@ def lets_go_of_what_is_not_exposed(
     self.high_watermark = before
 
 
-@plant_in(SETTING_PLANTS, appends, "take", seeds_max=40, found_at=9)
+@plant_in("setting", appends, "take", seeds_max=40, found_at=9)
 def takes_batches_of_any_size(
     partition: Partition, records: bytes | None, **known: Any
 ) -> appends.Taken:
@@ -52,7 +47,7 @@ def takes_batches_of_any_size(
 # --- batches in flight ------------------------------------------------------------------------
 
 
-@plant_in(SETTING_PLANTS, idempotence, "find_duplicate", seeds_max=40, found_at=24)
+@plant_in("setting", idempotence, "find_duplicate", seeds_max=40, found_at=24)
 def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> ProducerBatch | None:
     """Breaks: each of the last five batches of a producer is known again (KIP-98)."""
     return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None
@@ -63,7 +58,7 @@ def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> Prod
 # schedule `batches_in_flight_are_cut` does.
 
 
-@plant_in(SETTING_PLANTS, ProducerStates, "truncated")
+@plant_in("setting", ProducerStates, "truncated")
 def keeps_one_batch_of_a_producer(self: ProducerStates, end_offset: int) -> None:
     """Breaks: a truncation leaves the batches that it does not take (KIP-98)."""
     _truncated(self, end_offset)

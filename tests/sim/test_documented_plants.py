@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
-from jepsen_like.planted.every_bug import EVERY_PLANT
+from jepsen_like.planted.every_bug import BUGS, EVERY_PLANT
 from jepsen_like.planted.planting import Plant, Plants
 from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES, SCHEDULES
 from jepsen_like.sim.runs.command import CLUSTER, QUORUM
@@ -32,7 +31,7 @@ def table_of(plants: Plants, by_hand: dict[str, str]) -> str:
     return _HEADING + "".join(lines)
 
 
-TABLES = (QUORUM.all_plants, CLUSTER.all_plants, CHECKER_PLANTS)  # as the page has them
+TABLES = (QUORUM.all_plants, CLUSTER.all_plants, BUGS["checker"])  # as the page has them
 
 
 @pytest.mark.parametrize("place", range(len(TABLES)), ids=["quorum", "cluster", "checkers"])
