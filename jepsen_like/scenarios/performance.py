@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from jepsen_like.scenarios.cluster_story import ClusterStory
-from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Misused
-from jepsen_like.scenarios.machines import POLL_US
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.quorum_story import QuorumStory
+from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
+from jepsen_like.scenarios.cluster.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.language.forms import Misused
+from jepsen_like.scenarios.language.script import Block, Command, Script, ScriptError, rewritten
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
 from jepsen_like.scenarios.schedules import AWAIT, SIMULATED, carry_out, condition_of, in_turn
-from jepsen_like.scenarios.script import Block, Command, Script, ScriptError, rewritten
 from jepsen_like.scenarios.settings import started, told
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.machines import POLL_US
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation

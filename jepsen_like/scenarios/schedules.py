@@ -26,15 +26,15 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from jepsen_like.scenarios.directed_cluster import DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Misused
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
+from jepsen_like.scenarios.language.forms import Misused
+from jepsen_like.scenarios.language.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
 from jepsen_like.scenarios.settings import ClusterSettings, started
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.vocabulary import VOCABULARIES
+from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 
 __all__ = [
     "ALL_SCHEDULES",

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from jepsen_like.scenarios.directed_cluster import WAIT_MS
-from jepsen_like.scenarios.forms import Misused, near_or_all
-from jepsen_like.scenarios.machines import DISKS, LINKS
+from jepsen_like.scenarios.cluster.directed_cluster import WAIT_MS
+from jepsen_like.scenarios.language.forms import Misused, near_or_all
+from jepsen_like.scenarios.stage.machines import DISKS, LINKS
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.disks.node_disk import DiskFaults

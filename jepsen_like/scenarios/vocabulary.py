@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from jepsen_like.scenarios import (
-    cluster_conditions,
-    cluster_forms,
-    directed_forms,
-    quorum_conditions,
-    quorum_forms,
-    zk_forms,
-)
-from jepsen_like.scenarios.directed_forms import AROUND
-from jepsen_like.scenarios.forms import Form, Forms
+from jepsen_like.scenarios.cluster import cluster_conditions, cluster_forms
+from jepsen_like.scenarios.language.forms import Form, Forms
+from jepsen_like.scenarios.quorum import quorum_conditions, quorum_forms
 from jepsen_like.scenarios.settings import STARTS
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.directed_forms import AROUND
+from jepsen_like.scenarios.zookeeper import zk_forms
 
 __all__ = ["VOCABULARIES", "vocabulary"]
 

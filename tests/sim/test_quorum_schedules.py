@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from jepsen_like.planted.every_bug import PLANTS
-from jepsen_like.scenarios.production import Production
 from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES
+from jepsen_like.scenarios.stage.production import Production
 
 # Each as it is, and some with other settings.
 CASES: list[tuple[str, Mapping[str, int]]] = [

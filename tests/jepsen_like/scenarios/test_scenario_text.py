@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.scenarios import machines
+from jepsen_like.scenarios.language.script import ScriptError, names, parse, rewritten, scenario
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.script import ScriptError, names, parse, rewritten, scenario
+from jepsen_like.scenarios.stage import machines
 from jepsen_like.scenarios.vocabulary import VOCABULARIES, vocabulary
 
 HEAD = "# A title.\n\n"

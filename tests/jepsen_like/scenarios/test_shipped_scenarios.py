@@ -10,9 +10,9 @@ from controller.metadata import alter_partition
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from jepsen_like.planted.every_bug import planted
+from jepsen_like.scenarios.language.script import names, scenario
 from jepsen_like.scenarios.performance import play
-from jepsen_like.scenarios.script import names, scenario
-from jepsen_like.scenarios.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
 from quorum.raft import voters
 from wire.errors import ErrorCode
 from wire.messages.partitions import IsrPartition

@@ -156,11 +156,11 @@ def names() -> list[str]:
     """Without the suffix; each begins with its number."""
     return sorted(
         each.name.removesuffix(".txt")
-        for each in files(__package__).iterdir()
+        for each in files("jepsen_like.scenarios").iterdir()
         if each.name.endswith(".txt")
     )
 
 
 def scenario(name: str) -> Script:
-    text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    text = files("jepsen_like.scenarios").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     return parse(f"{name}.txt", text)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from jepsen_like.scenarios.forms import Forms, Misused, Names
-from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.language.forms import Forms, Misused, Names
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 
 __all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines"]
 

@@ -3,12 +3,12 @@
 What has no topic named is of the topic that counts, orders.
 """
 
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS
-from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
-from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.zk_promises import Design
+from jepsen_like.scenarios.cluster.cluster_conditions import PARTITION_CONDITIONS
+from jepsen_like.scenarios.cluster.cluster_forms import PARTITION_FORMS
+from jepsen_like.scenarios.language.forms import Forms
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.zookeeper.zk_promises import Design
 from wire.zk import paths
 from wire.zk.session import Delete, GetData, Operation
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from jepsen_like.scenarios.forms import Names
-from jepsen_like.scenarios.machines import SimulatedMachines
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.quorum_story import QuorumStory
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.language.forms import Names
+from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
+from jepsen_like.scenarios.stage.machines import SimulatedMachines
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options

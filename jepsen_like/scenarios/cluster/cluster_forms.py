@@ -4,12 +4,12 @@ from typing import Protocol
 
 from broker.partition.partition import LeaderOf
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.directed_clients import Produced, values_in
-from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.story import logs_table, table
+from jepsen_like.scenarios.cluster.directed_clients import Produced, values_in
+from jepsen_like.scenarios.cluster.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.language.forms import Forms, Misused
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.story import logs_table, table
 from jepsen_like.sim.assemblies.cluster.client import Key
 from jepsen_like.sim.world.network import Message
 from wire.batch import data_batch

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.story import logs_table, table
+from jepsen_like.scenarios.language.forms import Forms, Misused
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.story import logs_table, table
 from jepsen_like.sim.world.network import Message
 from quorum.raft.responses import only_partition
 from quorum.raft.roles import Leader
