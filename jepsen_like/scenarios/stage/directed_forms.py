@@ -34,7 +34,9 @@ class Machines(Protocol):
         """Let so much time pass."""
 
     def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
-    def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
+    def crash(self, node: int, *, power_loss: bool = ...) -> None:
+        """The process dies; what it has written stays."""
+
     def restart(self, node: int) -> None:
         """Start a process on what the disk holds."""
 
@@ -116,6 +118,7 @@ FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
 FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
 FORMS.add("cut SOURCES from TARGETS", Machines.cut, of="machines")
 FORMS.add("sync NODE in MS ms", Machines.sync_in, of="machines")
+FORMS.add("crash NODE", Machines.crash, of="machines", check=check_up)
 FORMS.add("pause NODE", Machines.pause, of="machines", check=check_up)
 FORMS.add("resume NODE", Machines.resume, of="machines", check=check_up)
 FORMS.add("restart NODE", Machines.restart, of="machines", check=_check_down)
@@ -138,18 +141,10 @@ def timers(directed: Directed, nodes: list[int]) -> None:
 # --- processes and disks --------------------------------------------------------------------
 
 
-@FORMS.form("crash NODE", "the process dies; what it has written stays")
-def crash(directed: Directed, node: int) -> None:
-    check_up(directed, node)
-    directed.machines.crash(node)
-    directed.machines.forget(node)
-
-
 @FORMS.form("crash NODE losing unsynced", "the machine loses power, and the disk what is unsynced")
 def crash_losing_unsynced(directed: Directed, node: int) -> None:
     check_up(directed, node)
     directed.machines.crash(node, power_loss=True)
-    directed.machines.forget(node)
 
 
 @FORMS.form("stop NODE", "end the process in good order")

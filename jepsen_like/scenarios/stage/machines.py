@@ -108,6 +108,7 @@ class SimulatedMachines:
             host.disk.faults = replace(faults, keeps_unsynced=False)
         host.crash(power_loss=power_loss)
         host.disk.faults = faults
+        self.forget(node)
 
     def restart(self, node: int) -> None:
         self._note(f"{self._names.of(node)} is started")

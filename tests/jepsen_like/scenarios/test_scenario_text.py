@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.language.script import ScriptError, names, parse, rewritten, scenario
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
@@ -180,6 +181,13 @@ def test_every_command_and_condition_is_used_by_a_shipped_text_or_here() -> None
     for of in (table for tables in VOCABULARIES.values() for table in tables):
         unused = [form.usage for form in of.all if not any(map(form.pattern.fullmatch, said))]
         assert unused == []
+
+
+def test_every_schedule_says_what_happens_and_names_bugs_that_there_are() -> None:
+    for name, schedule in {**ALL_SCHEDULES, **HARM}.items():
+        assert schedule.story, name
+        assert {each for plants in schedule.finds for each in plants.split(",")} <= {*EVERY_PLANT}
+    assert all(schedule.finds for schedule in HARM.values())
 
 
 def shipped_lines() -> list[str]:
