@@ -4,14 +4,10 @@ import numpy as np
 
 from jepsen_like.checkers import log_columns
 from jepsen_like.checkers.pairing import Column, Mask
-from jepsen_like.planted.planting import Plants, plant_in
-
-__all__ = ["CHECKER_PLANTS"]
-
-CHECKER_PLANTS: Plants = {}
+from jepsen_like.planted.planting import plant_in
 
 
-@plant_in(CHECKER_PLANTS, log_columns, "has_passed")
+@plant_in("checker", log_columns, "has_passed")
 def passes_only_what_lies_before(read: Column, offset: Column) -> Mask:
     """Breaks: who read another value at an offset has passed it, though it read none beyond
     (lost-write)."""

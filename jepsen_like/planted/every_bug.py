@@ -1,9 +1,9 @@
 """Bugs to plant in the quorum, in clusters and in checkers: each a one-line change of a rule.
 
 A simulator is only worth something if it finds what is known to be wrong. Each plant replaces one
-named function by a version that forgets one clause; tests/sim/test_catches.py and
-test_cluster_catches.py demand that it is found within `seeds_max` seeds, a bound of twice what it
-took, or more, on several sets of seeds. Bugs of clusters that need a rare schedule have it in
+named function by a version that forgets one clause; tests/sim/test_catches.py
+demands that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on
+several sets of seeds. Bugs of clusters that need a rare schedule have it in
 `jepsen_like/scenarios/schedules/partition`. Several may be planted together, since some designs of
 old lacked two rules. What another rule guards too cannot be found alone; of the quorum such are:
 
@@ -28,22 +28,25 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
-from jepsen_like.planted.controller_bugs import CONTROLLER_PLANTS
-from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
-from jepsen_like.planted.file_bugs import FILE_PLANTS
-from jepsen_like.planted.log_bugs import LOG_PLANTS
-from jepsen_like.planted.partition_bugs import PARTITION_PLANTS, PARTITION_SURVIVORS
-from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
-from jepsen_like.planted.planting import Plants, planted_in
-from jepsen_like.planted.read_bugs import READ_SCHEDULED
-from jepsen_like.planted.setting_bugs import SETTING_PLANTS
-from jepsen_like.planted.snapshot_bugs import SNAPSHOT_PLANTS
-from jepsen_like.planted.turn_bugs import CLUSTER_TURN_PLANTS, TURN_PLANTS
-from jepsen_like.planted.vote_bugs import VOTE_PLANTS
-from jepsen_like.planted.voter_bugs import VOTER_PLANTS
+from jepsen_like.planted import (  # noqa: F401 (each enters its bugs)
+    checker_bugs,
+    controller_bugs,
+    directory_bugs,
+    file_bugs,
+    log_bugs,
+    partition_bugs,
+    partition_file_bugs,
+    read_bugs,
+    setting_bugs,
+    snapshot_bugs,
+    turn_bugs,
+    vote_bugs,
+    voter_bugs,
+)
+from jepsen_like.planted.planting import BUGS, Plants, planted_in
 
 __all__ = [
+    "BUGS",
     "CLUSTER_PLANTS",
     "CLUSTER_SCHEDULED",
     "CLUSTER_SURVIVORS",
@@ -53,32 +56,21 @@ __all__ = [
     "planted",
 ]
 
-_QUORUM: Plants = {
-    **VOTE_PLANTS,
-    **LOG_PLANTS,
-    **SNAPSHOT_PLANTS,
-    **VOTER_PLANTS,
-    **FILE_PLANTS,
-    **TURN_PLANTS,
-    **READ_SCHEDULED,
-}
-_CLUSTER: Plants = {
-    **CONTROLLER_PLANTS,
-    **PARTITION_PLANTS,
-    **SETTING_PLANTS,
-    **DIRECTORY_PLANTS,
-    **PARTITION_FILE_PLANTS,
-    **CLUSTER_TURN_PLANTS,
-}
+
+def _bugs_of(*groups: str) -> Plants:
+    return {name: plant for group in groups for name, plant in BUGS[group].items()}
+
+
+_QUORUM = _bugs_of("vote", "log", "snapshot", "voter", "file", "turn", "read")
+_CLUSTER = _bugs_of(
+    "controller", "partition", "setting", "directory", "partition_file", "cluster_turn"
+)
 PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_max}
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS: Plants = {
-    **PARTITION_SURVIVORS,
-    **PARTITION_FILE_SURVIVORS,
-}
-EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **CHECKER_PLANTS}
+CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors")
+EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **BUGS["checker"]}
 
 
 @contextmanager

@@ -1,35 +1,25 @@
 """Planted bugs in replication, durability and commitment, and of the turn."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from jepsen_like.planted.planting import Plants, plant_in
-from quorum.core import parking
-from quorum.core.effects import Event, Truncate
+from jepsen_like.planted.planting import plant_in
+from quorum.core.effects import Truncate
 from quorum.core.types import ReplicaKey
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
 from quorum.log.fetch import Diverging, FetchPosition, Valid
-from quorum.log.tail import Tail
-from quorum.node.member import Member
-from quorum.raft import discovering, following, leading, serving
+from quorum.raft import leading, serving
 from quorum.raft.log import QuorumLog
-from quorum.raft.raft_node import RaftNode
 from quorum.raft.replica import Replica
 from quorum.raft.roles import Leader
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchRequest
 
-__all__ = ["LOG_PLANTS"]
-
-LOG_PLANTS: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _progress_of_voters = leading.progress_of_voters
 _truncation_point = fetch.truncation_point
 _check_fetch_position = fetch.check_fetch_position
-_check = QuorumLog.check
 _truncate = QuorumLog.truncate
 _fetch = serving.fetch
 _append = Replica.append
@@ -39,27 +29,27 @@ _append_to_log = QuorumLog.append
 # --- counting -------------------------------------------------------------------------------
 
 
-@plant_in(LOG_PLANTS, leading, "progress_of_voters", seeds_max=15)
+@plant_in("log", leading, "progress_of_voters", seeds_max=15, found_at=0)
 def counts_itself_twice(replica: Replica, role: Leader) -> dict[int, int]:
     """Breaks: the leader counts itself once."""
     ends = _progress_of_voters(replica, role)
     return {**ends, -1: ends[replica.node_id]}
 
 
-@plant_in(LOG_PLANTS, leading, "progress_of_voters", seeds_max=25)
+@plant_in("log", leading, "progress_of_voters", seeds_max=25, found_at=3)
 def counts_observers(replica: Replica, role: Leader) -> dict[int, int]:
     """Breaks: observers do not count."""
     observers = {key.id: progress.log_end_offset for key, progress in role.observers.items()}
     return {**_progress_of_voters(replica, role), **observers}
 
 
-@plant_in(LOG_PLANTS, leading, "own_progress", seeds_max=20)
+@plant_in("log", leading, "own_progress", seeds_max=20, found_at=8)
 def counts_before_own_sync(log: QuorumLog) -> int:
     """Breaks: the leader counts itself only after its own sync."""
     return log.end_offset
 
 
-@plant_in(LOG_PLANTS, QuorumLog, "stored", seeds_max=40)
+@plant_in("log", QuorumLog, "stored", seeds_max=40, found_at=31)
 def counts_what_was_written_during_a_sync(self: QuorumLog, number: int) -> None:
     """Breaks: a sync covers what was written when it began, not what has been since."""
     while self._syncing and self._syncing[0][0] <= number:
@@ -67,7 +57,7 @@ def counts_what_was_written_during_a_sync(self: QuorumLog, number: int) -> None:
     self.synced_offset = self.end_offset
 
 
-@plant_in(LOG_PLANTS, leading, "may_commit", seeds_max=10)
+@plant_in("log", leading, "may_commit", seeds_max=10, found_at=1)
 def commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
     """Breaks: only records of its own epoch are committed by counting (thesis 3.6.2)."""
     return offset > 0
@@ -76,19 +66,13 @@ def commits_earlier_epochs(offset: int, epoch_start_offset: int) -> bool:
 # --- replication ----------------------------------------------------------------------------
 
 
-@plant_in(LOG_PLANTS, discovering, "acknowledges", seeds_max=10)
-def acknowledges_before_sync(log: QuorumLog) -> bool:
-    """Breaks: a follower syncs before its next Fetch."""
-    return True
-
-
-@plant_in(LOG_PLANTS, fetch, "truncation_point", seeds_max=20)
+@plant_in("log", fetch, "truncation_point", seeds_max=20, found_at=2)
 def truncates_too_far(epochs: EpochCache, *, end_offset: int, diverging: Diverging) -> int:
     """Breaks: truncation keeps what the logs have in common."""
     return max(0, _truncation_point(epochs, end_offset=end_offset, diverging=diverging) - 1)
 
 
-@plant_in(LOG_PLANTS, fetch, "truncation_point", seeds_max=80)
+@plant_in("log", fetch, "truncation_point", seeds_max=80, found_at=9)
 def truncates_to_the_leaders_offset(
     epochs: EpochCache, *, end_offset: int, diverging: Diverging
 ) -> int:
@@ -96,18 +80,13 @@ def truncates_to_the_leaders_offset(
     return min(diverging.end_offset, end_offset)
 
 
-@plant_in(LOG_PLANTS, EpochCache, "truncate", seeds_max=60)
-def keeps_truncated_epochs(self: EpochCache, end_offset: int) -> None:
-    """Breaks: what is truncated is forgotten by the epoch cache."""
-
-
-@plant_in(LOG_PLANTS, EpochCache, "truncate", seeds_max=60)
+@plant_in("log", EpochCache, "truncate", seeds_max=60, found_at=30)
 def keeps_the_epoch_at_the_cut(self: EpochCache, end_offset: int) -> None:
     """Breaks: an epoch that began where the log is truncated is forgotten with it."""
     self._keep(bisect_right(self._starts, end_offset))
 
 
-@plant_in(LOG_PLANTS, QuorumLog, "truncate", seeds_max=60)
+@plant_in("log", QuorumLog, "truncate", seeds_max=60, found_at=25)
 def keeps_last_epoch(self: QuorumLog, end_offset: int, *, syncing: int | None) -> None:
     """Breaks: truncation takes back the epoch of the last record."""
     last_epoch = self.last_epoch
@@ -115,12 +94,7 @@ def keeps_last_epoch(self: QuorumLog, end_offset: int, *, syncing: int | None) -
     self.last_epoch = last_epoch
 
 
-@plant_in(LOG_PLANTS, Tail, "clear", seeds_max=60)
-def keeps_what_was_cut_off(self: Tail) -> None:
-    """Breaks: what was cut off is not shown again out of memory."""
-
-
-@plant_in(LOG_PLANTS, fetch, "check_fetch_position", seeds_max=80)
+@plant_in("log", fetch, "check_fetch_position", seeds_max=80, found_at=9)
 def compares_offsets_only(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
 ) -> FetchPosition:
@@ -136,7 +110,7 @@ def compares_offsets_only(
     )
 
 
-@plant_in(LOG_PLANTS, serving, "fetch", seeds_max=50)
+@plant_in("log", serving, "fetch", seeds_max=50, found_at=18)
 def counts_diverging_fetches(
     replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
 ) -> None:
@@ -148,14 +122,14 @@ def counts_diverging_fetches(
     _fetch(replica, role, token, request, now_ms=now_ms)
 
 
-@plant_in(LOG_PLANTS, Replica, "append", seeds_max=50)
+@plant_in("log", Replica, "append", seeds_max=50, found_at=31)
 def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     """Breaks: an append is safe when its own token is stored."""
     number = _append(self, records)
     return None if number is None else number - 1
 
 
-@plant_in(LOG_PLANTS, QuorumLog, "append", seeds_max=100)
+@plant_in("log", QuorumLog, "append", seeds_max=100, found_at=30)
 def learns_one_epoch_a_fetch(
     self: QuorumLog, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
 ) -> None:
@@ -165,7 +139,7 @@ def learns_one_epoch_a_fetch(
     self.epochs.assign(self.last_epoch, start_offset)
 
 
-@plant_in(LOG_PLANTS, serving, "refuse_all", seeds_max=30)
+@plant_in("log", serving, "refuse_all", seeds_max=30, found_at=8)
 def forgets_waiting_fetches(role: Leader) -> list[int]:
     """Breaks: who resigns answers the fetches that wait."""
     role.parked.clear()
@@ -175,47 +149,14 @@ def forgets_waiting_fetches(role: Leader) -> list[int]:
 # --- changes that break nothing by themselves -----------------------------------------------
 
 
-@plant_in(LOG_PLANTS, fetch, "check_leader_epoch")
+@plant_in("log", fetch, "check_leader_epoch")
 def serves_fetches_of_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
     """Breaks: fetches of another epoch are fenced."""
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@plant_in(LOG_PLANTS, following, "is_committed")
-def truncates_what_is_committed(log: QuorumLog, offset: int) -> bool:
-    """Breaks: what is committed is never truncated."""
-    return False
-
-
-@plant_in(LOG_PLANTS, following, "continues")
-def appends_whatever_comes(log: QuorumLog, found: Sequence[BatchHeader], leader_epoch: int) -> bool:
-    """Breaks: only what continues the log is appended."""
-    return True
-
-
-@plant_in(LOG_PLANTS, Replica, "truncate")
+@plant_in("log", Replica, "truncate")
 def does_not_wait_for_truncation(self: Replica, end_offset: int) -> None:
     """Breaks: truncation is synced before the next Fetch."""
     self.outbox.on_log(Truncate, end_offset=end_offset, durability=self.durability)
     self.log.truncate(end_offset, syncing=None)
-
-
-# --- what is in a turn, and for whom, when several events came in together ------------------------
-
-
-@plant_in(LOG_PLANTS, parking, "has_ended")
-def forgets_the_epoch_of_who_waits(accepted: int, led: int | None) -> bool:
-    """Breaks: who waits in an epoch that is over is refused, whatever the offsets say."""
-    return False
-
-
-@plant_in(LOG_PLANTS, Member, "ends_batch")
-def settles_after_a_change_of_role(self: Member, event: Event) -> bool:
-    """Breaks: what came in before a change of role is settled before it."""
-    return False
-
-
-@plant_in(LOG_PLANTS, RaftNode, "ends_batch")
-def counts_with_the_voters_of_the_end(self: RaftNode, event: Event) -> bool:
-    """Breaks: what came in before a change of the voters is counted with those of before."""
-    return False

@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker.chores import Checkpointing
-from broker.fetch_protocol import PartitionKey
 from broker.groups import loading, offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
-from broker.partition import isr, isr_rules, partition, reads
+from broker.partition import isr, partition, reads
 from broker.partition.idempotence import InSequence, ProducerStates, SequenceVerdict
 from broker.partition.isr import Committed, IsrState, PendingShrink
-from broker.partition.isr_rules import EligibleReplicas, Peers
-from broker.partition.lag_watch import LagWatch
+from broker.partition.isr_rules import EligibleReplicas
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import (
     NOTHING,
@@ -30,14 +27,13 @@ from broker.partition.partition import (
 from broker.replicas import Replicas
 from broker.replication import following
 from broker.replication.following import last_fetched_epoch
-from broker.replication.replication import Fetcher, Replication
-from broker.requests import producing
+from broker.replication.replication import Replication
 from broker.requests.sessions import FetchSessions, SessionPartition
 from broker.requests.views import Views
 from controller.metadata import alter_partition
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.core.types import NO_EPOCH
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
@@ -47,17 +43,11 @@ from wire.batch import BatchHeader
 from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.errors import ErrorCode
 from wire.message import replace as replace_message
-from wire.messages.fetching import FetchPartition, ReplicaState
+from wire.messages.fetching import FetchPartition
 from wire.messages.group_offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from wire.messages.partitions import AlterPartitionRequest, IsrPartition
 from wire.primitives import ZERO_UUID
 
-__all__ = ["PARTITION_PLANTS", "PARTITION_SURVIVORS"]
-
-PARTITION_PLANTS: Plants = {}
-PARTITION_SURVIVORS: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _maximal_isr = isr.maximal_isr
 _high_watermark = EligibleReplicas.high_watermark
 _append = Partition.append
@@ -82,7 +72,7 @@ _alter_partition_request = alterations.alter_partition_request
 # --- what a leader counts on ----------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, isr, "maximal_isr", seeds_max=15)
+@plant_in("partition", isr, "maximal_isr", seeds_max=15, found_at=0)
 def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
     """Breaks: whoever is asked to leave the ISR counts until it has left (D1)."""
     if isinstance(state, PendingShrink):
@@ -90,13 +80,13 @@ def counts_on_the_shrunk_isr(state: IsrState) -> tuple[int, ...]:
     return _maximal_isr(state)
 
 
-@plant_in(PARTITION_PLANTS, isr, "maximal_isr")
+@plant_in("partition", isr, "maximal_isr")
 def counts_on_the_committed_isr(state: IsrState) -> tuple[int, ...]:
     """Breaks: whoever may have joined the ISR counts (D1)."""
     return state.members
 
 
-@plant_in(PARTITION_PLANTS, Partition, "became")
+@plant_in("partition", Partition, "became")
 def does_not_look_after_an_answer(self: Partition, change: Change, now_ms: int) -> Progress:
     """Breaks: a smaller ISR may commit more: look at once (D2, KAFKA-13091).
 
@@ -107,32 +97,20 @@ def does_not_look_after_an_answer(self: Partition, change: Change, now_ms: int) 
     return _became(self, change, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, alterations, "judge")
+@plant_in("partition", alterations, "judge")
 def asks_once(error: ErrorCode | None) -> Verdict:
     """Breaks: what got no answer is asked again (D3)."""
     return Verdict.WAIT if error is None else _judge(error)
 
 
-@plant_in(PARTITION_PLANTS, partition, "is_outdated")
+@plant_in("partition", partition, "is_outdated")
 def believes_only_answers(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:
     """Breaks: the metadata log ends what an answer was waited for (D4, KAFKA-14144)."""
     is_waiting = isinstance(role, LeaderOf) and not isinstance(role.isr, Committed)
     return (is_waiting and state.leader_epoch == role.leader_epoch) or _is_outdated(state, role)
 
 
-@plant_in(PARTITION_PLANTS, isr_rules, "is_joinable")
-def waits_for_whoever_fetches(follower: isr.FollowerProgress, peers: Peers) -> bool:
-    """Breaks: nobody waits for a replica that may not join (D8, KAFKA-15021)."""
-    return True
-
-
-@plant_in(PARTITION_PLANTS, isr, "has_enough_replicas", seeds_max=15)
-def is_content_with_any_isr(isr_size: int, min_isr: int) -> bool:
-    """Breaks: nothing is exposed while too few are in sync (KAFKA-15583)."""
-    return True
-
-
-@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
+@plant_in("partition", EligibleReplicas, "high_watermark", seeds_max=20, found_at=0)
 def counts_the_joining_as_in_sync(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
@@ -141,7 +119,7 @@ def counts_the_joining_as_in_sync(
     return _high_watermark(self, partition, counted, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, isr, "may_expand")
+@plant_in("partition", isr, "may_expand")
 def joins_at_the_high_watermark(
     state: IsrState, follower: isr.FollowerProgress, **known: Any
 ) -> bool:
@@ -149,7 +127,7 @@ def joins_at_the_high_watermark(
     return _may_expand(state, follower, **{**known, "epoch_start_offset": 0})
 
 
-@plant_in(PARTITION_PLANTS, Alterations, "conclude")
+@plant_in("partition", Alterations, "conclude")
 def takes_silence_for_a_refusal(
     self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
@@ -159,7 +137,7 @@ def takes_silence_for_a_refusal(
     _conclude(self, change, result, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, EligibleReplicas, "high_watermark", seeds_max=20)
+@plant_in("partition", EligibleReplicas, "high_watermark", seeds_max=20, found_at=5)
 def follows_the_slowest(
     self: EligibleReplicas, partition: Partition, role: LeaderOf, now_ms: int
 ) -> int:
@@ -171,7 +149,7 @@ def follows_the_slowest(
 # --- the exact boundary of a rule --------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, isr, "is_caught_up", seeds_max=20)
+@plant_in("partition", isr, "is_caught_up", seeds_max=20, found_at=7)
 def takes_the_boundary_for_lagging(
     follower: isr.FollowerProgress, *, lag_time_max_ms: int, **known: Any
 ) -> bool:
@@ -179,7 +157,7 @@ def takes_the_boundary_for_lagging(
     return _is_caught_up(follower, lag_time_max_ms=lag_time_max_ms - 1, **known)
 
 
-@plant_in(PARTITION_PLANTS, alterations, "alter_partition_request", seeds_max=20)
+@plant_in("partition", alterations, "alter_partition_request", seeds_max=20, found_at=2)
 def goes_on_recovering(
     changes: tuple[IsrChange, ...], node_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
@@ -207,31 +185,25 @@ def goes_on_recovering(
 # --- what clients are told ------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, producing, "waits_for_isr", seeds_max=40)
-def acknowledges_at_once(acks: int) -> bool:
-    """Breaks: acks=all waits for all that are in sync."""
-    return False
-
-
-@plant_in(PARTITION_PLANTS, reads, "readable_end", seeds_max=40)
+@plant_in("partition", reads, "readable_end", seeds_max=40, found_at=32)
 def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
     """Breaks: consumers see nothing that a change of leader could take back."""
     return partition.open_log.end_offset
 
 
-@plant_in(PARTITION_PLANTS, ProducerStates, "check", seeds_max=20)
+@plant_in("partition", ProducerStates, "check", seeds_max=20, found_at=7)
 def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
     """Breaks: what an idempotent producer repeats is in the log once (KIP-98)."""
     return InSequence()
 
 
-@plant_in(PARTITION_PLANTS, reads, "is_still_led")
+@plant_in("partition", reads, "is_still_led")
 def answers_whatever_was_read(partition: Partition, leader_epoch: int) -> bool:
     """Breaks: what was read is not told once another leads."""
     return partition.log is not None
 
 
-@plant_in(PARTITION_PLANTS, Replicas, "find")
+@plant_in("partition", Replicas, "find")
 def finds_whatever_has_the_name(
     self: Replicas, topic: str, topic_id: UUID, index: int
 ) -> Partition | ErrorCode:
@@ -244,7 +216,7 @@ def finds_whatever_has_the_name(
     return _find(self, topic, topic_id, index)
 
 
-@plant_in(PARTITION_PLANTS, loading, "load_end", seeds_max=150)
+@plant_in("partition", loading, "load_end", seeds_max=150, found_at=18)
 def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
     """Breaks: a coordinator knows all that was acknowledged before its election."""
     return log.high_watermark
@@ -254,19 +226,19 @@ def loads_what_it_knows_to_be_committed(log: LocalLog) -> int:
 # what one kind of change concerns. The third forgets that a client has older software.
 
 
-@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+@plant_in("partition", Views, "forget", seeds_max=10, found_at=0)
 def answers_as_if_no_broker_had_changed(self: Views, delta: MetadataDelta) -> None:
     """Breaks: a Metadata answer says which replicas cannot be reached now."""
     _forget(self, replace(delta, brokers_changed=()))
 
 
-@plant_in(PARTITION_PLANTS, Views, "forget", seeds_max=10)
+@plant_in("partition", Views, "forget", seeds_max=10, found_at=0)
 def answers_as_if_no_partition_had_changed(self: Views, delta: MetadataDelta) -> None:
     """Breaks: a Metadata answer has the newest state of each partition."""
     _forget(self, replace(delta, rows_changed=NO_ROWS))
 
 
-@plant_in(PARTITION_PLANTS, offsets, "refused_fetch", seeds_max=150)
+@plant_in("partition", offsets, "refused_fetch", seeds_max=150, found_at=29)
 def tells_errors_in_new_words(
     asked: OffsetFetchRequestGroup, error: ErrorCode, lacking: Lacking
 ) -> OffsetFetchResponseGroup:
@@ -277,23 +249,13 @@ def tells_errors_in_new_words(
 # --- what an incremental fetch looks at -----------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, FetchSessions, "holders", seeds_max=20)
+@plant_in("partition", FetchSessions, "holders", seeds_max=20, found_at=11)
 def tells_one_session(self: FetchSessions, name: str) -> tuple[SessionPartition, ...]:
     """Breaks: every session that holds a partition is told that it has moved (KIP-227)."""
     return _holders(self, name)[:1]
 
 
-@plant_in(PARTITION_PLANTS, LagWatch, "add")
-def forgets_who_stops_resting(self: LagWatch, partition: Partition) -> None:
-    """Breaks: a follower that rests no more is judged by its own clock."""
-
-
-@plant_in(PARTITION_PLANTS, Fetcher, "touch", seeds_max=10)
-def never_asks_again(self: Fetcher, key: PartitionKey) -> None:
-    """Breaks: a follower asks for a partition again when its time comes, or its log has moved."""
-
-
-@plant_in(PARTITION_PLANTS, isr, "leave_session")
+@plant_in("partition", isr, "leave_session")
 def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
     """Breaks: a follower that rested was caught up at the last fetch of its session."""
     follower.clock = None
@@ -302,7 +264,7 @@ def judges_by_an_earlier_session(follower: isr.FollowerProgress) -> None:
 # --- epochs of records ------------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, Partition, "append", seeds_max=40)
+@plant_in("partition", Partition, "append", seeds_max=40, found_at=0)
 def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeader) -> int:
     """Breaks: a leader writes in its own leader epoch (KIP-101)."""
     role, before = self.led, last_fetched_epoch(self.open_log)
@@ -317,18 +279,13 @@ def writes_in_the_epoch_before(self: Partition, batch: bytes, header: BatchHeade
 # --- where the view of a log starts and ends ---------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "forget_empty_epochs")
-def remembers_empty_epochs(self: LocalLog) -> None:
-    """Breaks: an epoch that wrote nothing is forgotten by who follows again."""
-
-
-@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+@plant_in("partition", LocalLog, "trim", seeds_max=40, found_at=0)
 def deletes_all_that_is_exposed(self: LocalLog, start_offset: int) -> None:
     """Breaks: what lies behind the offset that was asked for is not deleted (KIP-107)."""
     _trim(self, self.high_watermark if start_offset > self.start_offset else start_offset)
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "trim", seeds_max=40)
+@plant_in("partition", LocalLog, "trim", seeds_max=40, found_at=0)
 def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
     """Breaks: nothing is deleted that is not exposed (KIP-107)."""
     if self.start_offset < start_offset == self.high_watermark:
@@ -336,29 +293,17 @@ def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
     _trim(self, start_offset)
 
 
-@plant_in(PARTITION_PLANTS, LocalLog, "is_rewriting", seeds_max=20)
-def tells_before_it_is_rewritten(self: LocalLog) -> bool:
-    """Breaks: nobody is told how far a log reaches that is being cut or begun anew."""
-    return False
-
-
 # --- truncation and fencing -----------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, Replication, "follow", seeds_max=25)
+@plant_in("partition", Replication, "follow", seeds_max=25, found_at=9)
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
     """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)
     _follow(self, partition, now_ms)
 
 
-@plant_in(PARTITION_PLANTS, following, "last_fetched_epoch", seeds_max=40)
-def tells_no_epoch(log: LocalLog) -> int:
-    """Breaks: a follower says the epoch of its last record (B6, KIP-101)."""
-    return NO_EPOCH
-
-
-@plant_in(PARTITION_PLANTS, reads, "check_fetch_position")
+@plant_in("partition", reads, "check_fetch_position")
 def answers_for_any_epoch(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
 ) -> FetchPosition:
@@ -371,7 +316,7 @@ def answers_for_any_epoch(
     return Valid()
 
 
-@plant_in(PARTITION_PLANTS, reads, "check_fetch_position")
+@plant_in("partition", reads, "check_fetch_position")
 def takes_equal_length_for_equal_content(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, **known: Any
 ) -> FetchPosition:
@@ -381,7 +326,7 @@ def takes_equal_length_for_equal_content(
     return _check_fetch_position(epochs, end_offset=end_offset, fetch_offset=fetch_offset, **known)
 
 
-@plant_in(PARTITION_PLANTS, following, "truncation_point")
+@plant_in("partition", following, "truncation_point")
 def truncates_where_the_leader_says(
     epochs: EpochCache, *, end_offset: int, diverging: Diverging
 ) -> int:
@@ -389,19 +334,19 @@ def truncates_where_the_leader_says(
     return min(diverging.end_offset, end_offset)
 
 
-@plant_in(PARTITION_PLANTS, partition, "check_leader_epoch")
+@plant_in("partition", partition, "check_leader_epoch")
 def serves_any_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
     """Breaks: a fetch of another leader epoch is fenced (C2, KIP-320)."""
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@plant_in(PARTITION_PLANTS, following, "is_stale", seeds_max=60)
+@plant_in("partition", following, "is_stale", seeds_max=60, found_at=5)
 def obeys_late_answers(partition: Partition, asked: FetchPartition) -> bool:
     """Breaks: an answer that a change of leader has overtaken is dropped (C4)."""
     return not isinstance(partition.role, FollowerOf)
 
 
-@plant_in(PARTITION_PLANTS, isr, "start_epoch")
+@plant_in("partition", isr, "start_epoch")
 def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> None:
     """Breaks: what a follower had in an earlier leader epoch, it need not have any more."""
     if follower.log_end_offset == isr.UNKNOWN_OFFSET:
@@ -411,7 +356,7 @@ def counts_on_earlier_epochs(follower: isr.FollowerProgress, **known: Any) -> No
 # --- orderly stops --------------------------------------------------------------------------
 
 
-@plant_in(PARTITION_PLANTS, checkpoints, "clean_shutdown_epoch", seeds_max=30)
+@plant_in("partition", checkpoints, "clean_shutdown_epoch", seeds_max=30, found_at=3)
 def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
     """Breaks: a process that never registered leaves the mark of an orderly stop as it was
     (KIP-966)."""
@@ -424,7 +369,7 @@ def stops_without_an_epoch(before: int | None, broker_epoch: int) -> int:
 # that it could be taken for.
 
 
-@plant_in(PARTITION_SURVIVORS, Alterations, "conclude")
+@plant_in("partition_survivors", Alterations, "conclude")
 def takes_any_answer_for_its_own(
     self: Alterations, change: IsrChange, result: Any, now_ms: int
 ) -> None:
@@ -437,37 +382,11 @@ def takes_any_answer_for_its_own(
         _conclude(self, change, result, now_ms)
 
 
-# A follower that begins anew names the session before, which is closed. One that restarts registers
-# anew, and all of its sessions are marked.
-
-
-@plant_in(PARTITION_SURVIVORS, FetchSessions, "mark_others")
-def lets_it_rest_in_two_sessions(self: FetchSessions, item: SessionPartition) -> None:
-    """Breaks: a follower that fetches in one session rests in no other."""
-
-
-# A leader counts anew what its followers have before it lacks the high watermark for long.
-
-
-@plant_in(PARTITION_SURVIVORS, Checkpointing, "moved")
-def saves_no_high_watermark(self: Checkpointing, name: str) -> None:
-    """Breaks: the high watermark of a log that has moved is saved."""
-
-
-# The controller refuses to take such a replica into an ISR, by its broker epoch.
-
-
-@plant_in(PARTITION_SURVIVORS, isr_rules, "is_current")
-def counts_earlier_lives(replica: ReplicaState, peers: Peers) -> bool:
-    """Breaks: a fetch of an earlier life of a broker does not count (KIP-903)."""
-    return True
-
-
 # A shipped leader says with every change of its ISR that it has recovered. Together with
 # `goes_on_recovering` this breaks M-REC.
 
 
-@plant_in(PARTITION_SURVIVORS, alter_partition, "is_invalid_recovery")
+@plant_in("partition_survivors", alter_partition, "is_invalid_recovery")
 def lets_two_recover(state: PartitionState, asked: IsrPartition) -> bool:
     """Breaks: a recovering leader is alone in its ISR: two are too many (KIP-704)."""
     is_pair = len(asked.new_isr_with_epochs) == 2 and asked.leader_recovery_state == RECOVERING

@@ -5,22 +5,16 @@ shipped storage find these. `keeps_the_start_of_a_deleted_log` is found by stora
 tests/sim/test_partition_storage.py: clusters delete no records of the topics that they delete.
 """
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.core.storage import METADATA_LOG
 from quorum.log.files.log_directories import LogDirectories
 from quorum.log.files.log_directory import LogDirectory
 from quorum.log.files.segments import Unsynced
 
-__all__ = ["PARTITION_FILE_PLANTS", "PARTITION_FILE_SURVIVORS"]
-
-PARTITION_FILE_PLANTS: Plants = {}
-PARTITION_FILE_SURVIVORS: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _sync = LogDirectories.sync
 
 
-@plant_in(PARTITION_FILE_PLANTS, LogDirectories, "sync", seeds_max=20)
+@plant_in("partition_file", LogDirectories, "sync", seeds_max=20, found_at=2)
 def raises_the_recovery_point_without_a_sync(
     self: LogDirectories, log: str, unsynced: Unsynced
 ) -> None:
@@ -31,7 +25,7 @@ def raises_the_recovery_point_without_a_sync(
         self.home(log).recovery_points.raise_to(log, unsynced.end_offset)
 
 
-@plant_in(PARTITION_FILE_SURVIVORS, LogDirectory, "forget")
+@plant_in("partition_file_survivors", LogDirectory, "forget")
 def keeps_the_start_of_a_deleted_log(self: LogDirectory, log: str) -> None:
     """Breaks: where a log started is forgotten with the log: one of the same name begins at 0."""
     for checkpoint in (self.recovery_points, self.high_watermarks):

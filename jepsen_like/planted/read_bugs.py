@@ -3,29 +3,17 @@
 Found at random but seldom: tests/sim/test_reads.py has the schedule.
 """
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.core.effects import Event, Request
 from quorum.node import confirmed_leadership
 from quorum.node.confirmed_leadership import ConfirmingRaftNode, Questions
 from quorum.raft.messages import fetch_partition
-from quorum.raft.replica import Replica
 from wire.messages.fetching import FetchRequest
 
-__all__ = ["READ_SCHEDULED"]
-
-READ_SCHEDULED: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _receive = ConfirmingRaftNode.receive
 
 
-@plant_in(READ_SCHEDULED, confirmed_leadership, "is_confirmed")
-def reads_without_a_round(replica: Replica, questions: Questions) -> bool:
-    """Breaks: who reads confirms first that it leads (thesis 6.4)."""
-    return True
-
-
-@plant_in(READ_SCHEDULED, ConfirmingRaftNode, "receive")
+@plant_in("read", ConfirmingRaftNode, "receive")
 def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: int) -> None:
     """Breaks: a fetch says nothing of the time after it left."""
     match event:
@@ -43,7 +31,7 @@ def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: in
     _receive(self, event, now_ms)
 
 
-@plant_in(READ_SCHEDULED, confirmed_leadership, "begin_round")
+@plant_in("read", confirmed_leadership, "begin_round")
 def counts_the_answers_of_earlier_rounds(questions: Questions) -> None:
     """Breaks: an answer that came before the question is none."""
     questions.round = questions.asked

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jepsen_like.planted.planting import Plants, plant_in
+from jepsen_like.planted.planting import plant_in
 from quorum.core.application import State
-from quorum.core.effects import SnapshotFile
 from quorum.core.types import OffsetAndEpoch
 from quorum.log import fetch
 from quorum.log.fetch import Diverging, TooFarBehind
@@ -13,14 +12,9 @@ from quorum.node import delivery
 from quorum.raft import compaction, downloading
 from quorum.raft.compaction import Compaction
 from quorum.raft.replica import Replica
-from quorum.raft.roles import Download, Follower
+from quorum.raft.roles import Download
 from quorum.raft.voter_history import Membership, VoterHistory
 
-__all__ = ["SNAPSHOT_PLANTS"]
-
-SNAPSHOT_PLANTS: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _save = Compaction.save
 _too_far_behind = fetch.too_far_behind
 
@@ -28,7 +22,7 @@ _too_far_behind = fetch.too_far_behind
 # --- taking them ----------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, Compaction, "save", seeds_max=10)
+@plant_in("snapshot", Compaction, "save", seeds_max=10, found_at=1)
 def names_snapshots_one_off(
     self: Compaction, replica: Replica, state: State, last_timestamp_ms: int
 ) -> None:
@@ -38,7 +32,7 @@ def names_snapshots_one_off(
     _save(self, replica, state, last_timestamp_ms)
 
 
-@plant_in(SNAPSHOT_PLANTS, VoterHistory, "at", seeds_max=40)
+@plant_in("snapshot", VoterHistory, "at", seeds_max=40, found_at=8)
 def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
     """Breaks: a snapshot says who voted where it ends, not who votes now."""
     return self.latest
@@ -47,7 +41,7 @@ def says_the_latest_voters(self: VoterHistory, end_offset: int) -> Membership:
 # --- cleaning -------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, compaction, "start_after_cleaning", seeds_max=20)
+@plant_in("snapshot", compaction, "start_after_cleaning", seeds_max=20, found_at=1)
 def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
     """Breaks: a log is cleaned up to a snapshot, not beyond the newest (KAFKA-14238)."""
     own = replica.log
@@ -59,15 +53,7 @@ def cleans_beyond_the_newest(replica: Replica, now_ms: int) -> int | None:
 # --- serving --------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=30)
-def serves_who_is_too_far_behind(
-    end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
-) -> TooFarBehind | None:
-    """Breaks: who ended before our log starts begins with a snapshot."""
-    return None
-
-
-@plant_in(SNAPSHOT_PLANTS, fetch, "too_far_behind", seeds_max=80)
+@plant_in("snapshot", fetch, "too_far_behind", seeds_max=80, found_at=22)
 def judges_the_far_behind_by_offset(
     end: OffsetAndEpoch, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> TooFarBehind | None:
@@ -80,13 +66,7 @@ def judges_the_far_behind_by_offset(
 # --- loading --------------------------------------------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, VoterHistory, "restart", seeds_max=40)
-def loads_without_voters(self: VoterHistory, snapshot: SnapshotFile) -> bool:
-    """Breaks: a loaded snapshot says who votes."""
-    return False
-
-
-@plant_in(SNAPSHOT_PLANTS, delivery, "next_after", seeds_max=30)
+@plant_in("snapshot", delivery, "next_after", seeds_max=30, found_at=12)
 def delivers_on_from_the_record_after(snapshot_id: OffsetAndEpoch) -> int:
     """Breaks: what is loaded is not delivered again."""
     return snapshot_id.offset + 1
@@ -95,7 +75,7 @@ def delivers_on_from_the_record_after(snapshot_id: OffsetAndEpoch) -> int:
 # --- changes that break nothing by themselves -----------------------------------------------
 
 
-@plant_in(SNAPSHOT_PLANTS, fetch, "diverging_at_start")
+@plant_in("snapshot", fetch, "diverging_at_start")
 def forgets_the_epoch_of_the_snapshot(
     diverging: Diverging, *, start_offset: int, snapshots: Sequence[OffsetAndEpoch]
 ) -> Diverging:
@@ -103,17 +83,9 @@ def forgets_the_epoch_of_the_snapshot(
     return diverging
 
 
-@plant_in(SNAPSHOT_PLANTS, downloading, "goes_on")
+@plant_in("snapshot", downloading, "goes_on")
 def goes_on_with_another_leaders_bytes(
     download: Download, snapshot_id: OffsetAndEpoch, leader_id: int
 ) -> bool:
     """Breaks: a download begins anew with another leader: its bytes are its own."""
     return download.id == snapshot_id
-
-
-@plant_in(SNAPSHOT_PLANTS, downloading, "is_plausible")
-def loads_whatever_it_is_offered(
-    replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
-) -> bool:
-    """Breaks: a snapshot must hold all that is committed here."""
-    return True

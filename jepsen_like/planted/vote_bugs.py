@@ -4,13 +4,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from jepsen_like.planted.planting import Plants, plant_in
-from quorum.core.effects import StorageFailed
+from jepsen_like.planted.planting import plant_in
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
 from quorum.raft import becoming, electing, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
-from quorum.raft import raft_outbox as outbox
-from quorum.raft.raft_node import RaftNode
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.responses import KnownLeader
@@ -18,11 +15,6 @@ from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Un
 from wire.errors import ErrorCode
 from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 
-__all__ = ["VOTE_PLANTS"]
-
-VOTE_PLANTS: Plants = {}
-
-# What a plant calls of the rule that it replaces.
 _election_backoff_ms = electing.election_backoff_ms
 _election_of = roles.election_of
 _initial_role = raft.initial_role
@@ -37,13 +29,7 @@ _check_vote = vote.check_vote
 # --- what is saved --------------------------------------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, outbox, "waits_for", seeds_max=10)
-def answers_before_saving(saved_by: int, stored: int) -> bool:
-    """Breaks: a vote is durable before the answer leaves."""
-    return False
-
-
-@plant_in(VOTE_PLANTS, HoldingOutbox, "save", seeds_max=20)
+@plant_in("vote", HoldingOutbox, "save", seeds_max=20, found_at=3)
 def waits_for_the_first_under_way(
     self: HoldingOutbox, election: ElectionState, kraft_version: int = 1
 ) -> None:
@@ -54,19 +40,19 @@ def waits_for_the_first_under_way(
         self._saved_by = before
 
 
-@plant_in(VOTE_PLANTS, HoldingOutbox, "stored", seeds_max=20)
+@plant_in("vote", HoldingOutbox, "stored", seeds_max=20, found_at=3)
 def releases_all_that_is_held(self: HoldingOutbox, number: int) -> None:
     """Breaks: a sync releases what waited for it, not what waits for the next."""
     _stored(self, self.token().number)
 
 
-@plant_in(VOTE_PLANTS, raft, "election_of", seeds_max=10)
+@plant_in("vote", raft, "election_of", seeds_max=10, found_at=0)
 def forgets_its_vote(role: Role, node_id: int) -> ElectionState:
     """Breaks: quorum-state holds the vote."""
     return replace(_election_of(role, node_id), voted=None)
 
 
-@plant_in(VOTE_PLANTS, raft, "initial_role", seeds_max=10)
+@plant_in("vote", raft, "initial_role", seeds_max=10, found_at=0)
 def resumes_leadership(replica: Replica, election: ElectionState, now_ms: int) -> Role:
     """Breaks: a restarted leader does not resume its epoch."""
     if election.leader_id == replica.node_id:
@@ -81,7 +67,7 @@ def resumes_leadership(replica: Replica, election: ElectionState, now_ms: int) -
 # --- who gets a vote ------------------------------------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, vote, "grants_vote", seeds_max=15)
+@plant_in("vote", vote, "grants_vote", seeds_max=15, found_at=5)
 def votes_twice(
     role: Role, candidate: ReplicaKey, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
 ) -> bool:
@@ -93,13 +79,13 @@ def votes_twice(
             return False
 
 
-@plant_in(VOTE_PLANTS, OffsetAndEpoch, "is_at_least", seeds_max=100)
+@plant_in("vote", OffsetAndEpoch, "is_at_least", seeds_max=100, found_at=51)
 def compares_offsets_first(self: OffsetAndEpoch, other: OffsetAndEpoch) -> bool:
     """Breaks: logs are compared by epoch, then by offset."""
     return self >= other
 
 
-@plant_in(VOTE_PLANTS, vote, "grants_pre_vote", seeds_max=15)
+@plant_in("vote", vote, "grants_pre_vote", seeds_max=15, found_at=1)
 def grants_pre_votes_while_following(
     role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
 ) -> bool:
@@ -107,13 +93,13 @@ def grants_pre_votes_while_following(
     return not isinstance(role, Leader) and last.is_at_least(ours)
 
 
-@plant_in(VOTE_PLANTS, becoming, "campaign", seeds_max=10)
+@plant_in("vote", becoming, "campaign", seeds_max=10, found_at=1)
 def stands_without_asking(replica: Replica, previous: Unattached | Follower, now_ms: int) -> Role:
     """Breaks: who would stand asks first whether it may (R5, KIP-996)."""
     return becoming.candidate(replica, previous, now_ms)
 
 
-@plant_in(VOTE_PLANTS, vote, "grants_pre_vote", seeds_max=30)
+@plant_in("vote", vote, "grants_pre_vote", seeds_max=30, found_at=3)
 def refuses_pre_votes_for_any_leader(
     role: Role, *, last: OffsetAndEpoch, ours: OffsetAndEpoch
 ) -> bool:
@@ -124,7 +110,7 @@ def refuses_pre_votes_for_any_leader(
 # --- what is remembered from role to role ---------------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, HoldingOutbox, "send", seeds_max=10)
+@plant_in("vote", HoldingOutbox, "send", seeds_max=10, found_at=1)
 def holds_back_only_votes(self: HoldingOutbox, message: Any) -> None:
     """Breaks: whatever speaks of leading waits until that is saved."""
     if isinstance(message.body, VoteRequest | VoteResponse):
@@ -133,13 +119,13 @@ def holds_back_only_votes(self: HoldingOutbox, message: Any) -> None:
         self.effects.append(message)
 
 
-@plant_in(VOTE_PLANTS, transitions, "maybe_transition", seeds_max=10)
+@plant_in("vote", transitions, "maybe_transition", seeds_max=10, found_at=1)
 def ignores_later_epochs(replica: Replica, role: Role, told: KnownLeader, now_ms: int) -> object:
     """Breaks: a later epoch in an answer is adopted."""
     return None if told.epoch > role.epoch else _maybe_transition(replica, role, told, now_ms)
 
 
-@plant_in(VOTE_PLANTS, electing, "election_backoff_ms", seeds_max=40)
+@plant_in("vote", electing, "election_backoff_ms", seeds_max=40, found_at=3)
 def counts_one_loss_too_many(random: Random, retries: int, backoff_max_ms: int) -> int:
     """Breaks: the pause after a lost election is up to 200 ms, doubled with each more in a row."""
     return _election_backoff_ms(random, retries + 1, backoff_max_ms)
@@ -148,22 +134,17 @@ def counts_one_loss_too_many(random: Random, retries: int, backoff_max_ms: int) 
 # --- leading --------------------------------------------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, leading, "poll", seeds_max=25)
+@plant_in("vote", leading, "poll", seeds_max=25, found_at=8)
 def never_checks_quorum(replica: Replica, role: Leader, now_ms: int) -> Role | None:
     """Breaks: a leader that hears no majority resigns."""
     role.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
     return _poll_leader(replica, role, now_ms)
 
 
-@plant_in(VOTE_PLANTS, RaftNode, "storage_failed", seeds_max=50)
-def goes_on_without_its_disk(self: RaftNode, failed: StorageFailed, _now_ms: int) -> None:
-    """Breaks: who cannot store stops (R9, KAFKA-14644)."""
-
-
 # --- changes that break nothing by themselves -----------------------------------------------
 
 
-@plant_in(VOTE_PLANTS, vote, "check_vote")
+@plant_in("vote", vote, "check_vote")
 def judges_candidates_of_any_epoch(ask: VotePartition, epoch: int) -> ErrorCode:
     """Breaks: a candidate of an earlier epoch is refused."""
     error = _check_vote(ask, epoch)
@@ -175,7 +156,7 @@ def judges_candidates_of_any_epoch(ask: VotePartition, epoch: int) -> ErrorCode:
 # range is held by a test of the rule.
 
 
-@plant_in(VOTE_PLANTS, electing, "election_backoff_ms")
+@plant_in("vote", electing, "election_backoff_ms")
 def halves_the_backoff(random: Random, retries: int, backoff_max_ms: int) -> int:
     """Breaks: the back-off after a lost election is drawn from 200 ms, doubled with each loss
     (KIP-595)."""

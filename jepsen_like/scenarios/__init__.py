@@ -1,9 +1,13 @@
 """Scenarios as text: commands to a simulated quorum or cluster, and below each what came of it.
 
-A scenario is a file that people read and the suite plays. `script` reads and writes the text, the
-`*_forms` and `*_conditions` modules are the commands, `directed_quorum`, `directed_cluster` and
-`directed_zookeeper` carry them out in the simulator, and the `*_story` modules tell what changed.
-`performance` plays a script from its first line to its last.
+A scenario is a file that people read and the suite plays: 01 to 33, in the order in which they
+teach. A schedule, in `schedules/`, is such a text without the output: it brings a broken rule to
+light.
 
-A schedule is such a text without the output. It brings one broken rule to light (`schedules`).
+`language`     how a text is written, and what a command looks like
+`stage`        what every play has: machines, links, messages, names, an account, a story
+`quorum`, `cluster`, `zookeeper`   what can be directed, with its commands and conditions
+`settings`     how a text begins; `vocabulary`: all that it may say
+`schedules`    finds the schedules, and carries their commands out
+`performance`  plays a text from its first line to its last
 """

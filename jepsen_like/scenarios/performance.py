@@ -8,23 +8,20 @@ commands of a schedule is dated in virtual time: the same text gives the same li
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
-from typing import Any
 
-from jepsen_like.scenarios.cluster_story import ClusterStory
-from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Misused
-from jepsen_like.scenarios.machines import POLL_US
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.quorum_story import QuorumStory
-from jepsen_like.scenarios.schedules import SIMULATED, carry_out, in_turn, started
-from jepsen_like.scenarios.script import Command, Script, ScriptError, rewritten
-from jepsen_like.scenarios.starts import STARTS, Start
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
-from jepsen_like.scenarios.vocabulary import VOCABULARIES
-from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
+from jepsen_like.scenarios.cluster.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.language.forms import Misused
+from jepsen_like.scenarios.language.script import Block, Command, Script, ScriptError, rewritten
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
+from jepsen_like.scenarios.schedules import AWAIT, SIMULATED, carry_out, condition_of, in_turn
+from jepsen_like.scenarios.settings import started, told
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.machines import POLL_US
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
@@ -33,8 +30,7 @@ __all__ = ["Played", "play"]
 
 _WAIT_MS = 5_000
 _QUIETLY = "quietly "
-_START = "start"
-_BEGINNINGS = "`start 3`, `start 3 and 1 observers`, `start 1 controllers, 3 brokers`"
+_EXPECT = "expect "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,147 +57,107 @@ class Played:
 
 def play(script: Script, *, is_judged: bool = True) -> Played:
     """A run that is not judged goes on when an invariant is broken. Raises ScriptError."""
-    production = Production(is_judged=is_judged)
-    playing = (_Schedule if script.is_schedule else _Scenario)(script.name, production)
-    outputs: list[tuple[str, ...]] = []
-    broken = ""
-    for block in script.blocks:
-        lines: list[str] = []
-        for command in playing.in_turn(block.commands):
-            if broken:
-                break
-            broken = _broken(script.name, command, playing)
-            lines += playing.told()
-            if broken:
-                playing.failures.append(broken)
-                lines.append(broken)
-        outputs.append(tuple(lines))
-    return Played(script=script, outputs=tuple(outputs), failures=tuple(playing.failures))
+    playing = _Performance(script, Production(is_judged=is_judged))
+    outputs = tuple(tuple(playing.lines_of(block)) for block in script.blocks)
+    return Played(script=script, outputs=outputs, failures=tuple(playing.failures))
 
 
-def _broken(name: str, command: Command, playing: "_Schedule | _Scenario") -> str:
-    """Carry the command out; returns to which bad end the script has come, or nothing."""
-    try:
-        playing.act(command.text)
-    except Misused as misused:
-        raise ScriptError(name, command.line, str(misused)) from misused
-    except KeyError as error:
-        problem = f"`{command.text}`: there is no {error}"
-        raise ScriptError(name, command.line, problem) from error
-    except (Violation, Stuck, Crash) as error:
-        return f"broken: {error}"
-    except EventsSpent as spent:
-        return f"broken: no end after {spent} events"
-    return ""
-
-
-class _Schedule:
-    def __init__(self, name: str, production: Production) -> None:
-        self._name = name
+class _Performance:
+    def __init__(self, script: Script, production: Production) -> None:
+        self.failures: list[str] = []
+        self._name = script.name
+        self._is_schedule = script.is_schedule
         self._production = production
+        self._story = Story()
         self._directed: Directed | None = None
         self._kind = ""
         self._seen = 0  # steps of the production
-        self.failures: list[str] = []
+        self._is_broken = False
 
-    def in_turn(self, commands: tuple[Command, ...]) -> Iterator[Command]:
-        return in_turn(self._name, commands)
+    def lines_of(self, block: Block) -> Iterator[str]:
+        """Carry the commands out; nothing once the script has come to a bad end."""
+        for command in in_turn(self._name, block.commands):
+            if self._is_broken:
+                return
+            broken = self._broken(command)
+            yield from self._told()
+            if broken:
+                self._is_broken = True
+                self.failures.append(broken)
+                yield broken
 
-    def act(self, text: str) -> None:
-        if self._directed is not None:
-            carry_out(self._directed, self._kind, text)
-            return
-        self._kind, settings = started(text)
+    def _broken(self, command: Command) -> str:
+        """Carry the command out; returns to which bad end the script has come, or nothing."""
         try:
-            self._directed = SIMULATED[self._kind](self._production, **settings)
-        except TypeError as error:
-            raise Misused(f"`{text}` cannot be started: {error}") from error
+            self._act(command.text)
+        except Misused as misused:
+            raise ScriptError(self._name, command.line, str(misused)) from misused
+        except KeyError as error:
+            problem = f"`{command.text}`: there is no {error}"
+            raise ScriptError(self._name, command.line, problem) from error
+        except (Violation, Stuck, Crash) as error:
+            return f"broken: {error}"
+        except EventsSpent as spent:
+            return f"broken: no end after {spent} events"
+        return ""
 
-    def told(self) -> list[str]:
+    def _told(self) -> list[str]:
         """What has come since it was asked last."""
+        story = self._story.take()
+        if not self._is_schedule:
+            return story
         steps, self._seen = self._production.steps[self._seen :], len(self._production.steps)
         known = {step.what for step in steps}
-        story = [] if self._directed is None else self._directed.story.take()
         return [
             *(f"{step.at_ms:>6} ms  {step.what}" for step in steps),
             *(line for line in story if line not in known),
         ]
 
+    def _fail(self, line: str) -> None:
+        self.failures.append(line)
+        self._story.tell(line)
 
-class _Scenario:
-    def __init__(self, _name: str, production: Production) -> None:
-        self._production = production
-        self._story = Story()
-        self._directed: Directed | None = None
-        self._kind = ""
-        self.failures = self._story.failures
+    # --- commands -------------------------------------------------------------------------
 
-    def in_turn(self, commands: tuple[Command, ...]) -> Iterator[Command]:
-        return iter(commands)
-
-    def told(self) -> list[str]:
-        return self._story.take()
-
-    def act(self, text: str) -> None:
+    def _act(self, text: str) -> None:
         if text.startswith(_QUIETLY):
             before = len(self.failures)
-            self.act(text.removeprefix(_QUIETLY))
-            self._story.take()
-            for failure in self.failures[before:]:
-                self._story.tell(failure)
+            self._act(text.removeprefix(_QUIETLY))
+            self._told()
+            self._story.tell(*self.failures[before:])
         elif self._directed is None:
-            if text.split()[0] != _START:
-                raise Misused(f"a scenario begins with `{_START}`: {_BEGINNINGS}")
-            form, arguments = STARTS.find(text)
-            self._directed = self._started(form.act(*arguments.values()))
-        elif text.startswith(("deliver until ", "expect ")):
-            self._judge(self._directed, text)
+            self._directed = self._begun(text)
+            self._story = self._directed.story
+        elif text.startswith(_EXPECT):
+            what = text.removeprefix(_EXPECT)
+            if not condition_of(self._directed, self._kind, what)[0]():
+                self._fail(f"not so: {what}")
+        elif text.startswith(AWAIT) and not self._is_schedule:
+            what = text.removeprefix(AWAIT)
+            holds, _ = condition_of(self._directed, self._kind, what)
+            if not self._directed.machines.reach(holds, _WAIT_MS):
+                self._fail(f"not within {_WAIT_MS} ms: {what}")
         else:
-            forms, _ = VOCABULARIES[self._kind]
-            form, arguments = forms.find(text, self._directed.names)
-            _check_nodes(self._directed, arguments)
-            form.act(self._directed, *arguments.values())
+            carry_out(self._directed, self._kind, text)
 
-    def _started(self, start: Start) -> Directed:
+    def _begun(self, text: str) -> Directed:
+        if self._is_schedule:
+            self._kind, settings = started(text)
+            return SIMULATED[self._kind](self._production, **settings)
         streams = SteadyStreams()
-        match start.options:
-            case Options() as options:
-                self._kind = "quorum"
-                if not start.are_timers_equal:
-                    streams.order_timers(range(1, options.voters + options.observers + 1))
-                tracer = QuorumStory(self._story)
-                return DirectedQuorum(self._production, options, streams=streams, tracer=tracer)
-            case ClusterOptions() as options:
-                self._kind = "cluster"
-                streams.order_timers([*options.controllers, *options.brokers])
-                return DirectedCluster(
-                    self._production,
-                    options,
-                    streams=streams,
-                    tracer=ClusterStory(self._story, PARTITION),
-                    poll_us=POLL_US,
-                )
-
-    def _judge(self, directed: Directed, text: str) -> None:
-        is_awaited = text.startswith("deliver")
-        what = text.removeprefix("deliver until ").removeprefix("expect ")
-        _, conditions = VOCABULARIES[self._kind]
-        form, arguments = conditions.find(what, directed.names)
-        _check_nodes(directed, arguments)
-
-        def holds() -> bool:
-            return bool(form.act(directed, *arguments.values()))
-
-        if is_awaited and not directed.machines.reach(holds, _WAIT_MS):
-            self._story.fail(f"not within {_WAIT_MS} ms: {what}")
-        elif not is_awaited and not holds():
-            self._story.fail(f"not so: {what}")
-
-
-def _check_nodes(directed: Directed, arguments: dict[str, Any]) -> None:
-    for name in ("node", "other", "nodes", "sources", "targets"):
-        said = arguments.get(name, [])
-        for node in said if isinstance(said, list) else [said]:
-            if node not in directed.machines.nodes:
-                known = ", ".join(map(str, directed.machines.nodes))
-                raise Misused(f"there is no node {node}: the nodes are {known}")
+        options, are_drawn = told(text)
+        if isinstance(options, Options):
+            self._kind = "quorum"
+            if are_drawn:
+                streams.order_timers(range(1, options.voters + options.observers + 1))
+            quorum_story = QuorumStory(self._story)
+            return DirectedQuorum(self._production, options, streams=streams, tracer=quorum_story)
+        self._kind = "cluster"
+        streams.order_timers([*options.controllers, *options.brokers])
+        return DirectedCluster(
+            self._production,
+            options,
+            streams=streams,
+            tracer=ClusterStory(self._story, PARTITION),
+            poll_us=POLL_US,
+        )

@@ -21,24 +21,24 @@ hold; where neither that nor the condition names one, the schedule was not what 
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from jepsen_like.scenarios.cluster_settings import ClusterSettings, ZkSettings
-from jepsen_like.scenarios.directed_cluster import DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Forms, Misused, near_or_all
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
+from jepsen_like.scenarios.language.forms import Misused
+from jepsen_like.scenarios.language.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.settings import ClusterSettings, started
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.vocabulary import VOCABULARIES
-from jepsen_like.sim.assemblies.quorum.quorum_options import Options
+from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 
 __all__ = [
     "ALL_SCHEDULES",
+    "AWAIT",
     "HARM",
     "QUORUM_SCHEDULES",
     "SCHEDULES",
@@ -47,12 +47,12 @@ __all__ = [
     "Schedule",
     "Schedules",
     "carry_out",
+    "condition_of",
     "in_turn",
     "schedule_text",
-    "started",
 ]
 
-_FINDS = "Finds: "
+AWAIT = "deliver until "
 _REPEAT = re.compile(r"repeat (\d+) times")
 _UNTIL = re.compile(
     r"deliver until (?P<what>.+?)(?:, or (?P<bound>[A-Z]+-[A-Z]+) after (?P<ms>\d+) ms)?"
@@ -86,48 +86,28 @@ Schedules = Mapping[str, Schedule]
 def carry_out(directed: Directed, kind: str, command: str) -> None:
     """One command of what has been started, a `quorum`, a `cluster` or `zookeeper`. Raises Misused,
     Violation or Stuck."""
-    forms, conditions = VOCABULARIES[kind]
-    if command.startswith("deliver until "):
-        _await(directed, conditions, command)
+    if command.startswith(AWAIT):
+        _await(directed, kind, command)
     else:
+        forms, _ = VOCABULARIES[kind]
         form, arguments = forms.find(command, directed.names)
         form.act(directed, *arguments.values())
 
 
-def _await(directed: Directed, conditions: Forms, command: str) -> None:
+def condition_of(directed: Directed, kind: str, what: str) -> tuple[Callable[[], bool], str]:
+    """Does it hold? And the bound that is exceeded if it does not come to. Raises Misused."""
+    _, conditions = VOCABULARIES[kind]
+    form, arguments = conditions.find(what, directed.names)
+    return lambda: bool(form.act(directed, *arguments.values())), form.bound
+
+
+def _await(directed: Directed, kind: str, command: str) -> None:
     match = _UNTIL.fullmatch(command)
     if match is None:
-        raise Misused(f"`{command}` cannot be read: write `deliver until CONDITION`")
-    what = match["what"]
-    form, arguments = conditions.find(what, directed.names)
-    within: dict[str, Any] = {"bound": match["bound"] or form.bound}
-    if match["ms"]:
-        within["within_ms"] = int(match["ms"])
-    directed.until(lambda: bool(form.act(directed, *arguments.values())), what, **within)
-
-
-def started(command: str) -> tuple[str, dict[str, Any]]:
-    """`start quorum, voters=3`: what is started, and its settings. Raises Misused."""
-    kind, *pairs = command.removeprefix("start ").split(", ")
-    if not command.startswith("start ") or kind not in VOCABULARIES:
-        known = " or ".join(f"`start {each}`" for each in VOCABULARIES)
-        raise Misused(f"`{command}` cannot be read: a schedule begins with {known}")
-    settings = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        if not separator:
-            raise Misused(f"`{pair}` is no setting: write NAME=VALUE")
-        options = [each.name for each in fields(_SETTINGS[kind])]
-        if name not in options:
-            raise Misused(f"`{command}`: no option {name!r}: {near_or_all(name, options)}")
-        settings[name] = _setting(value)
-    return kind, settings
-
-
-def _setting(text: str) -> int | bool | str:
-    if text in ("true", "false"):
-        return text == "true"
-    return int(text) if text.isdecimal() else text
+        raise Misused(f"`{command}` cannot be read: write `{AWAIT}CONDITION`")
+    holds, bound = condition_of(directed, kind, match["what"])
+    within = {"within_ms": int(match["ms"])} if match["ms"] else {}
+    directed.until(holds, match["what"], bound=match["bound"] or bound, **within)
 
 
 # --- what is begun in the simulator ---------------------------------------------------------------
@@ -142,11 +122,6 @@ def _cluster(production: Production, **settings: Any) -> DirectedCluster:
 
 
 _CLUSTER_EVENTS_MAX = 20_000
-_SETTINGS: Mapping[str, type[Options | ClusterSettings | ZkSettings]] = {
-    "quorum": Options,
-    "cluster": ClusterSettings,
-    "zookeeper": ZkSettings,
-}
 SIMULATED: Mapping[str, Beginning] = {
     "quorum": DirectedQuorum,
     "cluster": _cluster,
@@ -210,13 +185,12 @@ def _schedules(folder: str) -> Schedules:
 
 
 def _schedule(name: str, text: str) -> Schedule:
-    told = [line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#")]
-    found = [line.removeprefix(_FINDS) for line in told if line.startswith(_FINDS)]
+    script = parse(name, text)
     return Schedule(
         name=name.removesuffix(".txt"),
-        story=" ".join(line for line in told if not line.startswith(_FINDS)),
-        finds=tuple(plants for line in found for plants in line.split("; ")),
-        commands=tuple(each.text for each in in_turn(name, _commands(parse(name, text).blocks))),
+        story=script.story,
+        finds=script.finds,
+        commands=tuple(each.text for each in in_turn(name, _commands(script.blocks))),
     )
 
 

@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from jepsen_like.scenarios import (
-    cluster_conditions,
-    cluster_forms,
-    directed_forms,
-    quorum_conditions,
-    quorum_forms,
-    zk_forms,
-)
-from jepsen_like.scenarios.directed_forms import AROUND
-from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.starts import STARTS
+from jepsen_like.scenarios.cluster import cluster_conditions, cluster_forms
+from jepsen_like.scenarios.language.forms import Form, Forms
+from jepsen_like.scenarios.quorum import quorum_conditions, quorum_forms
+from jepsen_like.scenarios.settings import STARTS
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.directed_forms import AROUND
+from jepsen_like.scenarios.zookeeper import zk_forms
 
 __all__ = ["VOCABULARIES", "vocabulary"]
 
@@ -26,24 +22,15 @@ VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
 
 def vocabulary() -> Iterator[dict[str, str]]:
     """What several kinds share is there once. Only schedules begin one with ZooKeeper."""
-    yield from _of("start", STARTS)
+    for usage, meaning in STARTS.items():
+        yield {"for": "start", "write": usage, "meaning": meaning}
     for usage, meaning in AROUND.items():
         yield {"for": "all", "write": usage, "meaning": meaning}
-    shared, conditions = directed_forms.FORMS, directed_forms.CONDITIONS
-    yield from _of("all", shared)
-    yield from _of("quorum", quorum_forms.FORMS, shared)
-    yield from _of("cluster", cluster_forms.FORMS, shared)
-    yield from _of("ZooKeeper", zk_forms.FORMS, shared, cluster_forms.FORMS)
-    yield from _of("condition, all", conditions)
-    yield from _of("condition, quorum", quorum_conditions.CONDITIONS, conditions)
-    yield from _of("condition, cluster", cluster_conditions.CONDITIONS, conditions)
-    yield from _of(
-        "condition, ZooKeeper", zk_forms.CONDITIONS, conditions, cluster_conditions.CONDITIONS
-    )
-
-
-def _of(what: str, forms: Forms, *shared: Forms) -> Iterator[dict[str, str]]:
-    known = [form for others in shared for form in others.all]
-    for form in forms.all:
-        if form not in known:
-            yield {"for": what, "write": form.usage, "meaning": form.meaning}
+    shared = {"all": (directed_forms.FORMS, directed_forms.CONDITIONS)}
+    told: list[Form] = []
+    for place, prefix in enumerate(("", "condition, ")):
+        for kind, tables in {**shared, **VOCABULARIES}.items():
+            new = [form for form in tables[place].all if form not in told]
+            told += new
+            for form in new:
+                yield {"for": prefix + kind, "write": form.usage, "meaning": form.meaning}

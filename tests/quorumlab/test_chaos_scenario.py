@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.scenarios.language.script import names
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.script import names
 from jepsen_like.scenarios.vocabulary import vocabulary
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
@@ -213,13 +213,6 @@ def test_what_makes_no_sense_is_a_usage_error(
 ) -> None:
     assert main(["chaos", "scenario", *arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_line_that_cannot_be_understood(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine.write_text(MINE.replace("deliver", "delivr"))
-    assert main(["chaos", "scenario", str(mine)]) == 2
-    said = capsys.readouterr().err
-    assert said == f"quorumlab: {mine}:4: there is no `delivr`: did you mean `deliver`?\n"
 
 
 def test_a_file_that_is_no_text(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,8 @@
 
 Invariants look on and say nothing here. Each is found within so many seeds, about three times what
 it took. What needs a schedule of its own is left to the museum and to `test_harm.py`, what only
-invariants can see to `test_catches.py` and `test_cluster_catches.py`. docs/planted-bugs.md says
-of every bug which it is, and why.
+invariants can see to `test_catches.py`. docs/planted-bugs.md says of every bug which it
+is, and why.
 """
 
 import re
@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.museum.item import ITEMS
-from jepsen_like.planted.every_bug import EVERY_PLANT
-from jepsen_like.planted.read_bugs import READ_SCHEDULED
+from jepsen_like.planted.every_bug import BUGS, EVERY_PLANT
 from jepsen_like.scenarios.schedules import HARM
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import ddmin, rules_of, shrink
@@ -99,7 +98,7 @@ def test_the_page_tells_of_every_bug_what_clients_see_of_it() -> None:
     ]
     at_random = {*TABLE, "keeps_the_leader_epoch"}
     in_museum = {name for _, name in exhibits} - at_random
-    in_harm = (HARMFUL | READ_SCHEDULED.keys()) - at_random
+    in_harm = (HARMFUL | BUGS["read"].keys()) - at_random
     reasons = re.findall(r"^\| ([a-z ]+) \| ", page.split("| no: | reason |\n")[1], re.MULTILINE)
 
     assert seen_by.keys() == EVERY_PLANT.keys()
@@ -110,7 +109,7 @@ def test_the_page_tells_of_every_bug_what_clients_see_of_it() -> None:
     assert {name for name, cell in seen_by.items() if cell.startswith("`")} == in_harm
     for name in in_harm:
         schedule = seen_by[name].strip("`")
-        assert name in (READ_SCHEDULED if schedule == "test_reads.py" else HARM[schedule].finds)
+        assert name in (BUGS["read"] if schedule == "test_reads.py" else HARM[schedule].finds)
     unseen = {name: cell for name, cell in seen_by.items() if cell.startswith("no: ")}
     assert unseen.keys() == EVERY_PLANT.keys() - at_random - in_museum - in_harm
     assert {cell.removeprefix("no: ") for cell in unseen.values()} == set(reasons)

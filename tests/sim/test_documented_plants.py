@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.planted.checker_bugs import CHECKER_PLANTS
-from jepsen_like.planted.every_bug import EVERY_PLANT
+from jepsen_like.planted.every_bug import BUGS, EVERY_PLANT
 from jepsen_like.planted.planting import Plant, Plants
 from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES, SCHEDULES
 from jepsen_like.sim.runs.command import CLUSTER, QUORUM
-from tests.sim import test_catches, test_cluster_catches
 
 TESTS = Path(__file__).parents[1]
 DOCUMENT = TESTS.parent / "docs" / "planted-bugs.md"
@@ -33,7 +31,7 @@ def table_of(plants: Plants, by_hand: dict[str, str]) -> str:
     return _HEADING + "".join(lines)
 
 
-TABLES = (QUORUM.all_plants, CLUSTER.all_plants, CHECKER_PLANTS)  # as the page has them
+TABLES = (QUORUM.all_plants, CLUSTER.all_plants, BUGS["checker"])  # as the page has them
 
 
 @pytest.mark.parametrize("place", range(len(TABLES)), ids=["quorum", "cluster", "checkers"])
@@ -49,7 +47,6 @@ def test_the_page_lists_the_bugs_that_can_be_planted(place: int) -> None:
 # --- docs/planted-places.md ---------------------------------------------------------------------
 
 _ROW = re.compile(r"\| `(\w+)` \| `([\w.]+)` \| (?:`([\w.]+)`|the same) \| (.+) \|")
-FOUND_AT = {**test_catches.FOUND_AT, **test_cluster_catches.FOUND_AT}
 SCRIPTED = {**SCHEDULES, **QUORUM_SCHEDULES}
 
 
@@ -84,7 +81,7 @@ def test_a_bug_of_59454a9_is_planted_where_the_page_says_and_found_as_it_says(na
     plant = EVERY_PLANT[name]
     assert now == place_of(plant)
     if plant.seeds_max:
-        assert found_at == str(FOUND_AT[name])
+        assert found_at == str(plant.found_at)
         return
     finder = found_at.strip("`")
     assert f"`{finder}` |" in row_of_bugs(name), "the other page names it, too"

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_SURVIVORS
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, _content_of
@@ -97,9 +96,7 @@ def test_log_starts_where_its_start_was_moved(start_offset: int) -> None:
     ledgers.note(Opened(token=TOKEN, state=state))
 
 
-@pytest.mark.parametrize(
-    "plant", [None, *PARTITION_FILE_SURVIVORS], ids=["shipped", *PARTITION_FILE_SURVIVORS]
-)
+@pytest.mark.parametrize("plant", [None, "keeps_the_start_of_a_deleted_log"])
 def test_log_of_the_same_name_begins_at_0_though_the_deleted_one_was_trimmed(
     plant: str | None,
 ) -> None:

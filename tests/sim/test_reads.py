@@ -11,10 +11,9 @@ import pytest
 
 from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History
-from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.read_bugs import READ_SCHEDULED
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.production import Production
+from jepsen_like.planted.every_bug import BUGS, planted
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.sim.violation import Violation
 from tests.sim.watching import looking
 
@@ -60,14 +59,14 @@ def test_who_was_replaced_answers_nothing(seed: int) -> None:
     assert not _seen_by_clients(production)
 
 
-@pytest.mark.parametrize("name", READ_SCHEDULED)
+@pytest.mark.parametrize("name", BUGS["read"])
 @each_seed
 def test_planted_bug_is_found(name: str, seed: int) -> None:
     with planted(name), pytest.raises(Violation, match="R-RI"):
         asks_a_leader_that_was_replaced_in_its_sleep(Production(seed=seed))
 
 
-@pytest.mark.parametrize("name", READ_SCHEDULED)
+@pytest.mark.parametrize("name", BUGS["read"])
 @each_seed
 def test_clients_see_it(name: str, seed: int) -> None:
     production = Production(seed=seed, is_judged=False)

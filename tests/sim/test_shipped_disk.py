@@ -4,8 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.file_bugs import FILE_PLANTS
+from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -59,7 +58,7 @@ def test_every_fault_happens_to_it() -> None:
     }
 
 
-@pytest.mark.parametrize("name", FILE_PLANTS)
+@pytest.mark.parametrize("name", BUGS["file"])
 def test_planted_bug_is_found_without_a_quorum(name: str) -> None:
     seeds = (FOUND_AT[name], *range(200))
     with planted(name):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.turn_bugs import CLUSTER_TURN_PLANTS, TURN_PLANTS
+from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
@@ -109,7 +108,7 @@ def test_shipped_turn_keeps_its_rules() -> None:
 
 
 def test_every_bug_of_the_turn_is_here() -> None:
-    assert {*BROKEN} == {*TURN_PLANTS, *CLUSTER_TURN_PLANTS}
+    assert {*BROKEN} == {*BUGS["turn"], *BUGS["cluster_turn"]}
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jepsen_like.planted.file_bugs import FILE_PLANTS
+from jepsen_like.planted.every_bug import BUGS
 from jepsen_like.planted.planting import planted_in
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
@@ -26,7 +26,7 @@ def test_one_seed_of_eight_runs_the_shipped_storage() -> None:
 @pytest.mark.parametrize("name", FOUND_AT)
 def test_bug_of_files_is_found_in_a_whole_cluster(name: str) -> None:
     seed, rule = FOUND_AT[name]
-    with planted_in(FILE_PLANTS[name]):
+    with planted_in(BUGS["file"][name]):
         outcome = run_cluster(seed)
     assert (outcome.kind, outcome.rule) == ("safety", rule)
 

@@ -1,7 +1,7 @@
 """Reassignments of zk-redesign that lose their connection to ZooKeeper on the way."""
 
-from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
 from wire.zk import paths
 from wire.zk.session import Create, GetData, Operation, SetData

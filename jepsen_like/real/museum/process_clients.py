@@ -9,8 +9,8 @@ from uuid import UUID
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import Address, ClusterError
-from jepsen_like.scenarios.directed_clients import Produced, number_of, values_in
-from jepsen_like.scenarios.production import Production
+from jepsen_like.scenarios.cluster.directed_clients import Produced, number_of, values_in
+from jepsen_like.scenarios.stage.production import Production
 from wire.batch import data_batch
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
@@ -27,8 +27,9 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
-__all__ = ["RealClients"]
+__all__ = ["Address", "RealClients"]
 
+Address = tuple[str, int]
 _TIMEOUT_SECONDS = 15.0
 _FETCH_BYTES = 1 << 20
 _FETCHES_MAX = 20

@@ -15,8 +15,8 @@ from jepsen_like.faults.message_rules import (
 )
 from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.forms import Misused, Names
-from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.language.forms import Misused, Names
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
 from wire.api_table import CONTROL_RPCS
 
 __all__ = ["ProcessMachines"]

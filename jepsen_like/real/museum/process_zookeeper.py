@@ -26,8 +26,8 @@ from jepsen_like.real.museum.process_partition import (
     ProcessPartition,
 )
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.zk_promises import ZkNews, is_led, must_rest, writes
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.zookeeper.zk_promises import ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck
 from wire.messages.topics import DeleteTopicsResponse

@@ -18,7 +18,7 @@ Streams = Callable[[str], Random]
 def below(random: Random, bound: int) -> int:
     """As `random.randrange(bound)`, the same draws included, at less than half of its cost.
 
-    Streams of another kind (`jepsen_like.scenarios.steady_streams`) have draws of their own.
+    Streams of another kind (`jepsen_like.scenarios.stage.steady_streams`) have draws of their own.
     """
     if type(random) is not Random:
         return random.randrange(bound)

@@ -1,6 +1,6 @@
 """What is news in a log that was looked at before."""
 
-from jepsen_like.scenarios.story import appended_after
+from jepsen_like.scenarios.stage.story import appended_after
 from jepsen_like.sim.logs.logtree import Entry
 
 

@@ -5,25 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from jepsen_like.scenarios import (
-    cluster_conditions,
-    cluster_forms,
-    machines,
-    quorum_conditions,
-    quorum_forms,
-    zk_forms,
-)
+from jepsen_like.planted.every_bug import EVERY_PLANT
+from jepsen_like.scenarios.language.script import ScriptError, names, parse, rewritten, scenario
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.script import ScriptError, names, parse, rewritten, scenario
-from jepsen_like.scenarios.starts import STARTS
-from jepsen_like.scenarios.vocabulary import vocabulary
+from jepsen_like.scenarios.stage import machines
+from jepsen_like.scenarios.vocabulary import VOCABULARIES, vocabulary
 
-CONDITIONS = (
-    quorum_conditions.CONDITIONS,
-    cluster_conditions.CONDITIONS,
-    zk_forms.CONDITIONS,
-)
 HEAD = "# A title.\n\n"
 
 
@@ -86,19 +74,19 @@ def test_what_is_no_scenario(text: str, said: str) -> None:
             "`all before x is committed` cannot be read: there is",
         ),
         ("crash 1234567890", "`crash 1234567890` cannot be read"),
-        ("crash 9", "there is no node 9: the nodes are 1, 2, 3"),
-        ("isolate 1, 7", "there is no node 7: the nodes are 1, 2, 3"),
+        ("crash 9", "`crash 9` cannot be read: there is no node 9: the nodes are 1, 2, 3"),
+        ("isolate 1, 7", "`isolate 1, 7` cannot be read: there is no node 7: the nodes are"),
         ("restart 2", "2 is up"),
         ("wipe 2", "2 is up"),
         ("propose", "nobody leads: `deliver until a leader` waits for one"),
         ("propose at 2", "2 does not take records"),
         ("timers 1, 2", "name each node once: 1, 2, 3"),
         ("hold fetsch from 1 to 2", "there is no request `fetsch`"),
-        ("remove voter 9", "there is no node 9"),
+        ("remove voter 9", "`remove voter 9` cannot be read: there is no node 9"),
         ("start 3", "there is no `start`"),
         ("deliver until somebody leads", "`somebody leads` cannot be read: there is no node some"),
         ("deliver until somebody led", "there is no `somebody`: write `NODE is down`"),
-        ("expect 9 leads", "there is no node 9"),
+        ("expect 9 leads", "`9 leads` cannot be read: there is no node 9"),
         ("quietly jump", "there is no `jump`"),
         ("delver until a leader", "there is no `delver`: did you mean `deliver`?"),
         ("deliver a leader", "`deliver a leader` cannot be read: write `deliver until CONDITION`"),
@@ -137,9 +125,9 @@ def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
         "start 1 controllers",
         "start 0 controllers, 3 brokers",
         "start 1 controllers, 3 brokers with nothing",
-        "start 1 controllers, 3 brokers with min.insync.replicas=two",
-        "start 1 controllers, 3 brokers with broker.session.timeout.ms=0",
-        "start 1 controllers, 3 brokers with unclean.leader.election.enable=maybe",
+        "start 1 controllers, 3 brokers with min_insync_replicas=two",
+        "start 1 controllers, 3 brokers with session_timeout_ms=0",
+        "start 1 controllers, 3 brokers with unclean=maybe",
     ],
 )
 def test_a_scenario_starts_something_first(start: str) -> None:
@@ -177,16 +165,9 @@ def test_quietly_tells_nothing_but_a_failure() -> None:
     assert vain.outputs == (("not so: 1 leads",),)
 
 
-def test_timers_can_be_made_equal_on_the_way() -> None:
-    """Then all whose leader has died ask for pre-votes at one time."""
-    dead = ("quietly deliver until a leader", "quietly crash 1", "run 301 ms", "----")
-    told = played("quietly start 3", "timers equal", *dead).outputs[0]
-    assert {"2 asks for pre-votes in epoch 1", "3 asks for pre-votes in epoch 1"} <= {*told}
-
-
 def test_a_follower_refuses_a_reader() -> None:
     begun = ("quietly start 1 controllers, 2 brokers", "quietly deliver until ready")
-    told = played(*begun, "read orders-0 at 3", "deliver until answered", "----").outputs[0]
+    told = played(*begun, "read all at 3", "----").outputs[0]
     assert "client: a read is refused by 3: NOT_LEADER_OR_FOLLOWER" in told
 
 
@@ -197,9 +178,16 @@ def test_every_command_and_condition_is_used_by_a_shipped_text_or_here() -> None
     texts += Path(__file__).read_text(encoding="utf-8").replace('"', "\n").splitlines()
     around = r"^(quietly |deliver until |expect )+|, or [A-Z]+-.*"
     said = {re.sub(around, "", each) for each in texts}
-    for of in (quorum_forms.FORMS, cluster_forms.FORMS, zk_forms.FORMS, *CONDITIONS, STARTS):
+    for of in (table for tables in VOCABULARIES.values() for table in tables):
         unused = [form.usage for form in of.all if not any(map(form.pattern.fullmatch, said))]
         assert unused == []
+
+
+def test_every_schedule_says_what_happens_and_names_bugs_that_there_are() -> None:
+    for name, schedule in {**ALL_SCHEDULES, **HARM}.items():
+        assert schedule.story, name
+        assert {each for plants in schedule.finds for each in plants.split(",")} <= {*EVERY_PLANT}
+    assert all(schedule.finds for schedule in HARM.values())
 
 
 def shipped_lines() -> list[str]:

@@ -2,7 +2,7 @@
 
 The quorum's own invariants are checked here too, and on top of them those of the metadata and of
 the partitions. What happens to a cluster is decided by `cluster_run` (at random) or by a
-schedule (`jepsen_like.scenarios.directed_cluster`).
+schedule (`jepsen_like.scenarios.cluster.directed_cluster`).
 """
 
 from collections.abc import Mapping, Sequence

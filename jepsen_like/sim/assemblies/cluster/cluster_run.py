@@ -13,9 +13,7 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 
 from collections.abc import Sequence
 
-from jepsen_like.planted.directory_bugs import DIRECTORY_PLANTS
-from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.partition_file_bugs import PARTITION_FILE_PLANTS, PARTITION_FILE_SURVIVORS
+from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_faults import (
     ClusterFaults,
@@ -127,9 +125,10 @@ class ClusterRun:
 def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     """A run must have this, so that these planted bugs can be found in it."""
     wanted = {
-        "directories": any(name in DIRECTORY_PLANTS for name in plants),
+        "directories": any(name in BUGS["directory"] for name in plants),
         "partition storage": any(
-            name in PARTITION_FILE_PLANTS or name in PARTITION_FILE_SURVIVORS for name in plants
+            name in BUGS["partition_file"] or name in BUGS["partition_file_survivors"]
+            for name in plants
         ),
     }
     return frozenset(what for what, is_wanted in wanted.items() if is_wanted)

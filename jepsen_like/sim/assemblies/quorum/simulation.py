@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from jepsen_like.planted.every_bug import planted
-from jepsen_like.planted.file_bugs import FILE_PLANTS
+from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults, Losses
 from jepsen_like.sim.assemblies.quorum.invariants import Invariants
@@ -257,6 +256,6 @@ def run(
 ) -> Outcome:
     """Run one seed, on the shipped rules or with the planted bug `plant`."""
     with planted(plant):
-        on_files = plant in FILE_PLANTS
+        on_files = plant in BUGS["file"]
         simulation = Simulation(seed, options, tracer, on_files=on_files)
         return simulation.outcome_of(simulation.run, until_event)

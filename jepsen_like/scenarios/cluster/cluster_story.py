@@ -8,8 +8,8 @@ What the metadata says is told once, when it is committed; a broker knows it a m
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios.directed_clients import values_in
-from jepsen_like.scenarios.story import Story, appended_after, told_to_part
+from jepsen_like.scenarios.cluster.directed_clients import values_in
+from jepsen_like.scenarios.stage.story import Story, appended_after, told_to_part
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.world.host import Host

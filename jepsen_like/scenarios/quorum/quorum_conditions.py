@@ -1,8 +1,8 @@
 """Conditions of a quorum. Each names the bound that is exceeded if it does not come to hold."""
 
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.language.forms import Forms
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.stage import directed_forms
 from quorum.core.storage import METADATA_LOG
 
 __all__ = ["CONDITIONS"]

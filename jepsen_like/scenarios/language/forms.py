@@ -82,6 +82,12 @@ class Names:
         nodes = ", ".join([*map(str, self.nodes()), *self._named, *self.changing])
         return f"there is no node {said}: the nodes are {nodes}"
 
+    def node(self, said: str) -> int:
+        """Raises KeyError."""
+        if said.isdecimal() and int(said) not in self.nodes():
+            raise KeyError(said)
+        return self.value(said)
+
     def value(self, said: str) -> int:
         """Raises KeyError."""
         if said.isdecimal():
@@ -93,7 +99,7 @@ class Names:
         """Raises KeyError."""
         if said == "all":
             return [*self.nodes()]
-        listed = [self.value(each) for each in said.removeprefix("all but ").split(", ")]
+        listed = [self.node(each) for each in said.removeprefix("all but ").split(", ")]
         if not said.startswith("all but "):
             return listed
         return [node for node in self.nodes() if node not in listed]
@@ -155,32 +161,37 @@ class Forms:
         *,
         of: str = "",
         bound: str = "",
+        check: Callable[..., None] = lambda *_said: None,
     ) -> None:
         """Enter a method of what is directed, or `of` a part of it, simulated or not.
 
-        What it means is the first line of its docstring, unless `meaning` says it.
+        What it means is the first line of its docstring, unless `meaning` says it. `check` raises
+        Misused if it is not to be called now.
         """
         call = attrgetter(f"{of}.{method.__name__}" if of else method.__name__)
-        self._enter(
-            usage,
-            meaning or _meaning_of(method),
-            lambda directed, *said: call(directed)(*said),
-            bound,
-        )
 
-    def add_number(self, usage: str, method: Callable[..., int]) -> None:
-        """Enter the naming of a number that the method tells."""
+        def act(directed: Any, *said: Any) -> object:
+            check(directed, *said)
+            return call(directed)(*said)
+
+        self._enter(usage, meaning or _meaning_of(method), act, bound)
+
+    def add_name(
+        self,
+        usage: str,
+        method: Callable[..., int],
+        meaning: str = "",
+        *,
+        of_node: bool = False,
+    ) -> None:
+        """Enter the naming of what the method tells: a node, or a number."""
 
         def act(directed: Any, name: str, *said: object) -> None:
-            directed.names.numbers[name] = getattr(directed, method.__name__)(*said)
-
-        self._enter(f"NAME = {usage}", _meaning_of(method), act, "")
-
-    def add_node(self, usage: str, method: Callable[..., int], meaning: str = "") -> None:
-        """Enter the naming of a node that the method tells."""
-
-        def act(directed: Any, name: str, *said: object) -> None:
-            directed.names.name([name], [getattr(directed, method.__name__)(*said)])
+            told = getattr(directed, method.__name__)(*said)
+            if of_node:
+                directed.names.name([name], [told])
+            else:
+                directed.names.numbers[name] = told
 
         self._enter(f"NAME = {usage}", meaning or _meaning_of(method), act, "")
 
@@ -233,6 +244,8 @@ def _pattern_of(part: str) -> str:
 
 def _read(kind: str, said: str, names: Names) -> object:
     pattern = _PATTERNS[kind]
+    if kind in ("NODE", "OTHER"):
+        return names.node(said)
     if pattern in (_NUMBER, _VALUE):
         return names.value(said)
     if pattern == _NODES:

@@ -12,15 +12,10 @@ class Story:
     """Collects lines until they are taken."""
 
     def __init__(self) -> None:
-        self.failures: list[str] = []  # what a scenario expected, and did not come
         self._lines: list[str] = []
 
     def tell(self, *lines: str) -> None:
         self._lines += lines
-
-    def fail(self, line: str) -> None:
-        self.failures.append(line)
-        self._lines.append(line)
 
     def take(self) -> list[str]:
         lines, self._lines = self._lines, []

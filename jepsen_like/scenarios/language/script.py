@@ -2,6 +2,7 @@
 
     # A title.
     # What the scenario shows, and its source.
+    # Finds: a_planted_bug; another
 
     start 3
     deliver until committed
@@ -33,6 +34,7 @@ __all__ = [
     "scenario",
 ]
 
+_FINDS = "Finds: "
 _SEPARATOR = "----"
 
 
@@ -60,6 +62,8 @@ class Block:
 class Script:
     name: str
     title: str
+    story: str  # all of the comments
+    finds: tuple[str, ...]  # names of plants; several that belong together joined by commas
     blocks: tuple[Block, ...]
     after: tuple[str, ...]  # comments and empty lines behind the last block
     is_schedule: bool
@@ -77,8 +81,17 @@ def parse(name: str, text: str) -> Script:
     blocks, after = blocks_in(name, lines, is_schedule=is_schedule)
     if not blocks:
         raise ScriptError(name, len(lines), "there is no command")
-    title = lines[0].removeprefix("# ").partition(". ")[0].strip().removesuffix(".")
-    return Script(name=name, title=title, blocks=blocks, after=after, is_schedule=is_schedule)
+    told = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
+    found = [line.removeprefix(_FINDS) for line in told if line.startswith(_FINDS)]
+    return Script(
+        name=name,
+        title=told[0].partition(". ")[0].strip().removesuffix("."),
+        story=" ".join(line for line in told if not line.startswith(_FINDS)),
+        finds=tuple(plants for line in found for plants in line.split("; ")),
+        blocks=blocks,
+        after=after,
+        is_schedule=is_schedule,
+    )
 
 
 def _is_schedule(lines: Sequence[str]) -> bool:
@@ -105,8 +118,7 @@ def blocks_in(
             raise ScriptError(name, end, f"a line `{_SEPARATOR}` belongs below the commands")
         if end == at:
             raise ScriptError(name, at + 1, f"no command stands above `{_SEPARATOR}`")
-        # The lines that a schedule repeats are indented.
-        told = (line.rstrip() if is_schedule else line.strip() for line in lines[at:end])
+        told = (line.rstrip() for line in lines[at:end])  # lines that are repeated are indented
         commands = tuple(Command(line=line, text=text) for line, text in enumerate(told, at + 1))
         at = _skip(lines, end + 1, lambda line: bool(line.strip())) if has_output else end
         output = tuple(lines[end + 1 : at])
@@ -144,11 +156,11 @@ def names() -> list[str]:
     """Without the suffix; each begins with its number."""
     return sorted(
         each.name.removesuffix(".txt")
-        for each in files(__package__).iterdir()
+        for each in files("jepsen_like.scenarios").iterdir()
         if each.name.endswith(".txt")
     )
 
 
 def scenario(name: str) -> Script:
-    text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    text = files("jepsen_like.scenarios").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     return parse(f"{name}.txt", text)

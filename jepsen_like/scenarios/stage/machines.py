@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.scenarios.forms import Misused, Names
-from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.language.forms import Misused, Names
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.network import LinkCut, LinkFaults, Message
@@ -108,6 +108,7 @@ class SimulatedMachines:
             host.disk.faults = replace(faults, keeps_unsynced=False)
         host.crash(power_loss=power_loss)
         host.disk.faults = faults
+        self.forget(node)
 
     def restart(self, node: int) -> None:
         self._note(f"{self._names.of(node)} is started")

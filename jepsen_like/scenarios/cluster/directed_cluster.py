@@ -13,13 +13,13 @@ from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import PartitionState
-from jepsen_like.scenarios.cluster_story import ClusterStory
-from jepsen_like.scenarios.directed_clients import DirectedClients, Produced
-from jepsen_like.scenarios.forms import Misused, Names
-from jepsen_like.scenarios.machines import SimulatedMachines
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
+from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
+from jepsen_like.scenarios.language.forms import Misused, Names
+from jepsen_like.scenarios.stage.machines import SimulatedMachines
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions

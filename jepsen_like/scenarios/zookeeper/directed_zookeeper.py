@@ -14,14 +14,14 @@ from typing import Any
 from broker.partition.partition import Partition
 from controller.zk.zk_metadata import topic_id_of
 from jepsen_like.clients.admin_client import deletion
-from jepsen_like.scenarios.cluster_settings import ZkSettings
-from jepsen_like.scenarios.directed_clients import DirectedClients, Produced
-from jepsen_like.scenarios.directed_cluster import WAIT_MS
-from jepsen_like.scenarios.forms import Names
-from jepsen_like.scenarios.machines import SimulatedMachines
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.story import Story
-from jepsen_like.scenarios.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
+from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
+from jepsen_like.scenarios.cluster.directed_cluster import WAIT_MS
+from jepsen_like.scenarios.language.forms import Names
+from jepsen_like.scenarios.settings import ZkSettings
+from jepsen_like.scenarios.stage.machines import SimulatedMachines
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient

@@ -3,12 +3,12 @@
 What has no topic named is of the topic that counts, orders.
 """
 
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.cluster_conditions import PARTITION_CONDITIONS
-from jepsen_like.scenarios.cluster_forms import PARTITION_FORMS
-from jepsen_like.scenarios.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.scenarios.forms import Forms
-from jepsen_like.scenarios.zk_promises import Design
+from jepsen_like.scenarios.cluster.cluster_conditions import PARTITION_CONDITIONS
+from jepsen_like.scenarios.cluster.cluster_forms import PARTITION_FORMS
+from jepsen_like.scenarios.language.forms import Forms
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
+from jepsen_like.scenarios.zookeeper.zk_promises import Design
 from wire.zk import paths
 from wire.zk.session import Delete, GetData, Operation
 
@@ -18,9 +18,9 @@ FORMS = Forms(directed_forms.FORMS, PARTITION_FORMS, around=directed_forms.AROUN
 CONDITIONS = Forms(PARTITION_CONDITIONS)
 
 
-FORMS.add_node("the leader among NODES", Design.leader_among)
-FORMS.add_node("a broker that is not the controller", Design.not_the_controller)
-FORMS.add_number("the candidacies of NODES", DirectedZooKeeper.candidacies)
+FORMS.add_name("the leader among NODES", Design.leader_among, of_node=True)
+FORMS.add_name("a broker that is not the controller", Design.not_the_controller, of_node=True)
+FORMS.add_name("the candidacies of NODES", DirectedZooKeeper.candidacies)
 FORMS.add("delete VALUE", Design.delete)
 FORMS.add("cut NODE from ZooKeeper", Design.cut_session)
 FORMS.add("heal NODE to ZooKeeper", Design.heal_session)

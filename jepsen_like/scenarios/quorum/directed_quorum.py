@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from jepsen_like.scenarios.forms import Names
-from jepsen_like.scenarios.machines import SimulatedMachines
-from jepsen_like.scenarios.production import Production
-from jepsen_like.scenarios.quorum_story import QuorumStory
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.language.forms import Names
+from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
+from jepsen_like.scenarios.stage.machines import SimulatedMachines
+from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
@@ -30,7 +30,6 @@ from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Effect
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
-from quorum.raft.config import SnapshotSettings
 from wire.batch import data_batch
 
 __all__ = ["DirectedQuorum"]
@@ -49,18 +48,10 @@ CALM = Options(
     propose_interval_ms=20,
     turns_us=AT_ONCE,
 )
-_OFTEN = SnapshotSettings(  # a few batches, and the log is cleaned
-    bytes_between=500, interval_ms=0, retention_bytes=1000, retention_ms=-1
-)
-SNAPSHOTS = {
-    "often": _OFTEN,
-    "in_pieces": replace(_OFTEN, fetch_max_bytes=100),
-    "each_second": SnapshotSettings(interval_ms=1_000),
-}
 
 
 class DirectedQuorum(Observer):
-    """`changed`: options of the quorum; `snapshots` may be a name of SNAPSHOTS."""
+    """`changed`: options of the quorum."""
 
     def __init__(
         self,
@@ -71,8 +62,6 @@ class DirectedQuorum(Observer):
         tracer: QuorumStory | None = None,
         **changed: Any,
     ) -> None:
-        if isinstance(snapshots := changed.get("snapshots"), str):
-            changed["snapshots"] = SNAPSHOTS[snapshots]
         wanted = replace(options, **changed)
         self.quorum = quorum = SimulatedQuorum(
             production.seed, wanted, tracer=tracer, is_judged=production.is_judged, streams=streams
@@ -118,9 +107,6 @@ class DirectedQuorum(Observer):
 
     def replica(self, node: int) -> SimulatedReplica:
         return self.quorum.replicas[node]
-
-    def key(self, node: int) -> ReplicaKey:
-        return ReplicaKey(node, self.host(node).directory_id)
 
     @property
     def nodes(self) -> list[int]:
@@ -378,11 +364,6 @@ class DirectedQuorum(Observer):
 
     def stop(self, node: int) -> None:
         self.host(node).command(self.replica(node).shut_down)
-
-    def shut_down(self, node: int) -> None:
-        """In good order."""
-        self.stop(node)
-        assert self._world.reaches(lambda: not self.host(node).is_up, 1000, _EVENTS_MAX)
 
     def resign(self, node: int) -> None:
         self.note(f"{self.names.of(node)} resigns")

@@ -4,12 +4,12 @@ from typing import Protocol
 
 from broker.partition.partition import LeaderOf
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.directed_clients import Produced, values_in
-from jepsen_like.scenarios.directed_cluster import PARTITION, DirectedCluster
-from jepsen_like.scenarios.directed_forms import Directed
-from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.story import logs_table, table
+from jepsen_like.scenarios.cluster.directed_clients import Produced, values_in
+from jepsen_like.scenarios.cluster.directed_cluster import PARTITION, DirectedCluster
+from jepsen_like.scenarios.language.forms import Forms, Misused
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.directed_forms import Directed
+from jepsen_like.scenarios.stage.story import logs_table, table
 from jepsen_like.sim.assemblies.cluster.client import Key
 from jepsen_like.sim.world.network import Message
 from wire.batch import data_batch
@@ -107,8 +107,8 @@ def _key_of(cluster: DirectedCluster, name: str) -> Key:
 
 # --- what a method of the cluster carries out ---------------------------------------------------
 
-FORMS.add_number("the broker epoch of NODE", DirectedCluster.broker_epoch)
-FORMS.add_number("the metadata end of NODE", DirectedCluster.metadata_end)
+FORMS.add_name("the broker epoch of NODE", DirectedCluster.broker_epoch)
+FORMS.add_name("the metadata end of NODE", DirectedCluster.metadata_end)
 FORMS.add("elect NODE", DirectedCluster.elect)
 FORMS.add("reassign orders-0 to NODES", DirectedCluster.reassign)
 FORMS.add("write register COUNT at NODE", DirectedCluster.write_register)
@@ -126,12 +126,6 @@ def produce(cluster: DirectedCluster, partition: str, value: str) -> None:
     cluster.produce(value, to=_leader(cluster, partition))
 
 
-@FORMS.form("produce PARTITION VALUE at NODE", "to this broker, whoever leads")
-def produce_at(cluster: DirectedCluster, partition: str, value: str, node: int) -> None:
-    _state(cluster, partition)
-    cluster.produce(value, to=broker_of(cluster, node))
-
-
 @FORMS.form(
     "produce PARTITION VALUE as producer COUNT, sequence OFFSET",
     "by an idempotent producer (KIP-98)",
@@ -145,12 +139,6 @@ def produce_as(
 @FORMS.form("read PARTITION", "a client reads from the beginning, at the leader")
 def read(cluster: DirectedCluster, partition: str) -> None:
     cluster.read(_leader(cluster, partition))
-
-
-@FORMS.form("read PARTITION at NODE", "at this broker, whoever leads")
-def read_at(cluster: DirectedCluster, partition: str, node: int) -> None:
-    _state(cluster, partition)
-    cluster.read(broker_of(cluster, node))
 
 
 @FORMS.form("prefer NODE", "an administrator makes it the preferred leader, and has it elected")

@@ -7,7 +7,7 @@ disk that a scenario has slowed down it is also told when it is written.
 
 from itertools import groupby
 
-from jepsen_like.scenarios.story import Story, appended_after, offsets, told_to_part
+from jepsen_like.scenarios.stage.story import Story, appended_after, offsets, told_to_part
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime

@@ -1,10 +1,10 @@
 """Conditions of a cluster, whose one partition is orders-0."""
 
 from controller.metadata.partitions import NO_LEADER
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.cluster_forms import DirectedPartition, broker_of
-from jepsen_like.scenarios.directed_cluster import DirectedCluster
-from jepsen_like.scenarios.forms import Forms
+from jepsen_like.scenarios.cluster.cluster_forms import DirectedPartition, broker_of
+from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
+from jepsen_like.scenarios.language.forms import Forms
+from jepsen_like.scenarios.stage import directed_forms
 
 __all__ = ["CONDITIONS", "PARTITION_CONDITIONS"]
 

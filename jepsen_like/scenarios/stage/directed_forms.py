@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from jepsen_like.scenarios.forms import Forms, Misused, Names
-from jepsen_like.scenarios.held_messages import HeldMessages, fetches_of
-from jepsen_like.scenarios.steady_streams import SteadyStreams
-from jepsen_like.scenarios.story import Story
+from jepsen_like.scenarios.language.forms import Forms, Misused, Names
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
+from jepsen_like.scenarios.stage.story import Story
 
 __all__ = ["AROUND", "CONDITIONS", "FORMS", "Directed", "Machines"]
 
@@ -34,15 +34,27 @@ class Machines(Protocol):
         """Let so much time pass."""
 
     def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
-    def crash(self, node: int, *, power_loss: bool = ...) -> None: ...
-    def restart(self, node: int) -> None: ...
+    def crash(self, node: int, *, power_loss: bool = ...) -> None:
+        """The process dies; what it has written stays."""
+
+    def restart(self, node: int) -> None:
+        """Start a process on what the disk holds."""
+
     def forget(self, node: int) -> None:
         """Its process has ended: what it says next is news."""
 
-    def pause(self, node: int) -> None: ...
-    def resume(self, node: int) -> None: ...
-    def sync_in(self, node: int, ms: int) -> None: ...
-    def cut(self, side: Iterable[int], others: Iterable[int]) -> None: ...
+    def pause(self, node: int) -> None:
+        """The process does nothing, as in a long garbage collection."""
+
+    def resume(self, node: int) -> None:
+        """The process goes on, and finds what has come in meanwhile."""
+
+    def sync_in(self, node: int, ms: int) -> None:
+        """How long each sync of the node's disk takes from now on."""
+
+    def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
+        """Cut the links between the ones and the others."""
+
     def heal(self) -> None:
         """All links are whole again."""
 
@@ -82,16 +94,11 @@ class Directed(Protocol):
     def stop(self, node: int) -> None:
         """Tell the process to end in good order."""
 
-    def wipe(self, node: int) -> None: ...
+    def wipe(self, node: int) -> None:
+        """Empty the disk of a node that is down."""
+
     def finish(self) -> None:
-        """Heal everything and start everybody: what was promised must be there, and go on."""
-
-
-FORMS.add("run MS ms", Machines.run, of="machines")
-FORMS.add("heal", Machines.heal, of="machines")
-FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
-FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
-FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
+        """Heal and start everything: it must come to rest with all that was promised."""
 
 
 def check_up(directed: Directed, node: int) -> None:
@@ -104,6 +111,21 @@ def _check_down(directed: Directed, node: int) -> None:
         raise Misused(f"{node} is up")
 
 
+FORMS.add("run MS ms", Machines.run, of="machines")
+FORMS.add("heal", Machines.heal, of="machines")
+FORMS.add("hold fetches of NODE from OTHER", Machines.hold_fetches, of="machines")
+FORMS.add("release NAME", HeldMessages.release, of="machines.messages")
+FORMS.add("lose NAME", HeldMessages.lose, of="machines.messages")
+FORMS.add("cut SOURCES from TARGETS", Machines.cut, of="machines")
+FORMS.add("sync NODE in MS ms", Machines.sync_in, of="machines")
+FORMS.add("crash NODE", Machines.crash, of="machines", check=check_up)
+FORMS.add("pause NODE", Machines.pause, of="machines", check=check_up)
+FORMS.add("resume NODE", Machines.resume, of="machines", check=check_up)
+FORMS.add("restart NODE", Machines.restart, of="machines", check=_check_down)
+FORMS.add("wipe NODE", Directed.wipe, check=_check_down)
+FORMS.add("finish", Directed.finish)
+
+
 # --- time -----------------------------------------------------------------------------------
 
 
@@ -111,41 +133,18 @@ def _check_down(directed: Directed, node: int) -> None:
 def timers(directed: Directed, nodes: list[int]) -> None:
     if sorted(nodes) != sorted(directed.machines.nodes):
         raise Misused(f"name each node once: {', '.join(map(str, directed.machines.nodes))}")
-    _streams(directed).order_timers(nodes)
-
-
-@FORMS.form("timers equal", "time-outs have no random part")
-def timers_equal(directed: Directed) -> None:
-    _streams(directed).shares.clear()
-
-
-def _streams(directed: Directed) -> SteadyStreams:
     if directed.streams is None:
         raise Misused("the random parts of time-outs are drawn here")
-    return directed.streams
+    directed.streams.order_timers(nodes)
 
 
 # --- processes and disks --------------------------------------------------------------------
-
-
-@FORMS.form("crash NODE", "the process dies; what it has written stays")
-def crash(directed: Directed, node: int) -> None:
-    check_up(directed, node)
-    directed.machines.crash(node)
-    directed.machines.forget(node)
 
 
 @FORMS.form("crash NODE losing unsynced", "the machine loses power, and the disk what is unsynced")
 def crash_losing_unsynced(directed: Directed, node: int) -> None:
     check_up(directed, node)
     directed.machines.crash(node, power_loss=True)
-    directed.machines.forget(node)
-
-
-@FORMS.form("restart NODE", "start a process on what the disk holds")
-def restart(directed: Directed, node: int) -> None:
-    _check_down(directed, node)
-    directed.machines.restart(node)
 
 
 @FORMS.form("stop NODE", "end the process in good order")
@@ -156,40 +155,12 @@ def stop(directed: Directed, node: int) -> None:
     directed.machines.forget(node)
 
 
-@FORMS.form("wipe NODE", "empty the disk of a node that is down")
-def wipe(directed: Directed, node: int) -> None:
-    _check_down(directed, node)
-    directed.wipe(node)
-
-
-@FORMS.form("pause NODE", "the process does nothing, as in a long garbage collection")
-def pause(directed: Directed, node: int) -> None:
-    check_up(directed, node)
-    directed.machines.pause(node)
-
-
-@FORMS.form("resume NODE", "the process goes on, and finds what has come in meanwhile")
-def resume(directed: Directed, node: int) -> None:
-    check_up(directed, node)
-    directed.machines.resume(node)
-
-
-@FORMS.form("sync NODE in MS ms", "how long each sync of the node's disk takes from now on")
-def sync(directed: Directed, node: int, ms: int) -> None:
-    directed.machines.sync_in(node, ms)
-
-
 # --- links and messages ---------------------------------------------------------------------
 
 
 @FORMS.form("isolate NODES", "cut the links between these nodes and all others")
 def isolate(directed: Directed, nodes: list[int]) -> None:
     directed.machines.cut(nodes, [node for node in directed.machines.nodes if node not in nodes])
-
-
-@FORMS.form("cut SOURCES from TARGETS", "cut the links between the ones and the others")
-def cut(directed: Directed, sources: list[int], targets: list[int]) -> None:
-    directed.machines.cut(sources, targets)
 
 
 @FORMS.form("hold API from SOURCES to TARGETS", "keep requests on their way, until `release`")
@@ -249,7 +220,7 @@ def _held(directed: Directed) -> str:
     return "1 held message is" if count == 1 else f"{count} held messages are"
 
 
-# --- names, and the end ---------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------
 
 
 @FORMS.form("NAMES = the others", "the nodes that have no name yet")
@@ -260,11 +231,6 @@ def the_others(directed: Directed, names: list[str]) -> None:
 @FORMS.form("NAMES = NODES", "the nodes in this order")
 def named(directed: Directed, names: list[str], nodes: list[int]) -> None:
     directed.names.name(names, nodes)
-
-
-@FORMS.form("finish", "heal and start everything: it must come to rest with all that was promised")
-def finish(directed: Directed) -> None:
-    directed.finish()
 
 
 # --- conditions -----------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from jepsen_like.scenarios import directed_forms
-from jepsen_like.scenarios.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.forms import Forms, Misused
-from jepsen_like.scenarios.story import logs_table, table
+from jepsen_like.scenarios.language.forms import Forms, Misused
+from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.story import logs_table, table
 from jepsen_like.sim.world.network import Message
 from quorum.raft.responses import only_partition
 from quorum.raft.roles import Leader
@@ -17,24 +17,22 @@ __all__ = ["FORMS"]
 FORMS = Forms(directed_forms.FORMS, around=directed_forms.AROUND)
 _ELECTION = "all but that election"  # what holds everything else
 
-FORMS.add_node(
-    "the leader", DirectedQuorum.leader, "wait until one node leads, and all that are up know it"
+FORMS.add_name(
+    "the leader",
+    DirectedQuorum.leader,
+    "wait until one node leads, and all that are up know it",
+    of_node=True,
 )
-FORMS.add_node("the leader among NODES", DirectedQuorum.leader)
-FORMS.add_node("the first leader among NODES", DirectedQuorum.first_leader)
-FORMS.add_number("the end of NODE", DirectedQuorum.end_offset)
-FORMS.add_number("the epoch of NODE", DirectedQuorum.epoch)
-FORMS.add_number("the committed offset", DirectedQuorum.committed_offset)
+FORMS.add_name("the leader among NODES", DirectedQuorum.leader, of_node=True)
+FORMS.add_name("the first leader among NODES", DirectedQuorum.first_leader, of_node=True)
+FORMS.add_name("the end of NODE", DirectedQuorum.end_offset)
+FORMS.add_name("the epoch of NODE", DirectedQuorum.epoch)
+FORMS.add_name("the committed offset", DirectedQuorum.committed_offset)
 FORMS.add("wake NODE", DirectedQuorum.wake)
 FORMS.add("stop proposing", DirectedQuorum.stop_proposing)
 FORMS.add("resume proposing", DirectedQuorum.resume_proposing)
 FORMS.add("rest", DirectedQuorum.rest)
 FORMS.add("commit COUNT", DirectedQuorum.commits)
-FORMS.add(
-    "commit COUNT within MS ms",
-    DirectedQuorum.commits,
-    "the same, and the wait is no longer than this",
-)
 FORMS.add("commit COUNT batches of NODE on NODES unheard", DirectedQuorum.commit_unheard)
 FORMS.add("converge", DirectedQuorum.converges)
 FORMS.add("add voter NODE at OTHER", DirectedQuorum.add_voter)

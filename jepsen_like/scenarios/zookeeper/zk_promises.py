@@ -11,8 +11,8 @@ Source: the reliability facts, sections 3.2 and 3.3.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from jepsen_like.scenarios.cluster_forms import DirectedPartition
-from jepsen_like.scenarios.forms import Names
+from jepsen_like.scenarios.cluster.cluster_forms import DirectedPartition
+from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation

@@ -1,0 +1,1 @@
+"""How a text is written: its lines, and the form of a command."""

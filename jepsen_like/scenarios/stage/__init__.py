@@ -1,0 +1,1 @@
+"""What every play has: machines, links, messages, an account, a story, and commands for them."""
