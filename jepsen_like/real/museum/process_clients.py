@@ -27,9 +27,8 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
-__all__ = ["Address", "RealClients"]
+__all__ = ["RealClients"]
 
-Address = tuple[str, int]
 _TIMEOUT_SECONDS = 15.0
 _FETCH_BYTES = 1 << 20
 _FETCHES_MAX = 20
