@@ -15,7 +15,9 @@ from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from quorum.core.effects import Durability, LogState
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import ElectionState
+from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.log.snapshots import snapshot_content, snapshot_head
+from tests.quorum.log_files import batch
 from tests.sim.storage_bench import StorageBench, run_storage
 
 SEEDS = range(60)
@@ -157,6 +159,19 @@ def test_lost_snapshot_breaks_a_promise() -> None:
     records = b"".join(entry.records for entry in stored.written.entries)
     with pytest.raises(Violation, match="S-DU"):
         found(stored, state, records, stored.election, {})
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_snapshot_replaces_records_that_were_never_committed(has_snapshot: bool) -> None:
+    """Quorum seed 234005978: the process died between receiving it and beginning the log anew."""
+    _, stored = ledger()
+    stored.tree.extend(None, b"".join(batch(offset, epoch=9) for offset in range(5)))
+    end = OffsetAndEpoch(5, 9)
+    content = b"".join(snapshot_content(snapshot_head(0, ()), (), epoch=9, last_timestamp_ms=0))
+    state = LogState(log=METADATA_LOG, start_offset=5, end_offset=5, last_epoch=9)
+    snapshots = {end: content} if has_snapshot else {}
+    with nullcontext() if snapshots else pytest.raises(Violation, match="was promised"):
+        found(stored, state, b"", stored.election, snapshots)
 
 
 # --- starts -----------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def found(
 ) -> None:
     """A process has recovered this, and nothing else will be asked of the log's past."""
     content = _content_of(stored, state, records)
-    _has_records(stored, content)
+    _has_records(stored, content, snapshots)
     _has_election(stored, election)
     _has_snapshots(stored, content.start_offset, snapshots)
     settle(stored, content)
@@ -93,9 +93,14 @@ def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
     return content
 
 
-def _has_records(stored: StoredLog, content: Content) -> None:
+def _has_records(
+    stored: StoredLog, content: Content, snapshots: Mapping[OffsetAndEpoch, bytes]
+) -> None:
+    """A snapshot that was received may replace a log that was never committed."""
     last = promised(stored).last
-    if last is not None and not content.holds(last):
+    is_replaced = not content.entries and content.end in snapshots
+    is_later = last is not None and not last.end.is_at_least(content.end)
+    if last is not None and not content.holds(last) and not (is_replaced and is_later):
         raise Violation("S-DU", f"{last} was promised, and {content.end} is the end")
     if content.entries and content.entries[-1] not in possible_last(stored):
         raise Violation("S-DU", f"{content.entries[-1]} has come back, or never was there")
