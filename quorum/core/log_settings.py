@@ -17,4 +17,4 @@ class LogSettings:
     index_interval_bytes: int = 4096  # index.interval.bytes
     index_bytes_max: int = 10 << 20  # segment.index.bytes: a full index ends a segment, too
     preallocate_bytes: int = 0  # the active segment grows by zeros, in such steps; 0: not at all
-    reread_bytes: int = 1 << 20  # after an orderly stop: more, at the log's end, is not read again
+    reread_bytes: int = 1 << 20  # a log that was closed in order and ends in less is read again

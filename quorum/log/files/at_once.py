@@ -62,7 +62,7 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
             return None
         case SaveProducers():
             producers = (each for each in effect.producers if isinstance(each, ProducerEntry))
-            segments.save_producers(producers, end_offset=effect.end_offset)
+            segments.note_producers(producers, end_offset=effect.end_offset)
             return None
         case _:
             assert_never(effect)

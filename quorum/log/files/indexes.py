@@ -18,10 +18,11 @@ from bisect import bisect_left, bisect_right
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 
-__all__ = ["Indexes"]
+__all__ = ["ENTRY_BYTES", "Indexes"]
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+ENTRY_BYTES = (_OFFSET_ENTRY.size, _TIME_ENTRY.size)
 _NO_TIMESTAMP = -1
 
 

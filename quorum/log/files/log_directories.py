@@ -416,4 +416,8 @@ class LogDirectories:
         """Everything on the medium, files trimmed, indexes written."""
         segments.finish()
         self.sync(log, segments.unsynced())
+        try:
+            segments.write_producers()
+        except StorageError as error:  # the next start reads the log for them
+            self._say(f"the producers of {log} are not noted: {error}")
         segments.forget()

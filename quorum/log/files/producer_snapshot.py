@@ -2,8 +2,9 @@
 
     <end offset, 20 digits>.snapshot    version, checksum, then an entry for each producer
 
-A start that finds the file of its log's end need not read the log for them. The file says less than
-the log: of each producer it has the last batch. It is not synced; one that is torn is no file.
+A start that finds the file of its log's end need not read the log for them. A producer has an entry
+for each of its batches that may be asked for, the oldest first. Kafka writes one for the last batch
+alone, and of several that it reads the last one counts. The file is not synced; a torn one is none.
 
 Source: Kafka's ProducerStateManager, version 1.
 """
@@ -21,7 +22,7 @@ __all__ = ["format_producers", "parse_producers", "producers_path"]
 _VERSION = 1
 _HEAD = struct.Struct(">hI")  # version, CRC-32C of what follows
 _COUNT = struct.Struct(">i")
-# Producer's id and epoch; last sequence of its last batch, last offset, how many before that, time;
+# Producer's id and epoch; a batch: its last sequence, last offset, how many before that, time;
 # coordinator's epoch, and first offset of an open transaction.
 _ENTRY = struct.Struct(">qhiqiqiq")
 _NO_BATCH = ProducerBatch(base_sequence=-1, last_sequence=-1, last_offset=-1, timestamp_ms=-1)
@@ -33,27 +34,26 @@ def producers_path(directory: str, end_offset: int) -> str:
 
 
 def format_producers(entries: Iterable[ProducerEntry]) -> bytes:
-    packed = [_pack(entry) for entry in entries]
+    packed = [_pack(entry, batch) for entry in entries for batch in (entry.batches or (_NO_BATCH,))]
     content = _COUNT.pack(len(packed)) + b"".join(packed)
     return _HEAD.pack(_VERSION, crc32c(content)) + content
 
 
-def _pack(entry: ProducerEntry) -> bytes:
-    last = entry.batches[-1] if entry.batches else _NO_BATCH
-    before = (last.last_sequence - last.base_sequence) & INT32_MAX  # sequences begin again at 0
+def _pack(entry: ProducerEntry, batch: ProducerBatch) -> bytes:
+    before = (batch.last_sequence - batch.base_sequence) & INT32_MAX  # they begin again at 0
     return _ENTRY.pack(
         entry.producer_id,
         entry.producer_epoch,
-        last.last_sequence,
-        last.last_offset,
+        batch.last_sequence,
+        batch.last_offset,
         before,
-        last.timestamp_ms,
+        batch.timestamp_ms,
         *_NO_TRANSACTION,
     )
 
 
-def parse_producers(content: bytes) -> tuple[ProducerEntry, ...] | None:
-    """None if it is torn, or of another version."""
+def parse_producers(content: bytes) -> dict[int, ProducerEntry] | None:
+    """By producer id. None if it is torn, or of another version."""
     start = _HEAD.size + _COUNT.size
     if len(content) < start or (len(content) - start) % _ENTRY.size:
         return None
@@ -62,20 +62,18 @@ def parse_producers(content: bytes) -> tuple[ProducerEntry, ...] | None:
     is_whole = count == (len(content) - start) // _ENTRY.size
     if version != _VERSION or not is_whole or crc32c(content[_HEAD.size :]) != checksum:
         return None
-    return tuple(_unpacked(*fields) for fields in _ENTRY.iter_unpack(content[start:]))
+    producers: dict[int, ProducerEntry] = {}
+    for producer_id, epoch, *batch in _ENTRY.iter_unpack(content[start:]):
+        known = producers.get(producer_id)
+        earlier = known.batches if known is not None and known.producer_epoch == epoch else ()
+        producers[producer_id] = ProducerEntry(producer_id, epoch, (*earlier, *_unpacked(*batch)))
+    return producers
 
 
 def _unpacked(
-    producer_id: int,
-    producer_epoch: int,
-    last_sequence: int,
-    last_offset: int,
-    before: int,
-    timestamp_ms: int,
-    *_transaction: int,
-) -> ProducerEntry:
+    last_sequence: int, last_offset: int, before: int, timestamp_ms: int, *_transaction: int
+) -> tuple[ProducerBatch, ...]:
     if last_sequence < 0:
-        return ProducerEntry(producer_id, producer_epoch, ())
+        return ()
     first_sequence = (last_sequence - before) & INT32_MAX
-    last = ProducerBatch(first_sequence, last_sequence, last_offset, timestamp_ms)
-    return ProducerEntry(producer_id, producer_epoch, (last,))
+    return (ProducerBatch(first_sequence, last_sequence, last_offset, timestamp_ms),)

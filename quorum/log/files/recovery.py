@@ -126,14 +126,13 @@ def open_log(
     names = disk.names(directory)
     segments = _find_segments(disk, directory, settings, names)
     known_epochs = _read_epochs(disk, directory, say)
-    noted = None
-    if not reads_all:
-        noted = take_producers(disk, directory, names, end_offset=recovery_point or 0)
     seen = None
-    if was_closed and noted is not None:
+    if not reads_all:
+        producers = take_producers(disk, directory, names, end_offset=recovery_point or 0)
         epochs = EpochCache(known_epochs or ())
-        producers = resume(disk, segments, epochs, noted, end_offset=recovery_point or 0)
-        seen = None if producers is None else Seen(epochs=epochs, producers=producers)
+        was_left = was_closed and producers is not None
+        if was_left and resume(disk, segments, epochs, end_offset=recovery_point or 0):
+            seen = Seen(epochs=epochs, producers=producers or {})
     if seen is None:
         seen = _read_back(
             disk,

@@ -12,11 +12,12 @@ Source: Kafka's LogSegment.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import mod
 
 from quorum.core.log_settings import LogSettings
 from quorum.core.storage import StorageError
 from quorum.log.files.disk import Disk
-from quorum.log.files.indexes import Indexes
+from quorum.log.files.indexes import ENTRY_BYTES, Indexes
 from wire.batch import (
     HEADER_BYTES,
     BatchHeader,
@@ -150,6 +151,7 @@ class Segment:
     def begin_scan(self, file_bytes: int) -> None:
         """Distrust: `observe` is told every whole batch that the file holds."""
         self._indexes = self._empty_indexes()
+        self._first_timestamp_ms = None
         self._allocated_bytes = file_bytes
         self.size_bytes = 0
         self.end_offset = self.base_offset
@@ -178,6 +180,14 @@ class Segment:
         if found is None:
             return False
         return found.is_sound(end_offset=self.end_offset, size_bytes=self.size_bytes)
+
+    def has_index_files(self) -> bool:
+        """Looks at their sizes alone."""
+        try:
+            sizes = [self._disk.size(path) for path in self.paths[1:]]
+        except StorageError:
+            return False
+        return not any(map(mod, sizes, ENTRY_BYTES))
 
     def _empty_indexes(self) -> Indexes:
         return Indexes(self.base_offset, interval_bytes=self._settings.index_interval_bytes)
@@ -342,12 +352,12 @@ class Segment:
             found = self._youngest_ms
         return found if found >= 0 else self._disk.modified_ms(self.path)
 
-    def last_batches(self, bytes_max: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Position, header and bytes of those that begin in the last `bytes_max` bytes, or a few
-        more. Raises `StorageError` at bytes that are no batch."""
-        first_position = self.size_bytes - bytes_max
-        entry = self._indexes_now().entry_before(self.end_offset, position_max=first_position)
-        self.drop_cache()
+    def last_batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Position, header and bytes of those from the last on that the index names.
+
+        Raises `StorageError` at bytes that are no batch.
+        """
+        entry = self._indexes_now().entry_before(self.end_offset)
         return self._batches_from(0 if entry is None else entry[1])
 
     def find_timestamp(

@@ -27,6 +27,9 @@ from wire.batch import BatchHeader, headers
 __all__ = ["SegmentedLog", "Unsynced", "observe_epoch"]
 
 
+_NO_PRODUCERS: tuple[int, tuple[ProducerEntry, ...]] = (-1, ())  # of no log's end
+
+
 @dataclass(frozen=True, slots=True)
 class Unsynced:
     """What must be synced, in this order, to make a log durable up to `end_offset`."""
@@ -45,6 +48,7 @@ class SegmentedLog:
         "_disk",
         "_epochs_synced",
         "_is_directory_unsynced",
+        "_producers",
         "_segments",
         "_settings",
         "_unsynced",
@@ -72,6 +76,7 @@ class SegmentedLog:
         self._unsynced: list[Segment] = []  # in the order of offsets
         self._is_directory_unsynced = is_new
         self._cached: Segment | None = None  # the segment that was read last
+        self._producers = _NO_PRODUCERS
         self._epochs_synced = epochs.changes  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs
@@ -126,6 +131,7 @@ class SegmentedLog:
         if end_offset >= self.end_offset:
             return
         self._is_directory_unsynced = True
+        self._producers = _NO_PRODUCERS
         while len(self._segments) > 1 and self._segments[-1].base_offset >= end_offset:
             self._segments.pop().remove()
         segment = self._segments[-1]
@@ -144,6 +150,7 @@ class SegmentedLog:
 
         The epoch before it is `start.epoch`; none is known if that is negative.
         """
+        self._producers = _NO_PRODUCERS
         while self._segments:
             self._segments.pop().remove()
         segment = self._add_segment(start.offset)
@@ -198,10 +205,17 @@ class SegmentedLog:
         self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
         self._segments[-1].configure(self._settings)
 
-    def save_producers(self, producers: Iterable[ProducerEntry], *, end_offset: int) -> None:
-        """For the next start, unless that reads the end of the log in a moment."""
+    def note_producers(self, producers: Iterable[ProducerEntry], *, end_offset: int) -> None:
+        """Those of the log that ends there; to be written if it still does when it is closed."""
+        self._producers = (end_offset, tuple(producers))
+
+    def write_producers(self) -> None:
+        """For the next start. Where there are none, and the log's end is read in a moment, that
+        will see so by itself."""
+        end_offset, producers = self._producers
         end_bytes = sum(segment.size_bytes for segment in self._segments[-2:])
-        if end_offset == self.end_offset and end_bytes > self._settings.reread_bytes:
+        is_worth_it = bool(producers) or end_bytes > self._settings.reread_bytes
+        if end_offset == self.end_offset and is_worth_it:
             path = producers_path(self.directory, end_offset)
             self._disk.put(path, format_producers(producers))
 

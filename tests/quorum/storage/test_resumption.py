@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from quorum.core.effects import Opened, SaveProducers, Truncate
+from quorum.core.effects import LogState, SaveProducers, Truncate
 from quorum.core.storage import StorageError
-from quorum.log.files import resumption
-from quorum.log.files.checkpoints import EPOCHS
+from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import StorageSettings
 from quorum.log.files.producer_snapshot import format_producers, parse_producers, producers_path
@@ -35,11 +34,6 @@ ENTRIES = (
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "t-0"
-
-
-@pytest.fixture(autouse=True)
-def _reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resumption, "_READ_BYTES", 300)
 
 
 def opened(directory: Path, end_offset: int, *, was_closed: bool = True) -> Recovered:
@@ -79,16 +73,22 @@ def close(log: SegmentedLog, producers: tuple[ProducerEntry, ...] = ()) -> None:
     epochs = [f"{entry.epoch} {entry.start_offset}" for entry in log.epochs.entries]
     lines = ["0", str(len(epochs)), *epochs, ""]
     Path(log.directory, EPOCHS).write_text("\n".join(lines))
-    log.save_producers(producers, end_offset=log.end_offset)
+    log.note_producers(producers, end_offset=log.end_offset)
+    log.write_producers()
     log.forget()
 
 
 # --- the file -----------------------------------------------------------------------------------
 
 
-def test_of_each_producer_the_last_batch_is_noted() -> None:
+def test_of_each_producer_every_batch_is_noted() -> None:
     noted = parse_producers(format_producers(ENTRIES))
-    assert noted == tuple(entry._replace(batches=entry.batches[-1:]) for entry in ENTRIES)
+    assert noted == {entry.producer_id: entry for entry in ENTRIES}
+
+
+def test_batches_of_an_earlier_epoch_are_not_taken_for_those_of_a_later_one() -> None:
+    earlier, later = ENTRIES[0], ENTRIES[0]._replace(producer_epoch=3)
+    assert parse_producers(format_producers([earlier, later])) == {7: later}
 
 
 def test_every_cut_and_every_flipped_bit_is_noticed() -> None:
@@ -122,8 +122,8 @@ def test_kafkas_own_file_says_what_its_tool_prints(path: Path) -> None:
             printed.append(tuple(int(words[name]) for name in names))
     found = parse_producers(path.read_bytes())
     assert found is not None
-    assert parse_producers(format_producers(found)) == found
-    last = [(each.producer_id, each.producer_epoch, each.batches[-1]) for each in found]
+    assert parse_producers(format_producers(found.values())) == found
+    last = [(each.producer_id, each.producer_epoch, each.batches[-1]) for each in found.values()]
     assert printed == [(number, epoch, *batch) for number, epoch, batch in last]
 
 
@@ -186,20 +186,12 @@ def test_but_for_its_end_it_is_not_read(directory: Path) -> None:
     assert sum(read) < 1_500 < again.size_bytes // 10
 
 
-def test_producers_of_the_end_are_known_by_all_their_batches(directory: Path) -> None:
-    """Each may have filled a segment; of those before, the last batch was noted."""
-    settings = replace(LARGE, segment_bytes=100)
-    log = open_log(quick_disk(), str(directory), settings, recovery_point=0).log
+def test_producers_are_those_that_were_noted(directory: Path) -> None:
+    log = opened(directory, 0).log
     for i in range(5):
-        log.append(batch(i, producer=(7, 1, i)))
-    for i in range(5, 8):
-        log.append(batch(i, producer=(8, 0, i - 5)))
-    last = ProducerBatch(4, 4, 4, 1000)
-    close(log, (ProducerEntry(7, 1, (ProducerBatch(3, 3, 3, 1000), last)),))
-    producers = opened(directory, 8).producers
-    found = {entry.producer_id: entry.batches for entry in producers}
-    assert found[7] == (last,)
-    assert [each.base_sequence for each in found[8]] == [0, 1, 2]
+        log.append(batch(i, producer=(8, 0, i)))
+    close(log, ENTRIES)
+    assert opened(directory, 5).producers == ENTRIES
 
 
 def test_they_are_never_taken_twice(directory: Path) -> None:
@@ -210,19 +202,74 @@ def test_they_are_never_taken_twice(directory: Path) -> None:
     assert not noted.exists()
 
 
-def test_nor_after_a_crash(directory: Path) -> None:
+@pytest.mark.parametrize("at_end", [True, False])
+def test_nor_after_a_crash_nor_at_another_end(directory: Path, at_end: bool) -> None:
     end_offset = write(directory, 1).end_offset
-    other = Path(producers_path(str(directory), 5))
-    other.write_bytes(format_producers(ENTRIES))
-    found = opened(directory, end_offset, was_closed=False)
-    assert not other.exists()
+    Path(producers_path(str(directory), end_offset)).unlink()
+    noted = Path(producers_path(str(directory), end_offset if at_end else 5))
+    noted.write_bytes(format_producers(ENTRIES))
+    found = opened(directory, end_offset, was_closed=not at_end)
+    assert not noted.exists()
     assert not {7, 8, 9} & {entry.producer_id for entry in found.producers}
+
+
+def test_a_log_is_resumed_again_though_it_starts_in_its_midst(directory: Path) -> None:
+    end_offset = write(directory, 3).end_offset
+    for _ in range(2):
+        found = open_log(
+            quick_disk(),
+            str(directory),
+            LARGE,
+            recovery_point=end_offset,
+            start_offset=end_offset - 1,
+            was_closed=True,
+        )
+        assert found.log.start_offset == end_offset - 1
+        close(found.log, ENTRIES)
+    assert opened(directory, end_offset).producers == ENTRIES
+
+
+def test_epoch_that_wrote_nothing_is_forgotten(directory: Path) -> None:
+    """Kafka notes the epoch of a new leader at once."""
+    log = write(directory, 3)
+    entries = log.epochs.entries
+    log.epochs.assign(77, log.end_offset)
+    close(log)
+    assert opened(directory, log.end_offset).log.epochs.entries == entries
+
+
+def test_log_is_rolled_by_the_time_of_its_first_batch(directory: Path) -> None:
+    log = opened(directory, 0).log
+    log.append(batch(0, timestamp_ms=1_000))
+    close(log, ENTRIES)
+    settings = replace(LARGE, segment_ms=500)
+    disk = quick_disk()
+    again = open_log(disk, str(directory), settings, recovery_point=1, was_closed=True).log
+    assert not again.append(batch(1, timestamp_ms=1_500))
+    assert again.append(batch(2, timestamp_ms=1_501))
+
+
+def test_active_segment_may_be_empty(directory: Path) -> None:
+    log = write(directory, 3)
+    for segment in log.trim(log.end_offset):
+        segment.remove()
+    close(log, ENTRIES)
+    found = opened(directory, log.end_offset)
+    assert (found.log.size_bytes, found.producers) == (0, ENTRIES)
 
 
 def _flip(path: Path, at: int) -> None:
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
+
+
+def _before(log: Path) -> Path:
+    return sorted(log.parent.glob("*.log"))[-2]
+
+
+def _last_epoch(log: Path) -> int:
+    return int((log.parent / EPOCHS).read_text().split()[-2])
 
 
 HARMS: dict[str, Callable[[Path, Path, int], object]] = {
@@ -238,6 +285,17 @@ HARMS: dict[str, Callable[[Path, Path, int], object]] = {
     "a batch behind its end": lambda log, noted, end: log.write_bytes(
         log.read_bytes() + batch(end, epoch=9)
     ),
+    "a batch of its epoch behind its end": lambda log, noted, end: log.write_bytes(
+        log.read_bytes() + batch(end, epoch=_last_epoch(log))
+    ),
+    "a segment before": lambda log, noted, end: _before(log).unlink(),
+    "the end of the segment before": lambda log, noted, end: _before(log).write_bytes(
+        _before(log).read_bytes()[:-100]
+    ),
+    "the first time index": lambda log, noted, end: sorted(log.parent.glob("*.timeindex"))[
+        0
+    ].unlink(),
+    "all times": lambda log, noted, end: log.with_suffix(".timeindex").write_bytes(b""),
     "its last byte": lambda log, noted, end: log.write_bytes(log.read_bytes()[:-1]),
     "a flipped bit at its end": lambda log, noted, end: _flip(log, -1),
     "nothing of it": lambda log, noted, end: log.write_bytes(b""),
@@ -266,36 +324,61 @@ def test_one_that_is_not_as_it_was_left_is_read(tmp_path: Path, harm: str) -> No
 # --- a storage ----------------------------------------------------------------------------------
 
 
-def saved(storage: Storage, end_offset: int) -> SaveProducers:
+def noted(storage: Storage, end_offset: int, count: int = 1) -> SaveProducers:
     return SaveProducers(
-        log=LOG, token=storage.token(), end_offset=end_offset, producers=ENTRIES[:1]
+        log=LOG, token=storage.token(), end_offset=end_offset, producers=ENTRIES[:count]
     )
 
 
-@pytest.mark.parametrize("is_large", [True, False])
-def test_only_a_large_log_has_its_producers_noted(tmp_path: Path, is_large: bool) -> None:
-    settings = StorageSettings(partitions=LARGE if is_large else SMALL)
-    storage = Storage(tmp_path, settings=settings)
+def five_records(tmp_path: Path, *, is_large: bool = True) -> Storage:
+    storage = Storage(tmp_path, settings=StorageSettings(partitions=LARGE if is_large else SMALL))
     storage.open()
     storage.do(*[storage.append(i, LOG, synced=False, size=100) for i in range(5)])
-    storage.do(saved(storage, 5))
-    storage.close()
-    assert Path(producers_path(str(storage.log_path(LOG)), 5)).exists() == is_large
-    again = Storage(tmp_path, settings=settings)
-    found = again.open().state
-    assert (found.end_offset, len(found.producers)) == (5, int(is_large))
+    return storage
+
+
+def opened_again(tmp_path: Path) -> LogState:
+    again = Storage(tmp_path, settings=StorageSettings(partitions=LARGE))
+    state = again.open().state
     again.close()
+    return state
 
 
-def test_producers_of_records_that_are_gone_are_not_noted(tmp_path: Path) -> None:
-    storage = Storage(tmp_path, settings=StorageSettings(partitions=LARGE))
-    storage.open()
-    storage.do(*[storage.append(i, LOG, synced=False, size=100) for i in range(5)])
-    storage.do(Truncate(log=LOG, token=storage.token(), end_offset=3), saved(storage, 5))
+@pytest.mark.parametrize(
+    ("count", "is_large", "is_noted"),
+    [(1, True, True), (1, False, True), (0, True, True), (0, False, False)],
+)
+def test_a_small_log_without_producers_is_left_to_be_read(
+    tmp_path: Path, count: int, is_large: bool, is_noted: bool
+) -> None:
+    storage = five_records(tmp_path, is_large=is_large)
+    storage.do(noted(storage, 5, count))
+    storage.close()
+    assert Path(producers_path(str(storage.log_path(LOG)), 5)).exists() == is_noted
+    state = opened_again(tmp_path)
+    assert (state.end_offset, state.producers) == (5, ENTRIES[:count])
+
+
+def test_what_is_done_after_they_were_noted_voids_them(tmp_path: Path) -> None:
+    """Other records may have come to the same end."""
+    storage = five_records(tmp_path)
+    storage.do(noted(storage, 5), Truncate(log=LOG, token=storage.token(), end_offset=3))
+    storage.do(*[storage.append(i, LOG, synced=False, size=100, epoch=2) for i in (3, 4)])
     storage.close()
     assert not list(storage.log_path(LOG).glob("*.snapshot"))
-    again = Storage(tmp_path, settings=StorageSettings(partitions=LARGE))
-    event = again.open()
-    assert isinstance(event, Opened)
-    assert (event.state.end_offset, event.state.producers) == (3, ())
-    again.close()
+    state = opened_again(tmp_path)
+    assert (state.end_offset, state.producers) == (5, ())
+
+
+def test_full_disk_costs_the_note_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = five_records(tmp_path)
+    storage.do(noted(storage, 5))
+
+    def full(disk: Disk, path: str, content: bytes) -> None:
+        raise StorageError(f"cannot write {path}: no space left")
+
+    monkeypatch.setattr(Disk, "put", full)
+    storage.close()
+    assert any("producers" in line and "no space left" in line for line in storage.said)
+    assert (tmp_path / CLEAN_SHUTDOWN).exists()
+    assert opened_again(tmp_path).end_offset == 5
