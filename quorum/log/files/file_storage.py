@@ -377,6 +377,8 @@ class FileStorage:
     def _synced(
         self, queue: LogQueue, token: Token | None, seconds: float, *, is_inline: bool
     ) -> None:
+        assert queue.segments is not None, queue.log
+        queue.segments.synced()
         if queue.pace.took(seconds) and is_inline:
             self.syncs.too_slow += 1
             self._say(
@@ -436,7 +438,7 @@ class FileStorage:
         """In a thread, which owns `segments`."""
         directories, log = self._directories, effect.log
         if is_sync_due and segments is not None and not isinstance(effect, ResetLog | DeleteLog):
-            directories.sync(log, segments.unsynced())
+            directories.sync_all(log, segments)
         match effect:
             case SaveElection():
                 directories.save_election(log, effect.election, effect.kraft_version)
@@ -444,7 +446,7 @@ class FileStorage:
                 assert segments is not None, f"{log} is not open: {effect}"
                 directories.truncate(log, segments, effect.end_offset)
                 if effect.durability is Durability.SYNCED:
-                    directories.sync(log, segments.unsynced())
+                    directories.sync_all(log, segments)
                 else:
                     directories.sync_cut(log, segments)
             case ResetLog():

@@ -311,6 +311,11 @@ class LogDirectories:
         else:
             self._homes[log].recovery_points.raise_to(log, unsynced.end_offset)
 
+    def sync_all(self, log: str, segments: SegmentedLog) -> None:
+        """For who owns `segments`: nothing is written meanwhile."""
+        self.sync(log, segments.unsynced())
+        segments.synced()
+
     def _sync_new(self, log: str) -> None:
         """Make a new log's topic id durable, and that it is there, with the first sync of it."""
         if log in self._never_synced:
@@ -353,7 +358,7 @@ class LogDirectories:
         else:
             self._homes[log].forget(log)
         segments.reset(start)
-        self.sync(log, segments.unsynced())
+        self.sync_all(log, segments)
 
     def remove(self, log: str, segments: Sequence[Segment]) -> None:
         """The files of segments that are no part of the log any more, the oldest first."""
@@ -415,7 +420,7 @@ class LogDirectories:
     def close(self, log: str, segments: SegmentedLog) -> None:
         """Everything on the medium, files trimmed, indexes written."""
         segments.finish()
-        self.sync(log, segments.unsynced())
+        self.sync_all(log, segments)
         try:
             segments.write_producers()
         except StorageError as error:  # the next start reads the log for them

@@ -45,9 +45,11 @@ class SegmentedLog:
 
     __slots__ = (
         "_cached",
+        "_changes",
+        "_changes_synced",
+        "_changes_taken",
         "_disk",
         "_epochs_synced",
-        "_is_directory_unsynced",
         "_producers",
         "_segments",
         "_settings",
@@ -74,7 +76,8 @@ class SegmentedLog:
         self._settings = settings
         self._segments = segments
         self._unsynced: list[Segment] = []  # in the order of offsets
-        self._is_directory_unsynced = is_new
+        self._changes = int(is_new)  # how often files came or went
+        self._changes_taken = self._changes_synced = 0  # by a sync that has begun, and has ended
         self._cached: Segment | None = None  # the segment that was read last
         self._producers = _NO_PRODUCERS
         self._epochs_synced = epochs.changes  # recovery wrote the file
@@ -130,7 +133,7 @@ class SegmentedLog:
         """Remove every batch that reaches `end_offset` or lies behind it."""
         if end_offset >= self.end_offset:
             return
-        self._is_directory_unsynced = True
+        self._changes += 1
         self._producers = _NO_PRODUCERS
         while len(self._segments) > 1 and self._segments[-1].base_offset >= end_offset:
             self._segments.pop().remove()
@@ -160,7 +163,7 @@ class SegmentedLog:
             self.epochs.assign(start.epoch, start.offset)
         self._cached = None
         self._unsynced = [segment]
-        self._is_directory_unsynced = True
+        self._changes += 1
 
     def trim(self, start_offset: int) -> list[Segment]:
         """Let the log start there; the segments that are no part of it any more, oldest first.
@@ -226,8 +229,14 @@ class SegmentedLog:
             self._unsynced.append(segment)
 
     def _roll(self, base_offset: int) -> Segment:
+        """No segment is on the medium without those before it: a log that seems to start later than
+        it does would hide what its replicas have. A directory that changed is rarely unsynced here.
+        """
+        if self._changes_synced < self._changes:
+            self._disk.sync_directory(self.directory)
+            self._changes_synced = self._changes
         self.finish()  # trimmed and indexed, which must be synced even if its batches are
-        self._is_directory_unsynced = True
+        self._changes += 1
         return self._add_segment(base_offset)
 
     def _add_segment(self, base_offset: int) -> Segment:
@@ -255,14 +264,18 @@ class SegmentedLog:
         paths: list[str] = []
         for segment in segments:
             paths += segment.unsynced_paths()
-        directory = self.directory if self._is_directory_unsynced else None
+        directory = None if self._changes == self._changes_taken else self.directory
         epochs = None
         if self.epochs.changes != self._epochs_synced:
             epochs = self.epochs.entries
             self._epochs_synced = self.epochs.changes
         self._unsynced = kept
-        self._is_directory_unsynced = False
+        self._changes_taken = self._changes
         return Unsynced(tuple(paths), directory, epochs, end_offset)
+
+    def synced(self) -> None:
+        """What was last named to be synced is on the medium."""
+        self._changes_synced = self._changes_taken
 
     def forget(self) -> None:
         """Close its files."""

@@ -1,5 +1,6 @@
 """One log on disk, against a list of batches and against Kafka's own files."""
 
+from dataclasses import replace
 from errno import ENOSPC
 from pathlib import Path
 from shutil import rmtree
@@ -147,6 +148,26 @@ def test_segment_is_synced_once_for_all_that_was_appended(tmp_path: Path) -> Non
     for offset in range(3):
         log.append(batch(offset))
     assert log.unsynced().paths == (log.active_path,)
+
+
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_no_segment_is_on_the_medium_without_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_synced: bool
+) -> None:
+    """Cluster seed 235000208: a log seemed to start where its second segment does."""
+    log = opened(f"{tmp_path}/t-0", replace(SMALL, segment_bytes=1))
+    log.append(batch(0))
+    log.unsynced()
+    if is_synced:
+        log.synced()
+    done: list[str] = []
+    create, sync = Disk.create, Disk.sync_directory
+    monkeypatch.setattr(Disk, "create", lambda d, p: (done.append(Path(p).suffix), create(d, p)))
+    monkeypatch.setattr(Disk, "sync_directory", lambda d, p: (done.append("sync"), sync(d, p)))
+    log.append(batch(1))
+    log.append(batch(2))
+    names = [each for each in done if each in (".log", "sync")]
+    assert names == ([] if is_synced else ["sync"]) + [".log", "sync", ".log"]
 
 
 def test_what_changes_nothing_leaves_nothing_to_sync(tmp_path: Path) -> None:
