@@ -24,14 +24,14 @@ SEEDS = range(60)
 # A seed of `run_storage` that finds each bug.
 FOUND_AT = {
     "appends_over_what_may_come_back": 31,
-    "forgets_the_name_of_a_new_segment": 1,
+    "forgets_the_name_of_a_new_segment": 21,
     "publishes_without_a_sync": 0,
-    "renames_without_a_sync": 0,
+    "renames_without_a_sync": 4,
     "replaces_without_a_sync": 1,
     "takes_a_falling_epoch": 17,
     "tolerates_one_lost_record": 1,
-    "trusts_what_a_failed_sync_left": 74,
-    "uses_the_descriptor_of_another_file": 4,
+    "trusts_what_a_failed_sync_left": 80,
+    "uses_the_descriptor_of_another_file": 5,
 }
 
 

@@ -24,7 +24,15 @@ from quorum.log.files.disk import Disk
 from quorum.log.files.indexes import Indexes
 from quorum.log.files.segment import batches_in
 from quorum.log.files.segments import SegmentedLog, Unsynced
-from tests.quorum.log_files import FailingSystem, batch, everything, next_offset, opened, quick_disk
+from tests.quorum.log_files import (
+    SMALL,
+    FailingSystem,
+    batch,
+    everything,
+    next_offset,
+    opened,
+    quick_disk,
+)
 from wire.batch import read_header, write_header
 
 GOLDEN = Path(__file__).parents[2] / "golden"
