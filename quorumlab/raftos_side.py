@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.node.directories import DataDirectory
 from quorum.node.driver import Driver
-from quorum.node.engines import why_not_installed
 from quorum.node.listening import cannot_listen
+from quorum.raftos.engines import why_not_installed
 from quorum.raftos.raftos_effects import News, RaftosEvent, RaftosRequest
 from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import ConfigError, NodeConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from jepsen_like.real.layout import ClusterError, ClusterLayout, plan
-from quorum.node.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
+from quorum.raftos.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Shape", "refuse_engine", "why_no_engine"]

@@ -14,7 +14,7 @@ to and including `token` has reached its durability. Effects that ask for WRITTE
 `Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
 A core hears of it before anything else that waits, so it writes no more to that log.
 
-Open: whoever has more to ask of the world (ZooKeeper, another engine) brings effects and events of
+Open: whoever has more to ask of the world (a service, another engine) brings effects and events of
 its own, and gives the driver a performer for them.
 
 Directories: a log of a partition lies in one of the node's data directories, named by its id. A
