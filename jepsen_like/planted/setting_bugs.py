@@ -17,7 +17,7 @@ from controller.metadata.configs import NO_STATIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage
 from jepsen_like.planted.planting import Plants, plant_in
-from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 
 __all__ = ["SETTING_PLANTS"]

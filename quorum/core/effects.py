@@ -33,6 +33,7 @@ from uuid import UUID
 
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
+from quorum.core.producers import ProducerEntry
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
 from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.message import Message
@@ -411,12 +412,12 @@ class DeleteLog(Effect):
 class SaveProducers(Effect):
     """Keep what is known of a log's producers for the next start, after an orderly stop.
 
-    `producers` are `ProducerEntry`, of the records below `end_offset`, which is the log's end."""
+    `producers` are those of the records below `end_offset`, which is the log's end."""
 
     log: str
     token: Token
     end_offset: int
-    producers: tuple[object, ...]
+    producers: tuple[ProducerEntry, ...]
 
 
 class SaveHighWatermarks(Effect):
