@@ -24,7 +24,7 @@ FUNCTION_LINES_MAX = 70
 LAYERS = {
     "wire": 11,
     "wire.zk": 5,
-    "quorum": 5,
+    "quorum": 4,
     "quorum.core": 5,
     "quorum.log.files": 8,
     "quorum.node": 3,
