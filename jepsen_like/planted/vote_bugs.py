@@ -96,7 +96,7 @@ def votes_twice(
 @plant_in(VOTE_PLANTS, OffsetAndEpoch, "is_at_least", seeds_max=100)
 def compares_offsets_first(self: OffsetAndEpoch, other: OffsetAndEpoch) -> bool:
     """Breaks: logs are compared by epoch, then by offset."""
-    return self >= other
+    return (self.offset, self.epoch) >= (other.offset, other.epoch)
 
 
 @plant_in(VOTE_PLANTS, vote, "grants_pre_vote", seeds_max=15)
