@@ -29,7 +29,7 @@ PHASES: Mapping[str, str] = {
     "quorumlab": "node",
     "quorum.raft": "Raft",
     "quorum.core": "member and delivery",
-    "quorum.core.confirmed_reads": "Raft",
+    "quorum.node.confirmed_reads": "Raft",
     "quorum.core.log_state": "Raft",
     "quorum.core.parking": "deadlines",
     "quorum.core.storage": "storage",

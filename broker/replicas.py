@@ -20,8 +20,8 @@ from broker.parts import BrokerParts
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import PartitionState, Rows
+from controller.milestones import Step, milestone
 from quorum.core.effects import Event, Opened, OpenLog
-from quorum.core.milestones import Step, milestone
 from wire.errors import ErrorCode
 from wire.primitives import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, ZERO_UUID
 

@@ -15,8 +15,8 @@ from controller.decisions import brokers, elections, failover
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count
 from controller.metadata.image import MetadataImage
+from controller.milestones import Cause, Occasion
 from quorum.core.effects import earliest
-from quorum.core.milestones import Cause, Occasion
 from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
 
 __all__ = ["Chores", "Work"]

@@ -14,10 +14,10 @@ from typing import Protocol
 
 from controller.metadata.image import MetadataImage, ResourceType
 from quorum.core.application import State
-from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request
 from quorum.core.outbox import EffectQueue
 from quorum.core.types import OffsetAndEpoch
+from quorum.node.confirmed_reads import ConfirmedReads, ConfirmingLog
 from wire.errors import ErrorCode
 
 __all__ = ["CommittedReads", "ReadCommittedRequest", "ReadCommittedResponse"]

@@ -17,6 +17,7 @@ from random import Random
 from controller.accumulator import BATCH_RECORDS_MAX, Accumulator, spread_records_max
 from controller.chores import Chores
 from controller.config import ControllerConfig
+from controller.decision_milestones import ControllerMilestones, cause_of
 from controller.decisions import brokers, cluster, elections, failover
 from controller.decisions.brokers import present_life
 from controller.decisions.features import Quorum
@@ -26,7 +27,7 @@ from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import METADATA_VERSION
-from controller.milestones import ControllerMilestones, cause_of
+from controller.milestones import Cause, Occasion
 from controller.refusals import refuse
 from controller.registration import Registration
 from controller.requests import READS, WRITES, CommittedView, Situation, timeout_ms
@@ -41,7 +42,6 @@ from quorum.core.effects import (
     Response,
     earliest,
 )
-from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import EffectQueue
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch

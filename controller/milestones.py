@@ -1,108 +1,75 @@
-"""Milestones of the quorum's active controller: how far it is with its decisions on partitions.
+"""Milestones: how far a node is in dealing with a failure or a request, told as traces.
 
-Decides nothing. A decision is noted when it is appended, with its cause, and again when it is
-committed. From then on brokers may fetch and apply it: that is how a quorum tells them.
+    detected   who decides has noticed it
+    decided    new leaders and ISRs are chosen
+    persisted  they are committed in the quorum, or ZooKeeper has acknowledged them
+    told       who decides has sent them to a broker, or they may be fetched
+    applied    this broker acts upon them
+    elected    this process has become the active controller
+    ready      it has finished what a new controller has to do first
+
+A core has no clock: whoever takes its traces says when (`quorumlab.node_parts`). What is noticed
+before it is known what it means, or is told when it is over, is dated by an `instant`: a later
+milestone that names it in `since` has happened then.
 """
 
-from collections import deque
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from controller.metadata.changes import Change, record_count
 from quorum.core.effects import Trace
-from quorum.core.milestones import Cause, Occasion, Step, milestone
-from wire.messages.log_dirs import AssignReplicasToDirsRequest
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionRequest,
-    ElectLeadersRequest,
-)
-from wire.messages.registration import (
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    UnregisterBrokerRequest,
-)
-from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
-from wire.metadata_records import PartitionChangeRecord, PartitionRecord
-from wire.partition_columns import NewPartitions, PartitionChanges
 
-__all__ = ["ControllerMilestones", "cause_of", "partition_count"]
+__all__ = ["INSTANT", "MILESTONE", "Cause", "Occasion", "Step", "instant", "milestone"]
 
-_OF_PARTITIONS = {PartitionRecord, PartitionChangeRecord, NewPartitions, PartitionChanges}
+MILESTONE = "milestone"
+INSTANT = "instant"
 
 
-def cause_of(body: object) -> Cause:
-    match body:
-        case BrokerHeartbeatRequest():
-            return Cause(_heartbeat(body), body.broker_id)
-        case BrokerRegistrationRequest() | UnregisterBrokerRequest():
-            return Cause(Occasion.BROKER_FAILED, body.broker_id)  # its earlier life, or all of it
-        case AlterPartitionRequest():
-            return Cause(Occasion.ISR, body.broker_id)
-        case AssignReplicasToDirsRequest():
-            return Cause(Occasion.DIRECTORIES, body.broker_id)
-        case CreateTopicsRequest() | CreatePartitionsRequest():
-            return Cause(Occasion.TOPIC, body.topics[0].name if body.topics else "")
-        case AlterPartitionReassignmentsRequest():
-            return Cause(Occasion.REASSIGNMENT, body.topics[0].name if body.topics else "")
-        case ElectLeadersRequest():
-            return Cause(Occasion.ELECTION)
-        case _:
-            return Cause(Occasion.REQUEST)
+class Step(StrEnum):
+    DETECTED = "detected"
+    DECIDED = "decided"
+    PERSISTED = "persisted"
+    TOLD = "told"
+    APPLIED = "applied"
+    ELECTED = "elected"
+    READY = "ready"
 
 
-def _heartbeat(body: BrokerHeartbeatRequest) -> Occasion:
-    if body.want_shut_down:
-        return Occasion.CONTROLLED_SHUTDOWN
-    return Occasion.BROKER_FAILED if body.want_fence else Occasion.BROKER_JOINED
+class Occasion(StrEnum):
+    """What has failed, or what was asked for: `what` of a milestone."""
 
-
-def partition_count(changes: Collection[Change]) -> int:
-    """How many partitions the changes are about."""
-    return record_count([each for each in changes if type(each) in _OF_PARTITIONS])
+    BROKER_FAILED = "broker-failed"
+    BROKER_JOINED = "broker-joined"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+    CONTROLLER_FAILED = "controller-failed"
+    DIRECTORIES = "directories"
+    ELECTION = "election"
+    IDLE = "idle"
+    ISR = "isr"
+    REASSIGNMENT = "reassignment"
+    REQUEST = "request"  # another than those above
+    TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided:
-    last_offset: int
-    cause: Cause
-    count: int
+class Cause:
+    """Why something is decided: what has happened, and to which broker or topic (-1: to none)."""
+
+    occasion: Occasion
+    id: int | str = -1
 
 
-class ControllerMilestones:
-    """Owned by one `Controller`: what it has appended and not yet seen committed."""
+def milestone(
+    step: Step, cause: Cause | None = None, *, count: int = 0, since: str = "", **about: object
+) -> Trace:
+    """`count` partitions are concerned. `about` says which broker, epoch or offset.
 
-    def __init__(self) -> None:
-        self._decided: deque[_Decided] = deque()
-        self._ready: tuple[int, int] | None = None  # the epoch, and what is to be committed first
+    Without a `cause` nobody has to know why: who applies a change is not told.
+    """
+    known = (("step", step.value), ("count", count), ("since", since))
+    why = () if cause is None else (("what", cause.occasion.value), ("id", cause.id))
+    return Trace(event=MILESTONE, fields=(*known, *why, *about.items()))
 
-    def decided(
-        self, changes: Collection[Change], cause: Cause, *, last_offset: int
-    ) -> Iterable[Trace]:
-        """The changes are appended, up to `last_offset` (inclusive)."""
-        count = partition_count(changes)
-        if not count:
-            return
-        self._decided.append(_Decided(last_offset, cause, count))
-        yield milestone(Step.DETECTED, cause)
-        yield milestone(Step.DECIDED, cause, count=count)
 
-    def took_over(self, epoch: int, *, end_offset: int) -> None:
-        """This controller has become the active one, and decided what was overdue."""
-        self._ready = (epoch, end_offset)
-
-    def committed(self, next_offset: int) -> Iterable[Trace]:
-        """All below `next_offset`."""
-        while self._decided and self._decided[0].last_offset < next_offset:
-            done = self._decided.popleft()
-            for step in (Step.PERSISTED, Step.TOLD):
-                yield milestone(step, done.cause, count=done.count, offset=done.last_offset)
-        if self._ready is not None and self._ready[1] <= next_offset:
-            epoch, _ = self._ready
-            self._ready = None
-            yield milestone(Step.READY, epoch=epoch)
-
-    def clear(self) -> None:
-        """A former leader does not hear what becomes of its decisions."""
-        self._decided.clear()
-        self._ready = None
+def instant(name: str) -> Trace:
+    """Now is when it was, for the next milestone that names it. The last one counts."""
+    return Trace(event=INSTANT, fields=(("name", name),))

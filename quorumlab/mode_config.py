@@ -2,7 +2,7 @@
 
 raftos knows a node by the address that its datagrams come from, so only numeric IPv4 addresses can
 be had: those of controller.quorum.voters, unless quorumlab.raftos.voters names other places.
-`quorum.node.engines` says how many controllers there may be.
+`quorum.raftos.engines` says how many controllers there may be.
 
 As in Apache Kafka, a file without `process.roles` and with `zookeeper.connect` is one of ZooKeeper
 mode, in which a broker's id is `broker.id`. `quorumlab.design` names the documented design that the
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address
 
 from quorum.core.types import Endpoint
-from quorum.node.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
+from quorum.raftos.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
 from wire.zk.designs import DESIGNS, ZK_V3, Design, at_version
 
 __all__ = ["ConfigError", "design_of", "raftos_addresses", "zookeeper_given"]

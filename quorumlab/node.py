@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Self, cast
 
 from quorum.core.application import Application
-from quorum.core.confirmed_reads import ConfirmingLog
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
+from quorum.node.confirmed_reads import ConfirmingLog
 from quorum.node.directories import DataDirectories, DataDirectory, open_directories
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import cannot_listen
@@ -135,7 +135,12 @@ class Node(NodeParts):
             from quorumlab import raftos_side
 
             self.raft = raftos_side.raftos_node(
-                self.config, metadata, loaded, self._random, self.driver.now_ms()
+                self.config,
+                metadata,
+                loaded,
+                self._random,
+                self.driver.now_ms(),
+                serves_confirmed_reads=self._serves_confirmed_reads,
             )
         else:
             self.raft = self._replica(metadata, loaded)

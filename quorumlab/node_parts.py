@@ -2,7 +2,7 @@
 
 `quorumlab.node` composes the parts, and serves the pages on them.
 
-Cores tell milestones as traces (`quorum.core.milestones`); that a voter misses its leader, and that
+Cores tell milestones as traces (`controller.milestones`); that a voter misses its leader, and that
 it becomes the leader itself, is in a trace that they have anyway. A detection happened when the
 driver began the turn in which the core heard of it; everything else, when the trace was taken: at
 the end of that turn. The clock is CLOCK_MONOTONIC, one for all processes of a machine.
@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from controller.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milestone
 from quorum.core.effects import Trace
-from quorum.core.milestones import INSTANT, MILESTONE, Cause, Occasion, Step, milestone
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.driver import Driver
 from quorum.node.member import Member, TakeOver

@@ -8,7 +8,7 @@
     /v1/node                the node, with the `metadata` that it knows. In ZooKeeper designs that
                             may be old: then `is_current` is false
     /v1/metadata            the same `metadata`; in ZooKeeper designs it is read first
-    /v1/milestones          how far it was when: see `quorum.core.milestones`
+    /v1/milestones          how far it was when: see `controller.milestones`
     /v1/ledger              what it has asked, sent, written and synced, in numbers
     /v1/topics              the names of all topics, as this node's metadata has them
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them; 503, both of

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.node.directories import DataDirectory
 from quorum.node.driver import Driver
-from quorum.node.engines import why_not_installed
 from quorum.node.listening import cannot_listen
+from quorum.raftos.confirming_raftos_node import ConfirmingRaftosNode
+from quorum.raftos.engines import why_not_installed
 from quorum.raftos.raftos_effects import News, RaftosEvent, RaftosRequest
 from quorum.raftos.raftos_node import RaftosNode
 from quorumlab.config import ConfigError, NodeConfig
@@ -26,7 +27,13 @@ _DIRECTORY = "raftos"  # beside the metadata log
 
 
 def raftos_node(
-    config: NodeConfig, metadata: DataDirectory, loaded: Loaded, random: Random, now_ms: int
+    config: NodeConfig,
+    metadata: DataDirectory,
+    loaded: Loaded,
+    random: Random,
+    now_ms: int,
+    *,
+    serves_confirmed_reads: bool,
 ) -> RaftosNode:
     """Raises StorageError for a directory of another engine, ConfigError without raftos."""
     why = why_not_installed()
@@ -39,7 +46,8 @@ def raftos_node(
             f"the log {METADATA_LOG} in {metadata.path} is of quorumlab's own engine, which raftos "
             "cannot go on with: take out quorumlab.engine=raftos, or format another directory"
         )
-    return RaftosNode(
+    engine = ConfirmingRaftosNode if serves_confirmed_reads else RaftosNode
+    return engine(
         quorum_config(config, cluster_id=metadata.cluster_id, directory_id=metadata.directory_id),
         state,
         random,

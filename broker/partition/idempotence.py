@@ -2,7 +2,7 @@
 
 That is decided by the sequence numbers of the last batches that each producer wrote to one
 partition. The state follows the log: appends extend it on leader and follower alike, truncation
-takes it back, and recovery (`quorum.log.files.producers`) rebuilds it from batch headers.
+takes it back, and recovery (`quorum.core.producers`) rebuilds it from batch headers.
 Transactions are not decided here.
 
 Kafka remembers five batches of a producer, which is how many a client may have in flight. Here a
@@ -15,7 +15,7 @@ Source: KIP-98; Kafka's ProducerAppendInfo and ProducerStateManager.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quorum.log.files.producers import BATCHES_KEPT, BATCHES_MAX, ProducerBatch, ProducerEntry
+from quorum.core.producers import BATCHES_KEPT, BATCHES_MAX, ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
 from wire.primitives import INT32_MAX, INT64_MAX

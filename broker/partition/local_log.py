@@ -38,7 +38,6 @@ from quorum.core.log_settings import LogSettings
 from quorum.core.outbox import Answered, Outbox
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from quorum.log.epochs import EpochCache
-from quorum.log.files.producers import ProducerEntry
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
 
@@ -146,10 +145,7 @@ class LocalLog:
         # It is the epoch of the last record, or that in which an empty log starts.
         last_offset = max(state.start_offset, state.end_offset - 1)
         self.last_epoch = self.epochs.epoch_at(last_offset)
-        self.producers = ProducerStates(
-            (entry for entry in state.producers if isinstance(entry, ProducerEntry)),
-            high_watermark=self._high_watermark,
-        )
+        self.producers = ProducerStates(state.producers, high_watermark=self._high_watermark)
         self._recent = RecentBatches()
         self._rewriting: Token | None = None  # of the last truncation or reset that is not done
         self._outbox = outbox

@@ -31,8 +31,8 @@ from functools import partial
 from broker.partition import isr
 from broker.partition.isr import PendingExpand
 from broker.partition.partition import IsrChange, Partition
+from controller.milestones import Cause, Occasion, Step, milestone
 from controller.zk.zk_metadata import decoded, state_path
-from quorum.core.milestones import Cause, Occasion, Step, milestone
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace

@@ -18,9 +18,9 @@ from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Step, milestone
 from controller.zk.zk_metadata import ClusterUpdate, topic_id_of
 from quorum.core.effects import Reply, Request
-from quorum.core.milestones import Step, milestone
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode

@@ -16,11 +16,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk.controller_context import Context
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import read_states
 from quorum.core.effects import Request
-from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk.commands import Batch, Commands
 from controller.zk.commands import Request as Command
 from controller.zk.controller_election import Controllership
@@ -16,7 +17,6 @@ from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import read_brokers
 from quorum.core.effects import Reply, Request, earliest
-from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from wire.zk import paths

@@ -5,7 +5,7 @@ was noticed last. Where partitions are worked on one after another, they count a
 first of them is, and as persisted when the last one is.
 """
 
-from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
+from controller.milestones import Cause, Occasion, Step, instant, milestone
 from quorum.core.outbox import Outbox
 
 __all__ = ["ProcedureMilestones"]

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move, Periodic
 from controller.zk.zk_metadata import decoded, partitions_under, read_all, read_states
-from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

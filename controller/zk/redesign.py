@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk import partition_states
 from controller.zk.alter_isr import IsrChanges
 from controller.zk.commands import Batch
@@ -27,7 +28,6 @@ from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Request
-from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.zk import control_rpc as rpc

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable
 
 from controller.metadata.election import Election
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk import partition_states, reassignment_agent
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Duties
 from controller.zk.reassignment_agent import ReassignmentAgent
 from controller.zk.zk_metadata import children, partitions_under, read_assignments, read_states
 from quorum.core.effects import Request
-from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
 from wire.zk.control_rpc import (

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from controller.config import ControllerConfig
+from controller.milestones import Cause, Occasion
 from controller.zk.admin import Admin
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
@@ -32,7 +33,6 @@ from controller.zk.v3 import V3Duties
 from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
-from quorum.core.milestones import Cause, Occasion
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
 from quorum.zookeeper.zk_procedures import Procedure, Procedures

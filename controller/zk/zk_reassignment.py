@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.metadata.partitions import PartitionState
+from controller.milestones import Cause, Occasion
 from controller.zk import partition_states
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Move
 from controller.zk.state_machines import ReplicaStage, StateMachines
 from controller.zk.zk_metadata import decoded, read_states, readable, state_path, write_over
-from quorum.core.milestones import Cause, Occasion
 from quorum.zookeeper.zk_procedures import Procedure, all_at_once, one
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition

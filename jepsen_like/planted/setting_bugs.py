@@ -10,7 +10,7 @@ from broker.partition.idempotence import ProducerStates, last_sequence
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
 from jepsen_like.planted.planting import plant_in
-from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader
 
 _take = appends.take

@@ -82,7 +82,7 @@ def votes_twice(
 @plant_in("vote", OffsetAndEpoch, "is_at_least", seeds_max=100, found_at=51)
 def compares_offsets_first(self: OffsetAndEpoch, other: OffsetAndEpoch) -> bool:
     """Breaks: logs are compared by epoch, then by offset."""
-    return self >= other
+    return (self.offset, self.epoch) >= (other.offset, other.epoch)
 
 
 @plant_in("vote", vote, "grants_pre_vote", seeds_max=15, found_at=1)

@@ -11,7 +11,7 @@ from random import SystemRandom
 
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import HOST, ClusterError, ClusterLayout, Link, NodeLayout
-from quorum.node.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
+from quorum.raftos.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
 __all__ = ["Shape", "links_to_zookeeper", "refuse_engine", "why_no_engine"]

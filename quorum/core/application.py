@@ -1,6 +1,6 @@
 """The seam between a replicated metadata log and what runs on it.
 
-A *replication engine* (our Raft; raftos for comparison) orders records. An *application*
+A *replication engine* (`quorum.raft`, or another) orders records. An *application*
 (controller, broker) decides and obeys. `quorum.node.member` joins one engine and its applications
 into one `Core`.
 """

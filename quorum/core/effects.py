@@ -14,7 +14,7 @@ to and including `token` has reached its durability. Effects that ask for WRITTE
 `Stored`. The first failure of a log is final: `StorageFailed`, and nothing after it is carried out.
 A core hears of it before anything else that waits, so it writes no more to that log.
 
-Open: whoever has more to ask of the world (ZooKeeper, another engine) brings effects and events of
+Open: whoever has more to ask of the world (a service, another engine) brings effects and events of
 its own, and gives the driver a performer for them.
 
 Directories: a log of a partition lies in one of the node's data directories, named by its id. A
@@ -33,6 +33,7 @@ from uuid import UUID
 
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
+from quorum.core.producers import ProducerEntry
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
 from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.message import Message
@@ -411,12 +412,12 @@ class DeleteLog(Effect):
 class SaveProducers(Effect):
     """Keep what is known of a log's producers for the next start, after an orderly stop.
 
-    `producers` are `ProducerEntry`, of the records below `end_offset`, which is the log's end."""
+    `producers` are those of the records below `end_offset`, which is the log's end."""
 
     log: str
     token: Token
     end_offset: int
-    producers: tuple[object, ...]
+    producers: tuple[ProducerEntry, ...]
 
 
 class SaveHighWatermarks(Effect):

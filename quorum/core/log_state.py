@@ -1,4 +1,4 @@
-"""What a node finds on its disks of a log, as values: its extent, its epochs, its snapshots.
+"""What a node finds on its disks of a log, as values: its extent, epochs, producers, snapshots.
 
 Part of the contract between cores and drivers, which is told in `quorum.core.effects`.
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from quorum.core.producers import ProducerEntry
 from quorum.core.types import OffsetAndEpoch
 from wire.primitives import ZERO_UUID
 
@@ -55,7 +56,7 @@ class LogState:
     last_epoch: int = -1  # of the last record; -1 in an empty log
     epochs: tuple[EpochStart, ...] = ()  # the leader epoch cache, ascending in both columns
     high_watermark: int = 0  # from replication-offset-checkpoint; the metadata log has none
-    producers: tuple[object, ...] = ()  # ProducerEntry, rebuilt from the log
+    producers: tuple[ProducerEntry, ...] = ()  # rebuilt from the log
     size_bytes: int = 0  # of all segments
     snapshots: tuple[SnapshotFile, ...] = ()  # the metadata log's, ascending
     control_batches: tuple[bytes, ...] = field(default=(), repr=False)  # its control batches

@@ -46,7 +46,8 @@ class Turn(Generic[Asker]):
         self._had_all_clients = False  # the last turn had as many requests of clients as it might
         self._askers: dict[int, Asker] = {}  # by token: of requests without an answer
         self.unsent: list[Effect] = []  # messages that wait for this turn's writes
-        # Queues an event, or an action upon the core, as of the control plane.
+        # Queues an event, or an action upon the core, as of the control plane. The inbox's own
+        # method: another around it would be a call more for every event.
         self.add: Callable[[Event | Action], None] = self.inbox.add
 
     # --- in -------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ class ReplicaKey(Message, kw_only=False):
         return self.id == other.id and self.directory_id in (other.directory_id, ZERO_UUID)
 
 
-class OffsetAndEpoch(Message, kw_only=False, order=True):
+class OffsetAndEpoch(Message, kw_only=False):
     """A place in a log: `offset` is exclusive (the next record), `epoch` that of the last record.
 
-    The order of logs is by epoch first: compare with `is_at_least`, not with `<`.
+    The order of logs is by epoch first: `is_at_least` compares them, and there is no `<`.
     """
 
     offset: int

@@ -11,7 +11,7 @@ may have left long before it. A leader that wakes from a pause finds some in its
 that have elected another since. Nothing in a Fetch says which answer of ours it follows.
 
 The asker sees to what was committed at the time of the question, and to whether its application has
-it (`quorum.core.confirmed_reads`). A question is never refused here: it ends when the leader
+it (`quorum.node.confirmed_reads`). A question is never refused here: it ends when the leader
 resigns, or when the asker has waited long enough.
 
 Kafka's protocol has no such read: a node that serves none is a plain `RaftNode`, which knows
@@ -57,7 +57,7 @@ class Questions:
 
 
 class ConfirmingRaftNode(RaftNode):
-    """A `RaftNode` that is a `quorum.core.confirmed_reads.ConfirmingLog`, too."""
+    """A `RaftNode` that is a `quorum.node.confirmed_reads.ConfirmingLog`, too."""
 
     _questions: Questions | None = None  # of the epoch in which it was last asked
 

@@ -61,6 +61,7 @@ class Member:
         self._listed = tuple(self.applications.values())
         self._control_listeners = ("", *control_listeners)
         self._outbox = EffectQueue(OWNER)  # what all of them ask for, in order
+        # The outbox's own method: another around it would be a call more for every turn.
         self.take_effects: Callable[[], list[Effect]] = self._outbox.take
         self._delivery = Delivery(engine, self._listed, snapshots or SnapshotSettings())
         self._servers: list[Engine | Application] = [engine, *self._listed]

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from quorum.core import parking
 from quorum.core.application import State
-from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Reply, Request, earliest
 from quorum.core.outbox import EffectQueue
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
+from quorum.node.confirmed_reads import ConfirmedReads, ConfirmingLog
 from wire.batch import data_batch, headers, records_of
 
 __all__ = ["FUNCTIONS", "Register", "RegisterRequest", "RegisterResponse"]

@@ -29,26 +29,30 @@ __all__ = [
     "fetch_failed",
     "fetched",
     "is_committed",
-    "is_leader_gone",
     "leader_ended",
     "leader_was_there",
     "poll",
+    "timed_out",
 ]
 
 
 # --- asking ---------------------------------------------------------------------------------
 
 
-def is_leader_gone(replica: Replica, role: Follower, now_ms: int) -> bool:
-    """Has a voter not heard from its leader for the fetch timeout? Observers never campaign."""
-    return role.fetch_deadline_ms <= now_ms and replica.may_campaign
+def timed_out(replica: Replica, role: Follower) -> bool:
+    """The leader was silent for the fetch timeout. Returns whether this replica campaigns.
+
+    An observer never does, but from now on it refuses no pre-vote for the leader's sake.
+    """
+    if replica.may_campaign:
+        return True
+    role.has_fetched = False
+    return False
 
 
 def poll(replica: Replica, role: Follower, now_ms: int) -> None:
-    """Ask for more, if nothing is in flight and the disk owes us nothing."""
-    if role.fetch_deadline_ms <= now_ms:
-        role.has_fetched = False  # an observer refuses no pre-vote for a leader that is gone
-    if replica.peers.busy or not discovering.acknowledges(replica.log):
+    """Nothing is in flight: ask for more, unless the disk owes us something."""
+    if not discovering.acknowledges(replica.log):
         return
     if role.snapshot_id is not None and _is_finishing(replica):
         return

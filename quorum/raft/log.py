@@ -207,7 +207,9 @@ class QuorumLog:
     def add_snapshot(self, file: SnapshotFile) -> None:
         assert self.start_offset <= file.id.offset <= self.committed_offset, file.id
         others = (other for other in self.snapshots if other.id != file.id)
-        self.snapshots = tuple(sorted((*others, file), key=lambda each: each.id))
+        self.snapshots = tuple(
+            sorted((*others, file), key=lambda each: (each.id.offset, each.id.epoch))
+        )
 
     def trim(self, start_offset: int) -> None:
         """Begin later, where a snapshot ends."""

@@ -13,9 +13,9 @@ def next_role(replica: Replica, role: Role, now_ms: int) -> Role | None:
         case Leader():
             return _poll_leader(replica, role, now_ms)
         case Follower():
-            if role.fetch_deadline_ms <= now_ms and following.is_leader_gone(replica, role, now_ms):
+            if role.fetch_deadline_ms <= now_ms and following.timed_out(replica, role):
                 return becoming.campaign(replica, role, now_ms)
-            if role.fetch_deadline_ms <= now_ms or not replica.peers.busy:
+            if not replica.peers.busy:
                 following.poll(replica, role, now_ms)
             return None
         case Unattached():

@@ -39,8 +39,8 @@ from raftos.cryptors import DummyCryptor
 from raftos.serializers import JSONSerializer
 from raftos.storage import Log
 
-from quorum.node.engines import ONLY_IN_PROCESSES
 from quorum.raftos.commands import Command
+from quorum.raftos.engines import ONLY_IN_PROCESSES
 from quorum.raftos.raftos_effects import Broken, Committed, News, RaftosRequest, TermAndLeader
 
 __all__ = ["Address", "RaftosLibrary", "Timing"]

@@ -112,17 +112,6 @@ class RaftosNode(RaftView):
             self._requests.append(RaftosRequest(term=self.role.epoch, command=None))
             self._adopt(TermAndLeader(term=self.role.epoch, leader_id=None), now_ms)
 
-    def confirm_leadership(self, now_ms: int) -> int:
-        assert isinstance(self.role, Leader), f"asked as {name_of(self.role)}"
-        self._now_ms = now_ms
-        number = self._leading.ask()
-        self._propose()
-        return number
-
-    @property
-    def confirmed_through(self) -> int:
-        return 0 if self._proposals is None else self._proposals.confirmed
-
     def raise_kraft_version(self, version: int, now_ms: int) -> str | None:
         if version == self.kraft_version:
             return None

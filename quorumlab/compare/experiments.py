@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from quorum.core.milestones import Occasion
+from controller.milestones import Occasion
 from quorumlab.compare.subjects import Subject
 from wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from wire.primitives import ZERO_UUID

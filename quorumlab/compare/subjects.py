@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
-from quorum.node.engines import NATIVE
+from quorum.raftos.engines import NATIVE
 from wire.zk.designs import DESIGNS
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
 from jepsen_like.workloads.registry import WORKLOADS
-from quorum.node.engines import NATIVE
+from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import declare, later
 from wire.zk.designs import DESIGNS
 

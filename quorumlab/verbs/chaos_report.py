@@ -27,7 +27,7 @@ from jepsen_like.faults.kinds import KINDS
 from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.environment import why_not
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
-from quorum.node.engines import NATIVE
+from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import Failed, declare
 from quorumlab.interrupts import child, sigterm_as_ctrl_c
 from quorumlab.output import refuse_other_directory, refuse_other_file, say

@@ -26,7 +26,7 @@ from jepsen_like.real.runs.outcome import (
 from jepsen_like.real.runs.run_options import KINDS_WITHOUT_PROCESSES, RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
-from quorum.node.engines import ENGINES, NATIVE
+from quorum.raftos.engines import ENGINES, NATIVE
 from quorumlab.arguments import UsageError, declare
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import FORMAT, Progress, number_of, print_json, say

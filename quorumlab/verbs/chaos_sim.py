@@ -26,7 +26,7 @@ from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.workloads.registry import why_no_workload
-from quorum.node.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
+from quorum.raftos.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.output import say
 from quorumlab.simulated_runs import (

@@ -14,7 +14,7 @@ from typing import Any
 
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
-from quorum.node.engines import ENGINES
+from quorum.raftos.engines import ENGINES
 from quorumlab.arguments import Failed, UsageError, declare
 from quorumlab.compare.comparison import (
     CELL_SECONDS,

@@ -14,7 +14,7 @@ from jepsen_like.real.layout import CLUSTER_FILE
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.shape import Shape, why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
-from quorum.node.engines import NATIVE
+from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import refuse_other_directory, say

@@ -30,7 +30,7 @@ from quorum.core.effects import (
     Truncate,
 )
 from quorum.core.log_settings import LogSettings
-from quorum.log.files.producers import ProducerEntry, observe
+from quorum.core.producers import ProducerEntry, observe
 from wire.batch import BatchHeader, headers, read_header, records_of
 
 __all__ = ["Disk", "MemoryLog"]

@@ -13,7 +13,6 @@ from broker.partition.partition import FollowerOf, LeaderOf
 from broker.replication import replication
 from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
-from quorum.log.files.producers import ProducerEntry
 from tests.broker.brokers import (
     Brokers,
     batch_of,
@@ -918,7 +917,6 @@ def test_an_orderly_shutdown_tells_the_disk_of_every_producer() -> None:
     brokers.settle()
     saved = brokers.disks[1].saved_producers["t-0"]
     (producer,) = saved.producers
-    assert isinstance(producer, ProducerEntry)
     assert (saved.end_offset, producer.producer_id) == (1, 7)
 
 

@@ -1,6 +1,6 @@
 """A broker without data: registered, told of everything, and nothing on its disk."""
 
-from quorum.core.milestones import MILESTONE
+from controller.milestones import MILESTONE
 from tests.broker.brokers import Brokers
 
 

@@ -12,7 +12,7 @@ from broker.partition.idempotence import (
     base_offset,
     next_sequence,
 )
-from quorum.log.files.producers import ProducerEntry, observe
+from quorum.core.producers import ProducerEntry, observe
 from tests.broker.brokers import Brokers, batch_of
 from wire import metadata_records as records
 from wire.batch import BatchHeader

@@ -138,7 +138,7 @@ class Disk:
         file = snapshot_file(snapshot_id, content)
         self.contents[file.id] = content
         others = (other for other in self.snapshots if other.id != file.id)
-        self.snapshots = tuple(sorted((*others, file), key=lambda each: each.id))
+        self.snapshots = tuple(sorted((*others, file), key=lambda each: each.id.offset))
         return SnapshotSaved(token=token, log=METADATA_LOG, file=file)
 
     def read_snapshot(self, effect: ReadSnapshot) -> SnapshotRead:

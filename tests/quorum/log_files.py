@@ -6,8 +6,8 @@ from errno import EIO
 from typing import Any
 
 from quorum.core.log_settings import LogSettings
+from quorum.core.producers import ProducerEntry
 from quorum.log.files.disk import Disk
-from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.recovery import open_log
 from quorum.log.files.segments import SegmentedLog
 from wire.batch import Record, build_batch, headers

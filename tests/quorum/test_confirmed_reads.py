@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import cast
 
-from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Request
 from quorum.core.parking import PARKED_MAX
+from quorum.node.confirmed_reads import ConfirmedReads, ConfirmingLog
 
 
 @dataclass

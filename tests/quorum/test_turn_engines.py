@@ -31,8 +31,8 @@ from quorum.node.register import Register, RegisterRequest, RegisterResponse
 from quorum.raft.kraft_version import describe_versions
 from quorum.raft.messages import begin_request, fetch_request
 from quorum.raft.roles import Leader
+from quorum.raftos.confirming_raftos_node import ConfirmingRaftosNode
 from quorum.raftos.raftos_effects import Committed, RaftosEvent, RaftosRequest, TermAndLeader
-from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.benches import BENCHES, Ask, Bench
 from tests.quorum.raft.test_membership import addition, removal
 from tests.quorum.replicas import Replicas, config, endpoint, replica_key
@@ -97,7 +97,7 @@ def raft() -> tuple[Led, Event, Event]:
 
 def raftos() -> tuple[Led, Event, Event]:
     """The same of raftos, which has committed the put before the disk has synced it."""
-    engine = RaftosNode(config(1), _empty(), Random(1), NOW_MS)
+    engine = ConfirmingRaftosNode(config(1), _empty(), Random(1), NOW_MS)
     led = Led(ConfirmingMember(engine, {"register": Register(engine)}), NOW_MS)
     led.given(RaftosEvent(news=TermAndLeader(term=1, leader_id=1)))
     led.given(_committed(led))
@@ -232,7 +232,7 @@ def made(engine: str) -> Callable[[Any, Any, int], Core]:
     def make(state: Any, election: Any, now_ms: int) -> Core:
         alone = config(1, [1], election_timeout_ms=20)
         if engine == "raftos":
-            node: Any = RaftosNode(alone, state, Random(1), now_ms)
+            node: Any = ConfirmingRaftosNode(alone, state, Random(1), now_ms)
         else:
             node = ConfirmingRaftNode(alone, state, election, Random(1), now_ms)
         return ConfirmingMember(node, {"register": Register(node)})

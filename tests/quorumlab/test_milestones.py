@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from controller.milestones import Cause, Occasion, Step, instant, milestone
 from quorum.core.effects import Trace
-from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
 from quorumlab.node_parts import Milestones
 
 

@@ -143,7 +143,7 @@ class StorageBench:
     def trim(self) -> None:
         """Up to the newest snapshot."""
         if self.snapshots and not self.is_receiving:
-            start_offset = max(self.snapshots).offset
+            start_offset = max(each.offset for each in self.snapshots)
             self.start_offset = max(self.start_offset, start_offset)
             self.perform(Trim(log=METADATA_LOG, token=self.token(), start_offset=start_offset))
 

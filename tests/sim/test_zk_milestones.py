@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
+from controller.milestones import MILESTONE
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
-from quorum.core.milestones import MILESTONE
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 

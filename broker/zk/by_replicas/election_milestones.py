@@ -11,7 +11,7 @@ from collections import Counter
 
 from broker.zk.by_replicas.held import Held
 from controller.metadata.partitions import NO_LEADER
-from quorum.core.milestones import Cause, Occasion, Step, instant, milestone
+from controller.milestones import Cause, Occasion, Step, instant, milestone
 from quorum.core.outbox import Outbox
 
 __all__ = ["ElectionMilestones"]

@@ -18,7 +18,7 @@ from jepsen_like.faults.fault import Scheduled
 from jepsen_like.faults.validity import FaultOutcome, fault_outcome_as_json
 from jepsen_like.histories.history import Kind, Op, Value
 from jepsen_like.real.runs.run_options import RunOptions
-from quorum.node.engines import NATIVE, RAFTOS
+from quorum.raftos.engines import NATIVE, RAFTOS
 
 __all__ = [
     "ADMITTED",

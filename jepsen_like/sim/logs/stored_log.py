@@ -33,8 +33,8 @@ from quorum.core.effects import (
     Token,
     Truncate,
 )
+from quorum.core.producers import ProducerEntry, observe
 from quorum.core.types import ElectionState, OffsetAndEpoch
-from quorum.log.files.producers import ProducerEntry, observe
 from wire.batch import CorruptBatch, headers, is_intact, read_header
 
 __all__ = ["StoredLog", "WriteEffect"]

@@ -45,7 +45,8 @@ class StoredSnapshots:
         return max(self.whole, key=lambda end: end.offset, default=None)
 
     def files(self) -> tuple[SnapshotFile, ...]:
-        return tuple(snapshot_file(end, self.whole[end]) for end in sorted(self.whole))
+        ascending = sorted(self.whole, key=lambda end: (end.offset, end.epoch))
+        return tuple(snapshot_file(end, self.whole[end]) for end in ascending)
 
     def rename(self, end: OffsetAndEpoch, content: bytes) -> None:
         """Written and synced; whether the name will last is not known yet."""

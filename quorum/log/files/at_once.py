@@ -21,7 +21,6 @@ from quorum.core.effects import (
     Trimmed,
 )
 from quorum.log.files.log_queue import LogQueue
-from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.segments import SegmentedLog
 from wire.message import replace
 
@@ -61,8 +60,7 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
             segments.configure(effect.settings)
             return None
         case SaveProducers():
-            producers = (each for each in effect.producers if isinstance(each, ProducerEntry))
-            segments.note_producers(producers, end_offset=effect.end_offset)
+            segments.note_producers(effect.producers, end_offset=effect.end_offset)
             return None
         case _:
             assert_never(effect)

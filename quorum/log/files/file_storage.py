@@ -2,10 +2,9 @@
 
 What takes no waiting happens at once, in the driver's thread: appends go to the page cache, reads
 come mostly out of it, a new log is a few small files, and a sync is inline if the last ones of its
-log were fast and nothing else is under way (`sync_pace`). What waits for the medium runs in two
-small pools of threads: the other syncs, elections and synced truncations, which somebody waits for,
-and everything else (recovery, other truncations, deletion, rolled segments, checkpoints), so that a
-slow recovery delays no vote.
+log were fast and nothing else is under way (`sync_pace`). What waits for the medium runs in the
+four small pools of threads that `jobs.Pool` names, so that a slow recovery delays no vote: syncs
+and elections, for which somebody waits; truncations; recovery, deletion and checkpoints; snapshots.
 `log_queue` keeps the order within a log, `log_directories` does the blocking work.
 
 A failed write or sync ends its log for good: `StorageFailed`, and so it does all the logs of that

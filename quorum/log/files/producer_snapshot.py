@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from crc32c import crc32c
 
-from quorum.log.files.producers import ProducerBatch, ProducerEntry
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from wire.primitives import INT32_MAX
 
 __all__ = ["format_producers", "parse_producers", "producers_path"]

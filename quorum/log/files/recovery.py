@@ -31,11 +31,11 @@ from itertools import pairwise, zip_longest
 
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
+from quorum.core.producers import ProducerEntry, observe
 from quorum.core.storage import Say, StorageError
 from quorum.log.epochs import EpochCache
 from quorum.log.files.checkpoints import EPOCHS, format_epochs, parse_epochs
 from quorum.log.files.disk import Disk
-from quorum.log.files.producers import ProducerEntry, observe
 from quorum.log.files.resumption import resume, take_producers
 from quorum.log.files.segment import Segment, batches_in
 from quorum.log.files.segments import SegmentedLog

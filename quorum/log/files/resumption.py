@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from quorum.core.producers import ProducerEntry
 from quorum.core.storage import StorageError
 from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
 from quorum.log.files.producer_snapshot import parse_producers, producers_path
-from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.segment import Segment
 from wire.batch import BatchHeader, is_intact
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
+from quorum.core.producers import ProducerEntry
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
 from quorum.log.files.producer_snapshot import format_producers, producers_path
-from quorum.log.files.producers import ProducerEntry
 from quorum.log.files.segment import FoundTimestamp, Segment
 from wire.batch import BatchHeader, headers
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quorum.core.effects import EpochStart
+from quorum.core.producers import ProducerEntry, observe
 from quorum.log.epochs import EpochCache
-from quorum.log.files.producers import ProducerEntry, observe
 from quorum.log.files.segments import observe_epoch
 from wire.batch import BatchHeader
 

@@ -10,7 +10,7 @@ from jepsen_like.faults.fault import Role
 from jepsen_like.real.runs.outcome import ADMITTED, admitted_by, whose_document, why_admitted
 from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.sim.chaos.plan import Plan, schedule_of
-from quorum.node.engines import ENGINES, NATIVE, RAFTOS
+from quorum.raftos.engines import ENGINES, NATIVE, RAFTOS
 from wire.zk.designs import DESIGNS
 
 

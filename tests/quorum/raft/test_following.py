@@ -5,9 +5,9 @@ from struct import pack
 import pytest
 
 from quorum.core.effects import Append, Durability, Effect, Send, Trace, Truncate
-from quorum.raft import discovering, following
+from quorum.raft import discovering, following, polling
 from quorum.raft.replica import Replica
-from quorum.raft.roles import Follower
+from quorum.raft.roles import Follower, Prospective
 from tests.quorum import builders
 from tests.quorum.builders import replica
 from tests.quorum.replicas import endpoint, listeners
@@ -201,16 +201,16 @@ def test_nobody_is_to_be_asked_while_a_write_waits_for_its_sync() -> None:
 
 
 def test_observer_does_not_give_up_its_leader() -> None:
-    node = replica(voters=(2, 3), syncs=False)
-    assert not following.is_leader_gone(node, builders.following(), now_ms=10**6)
-    assert following.is_leader_gone(replica(), builders.following(), now_ms=2000)
+    observer = replica(voters=(2, 3), syncs=False)
+    assert polling.next_role(observer, builders.following(), now_ms=10**6) is None
+    assert isinstance(polling.next_role(replica(), builders.following(), now_ms=2000), Prospective)
 
 
 def test_observer_hears_a_leader_no_more_that_is_silent_for_the_fetch_timeout() -> None:
     """It may be a voter by a record that it lacks: it does not refuse pre-votes for ever."""
     node, role = replica(voters=(2, 3), syncs=False), builders.following()
     obey(node, role)
-    following.poll(node, role, role.fetch_deadline_ms - 1)
+    polling.next_role(node, role, role.fetch_deadline_ms - 1)
     assert role.has_fetched
-    following.poll(node, role, role.fetch_deadline_ms)
+    polling.next_role(node, role, role.fetch_deadline_ms)
     assert not role.has_fetched

@@ -22,6 +22,7 @@ from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch
 from quorum.raft.messages import fetch_request
 from quorum.raft.roles import Follower, Leader, Unattached
 from quorum.raftos.commands import PIECE_BYTES_MAX, Command
+from quorum.raftos.confirming_raftos_node import ConfirmingRaftosNode
 from quorum.raftos.raftos_effects import (
     Broken,
     Committed,
@@ -30,7 +31,6 @@ from quorum.raftos.raftos_effects import (
     RaftosRequest,
     TermAndLeader,
 )
-from quorum.raftos.raftos_node import RaftosNode
 from tests.quorum.replicas import config
 from wire.batch import assign, data_batch, headers
 from wire.errors import ErrorCode
@@ -47,7 +47,8 @@ class Driven:
     when it is told to."""
 
     def __init__(self, state: LogState | None = None, *, syncs_at_once: bool = True) -> None:
-        self.node = RaftosNode(config(1), state or LogState(log=METADATA_LOG), Random(1), NOW_MS)
+        found = state or LogState(log=METADATA_LOG)
+        self.node = ConfirmingRaftosNode(config(1), found, Random(1), NOW_MS)
         self.asked: list[RaftosRequest] = []
         self.effects: list[Effect] = []
         self._syncs_at_once = syncs_at_once

@@ -148,7 +148,8 @@ class Run:
             case Stored():
                 self.promised = self.ends[event.token.number]
             case SnapshotSaved():
-                self.snapshots = sorted({*self.snapshots, event.file.id})
+                found = {*self.snapshots, event.file.id}
+                self.snapshots = sorted(found, key=lambda each: each.offset)
             case Trimmed():
                 self.start_offset = event.start_offset
                 self.snapshots = [s for s in self.snapshots if s.offset >= event.start_offset]

@@ -7,10 +7,10 @@ import pytest
 
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from quorum.core.storage import StorageError
 from quorum.log.files import recovery
 from quorum.log.files.checkpoints import EPOCHS
-from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from quorum.log.files.recovery import CorruptLog
 from tests.quorum.log_files import SMALL, batch, everything, opened, producers_in
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from quorum.core.effects import LogState, SaveProducers, Truncate
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from quorum.core.storage import StorageError
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, EPOCHS
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import StorageSettings
 from quorum.log.files.producer_snapshot import format_producers, parse_producers, producers_path
-from quorum.log.files.producers import ProducerBatch, ProducerEntry
 from quorum.log.files.recovery import Recovered, open_log
 from quorum.log.files.segments import SegmentedLog
 from tests.quorum.log_files import SMALL, batch, everything, quick_disk

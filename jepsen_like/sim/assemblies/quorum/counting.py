@@ -14,9 +14,9 @@ from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from quorum.core.application import State
-from quorum.core.confirmed_reads import ConfirmedReads, ConfirmingLog
 from quorum.core.effects import Effect, Event, Request, earliest
 from quorum.core.types import OffsetAndEpoch
+from quorum.node.confirmed_reads import ConfirmedReads, ConfirmingLog
 from wire.batch import data_batch, headers, records_of
 
 __all__ = ["Answer", "ApplicationListener", "CountingApplication", "Reader", "states_in"]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from controller.decision_milestones import partition_count
 from controller.metadata.changes import Change
-from controller.milestones import partition_count
+from controller.milestones import MILESTONE
 from quorum.core.effects import Trace
-from quorum.core.milestones import MILESTONE
 from tests.controller.clusters import heartbeat, partition, registration
 from tests.controller.fake_log import Quorum
 from tests.controller.test_controller import config, create, quorum, start_broker

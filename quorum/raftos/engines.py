@@ -1,7 +1,7 @@
-"""The engines that can replicate a quorum's log: ours, and raftos, which is there for comparison.
+"""The engines that can replicate a quorum's log, by name: ours, and raftos.
 
 Decides which numbers of controllers raftos can have. raftos itself is no dependency: it is there if
-somebody has installed it, and `quorum.raftos` is loaded by those who run it.
+somebody has installed it. So this module does not load it; `library` does.
 """
 
 from importlib.util import find_spec
