@@ -8,6 +8,7 @@ import pytest
 
 from jepsen_like.planted.every_bug import CLUSTER_PLANTS
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from tests.sim.found_by import found_by, rule_broken
 
 # A seed that finds each bug: see `test_catches.py`.
 FOUND_AT = {
@@ -68,6 +69,9 @@ FOUND_AT = {
 def test_planted_bug_is_found(name: str) -> None:
     bound = CLUSTER_PLANTS[name].seeds_max
     seeds = (FOUND_AT[name], *range(bound))
-    found = next((seed for seed in seeds if run_cluster(seed, plant=name).kind != "ok"), None)
+    outcomes = ((seed, run_cluster(seed, plant=name)) for seed in seeds)
+    found = next(((seed, each) for seed, each in outcomes if each.kind != "ok"), None)
     assert found is not None, f"quorumlab chaos sim --cluster --sweep {bound} --plant {name}"
-    assert found == FOUND_AT[name], f"found at {found} now: enter it in FOUND_AT"
+    at, outcome = found
+    assert at == FOUND_AT[name], f"found at {at} now: enter it in FOUND_AT"
+    assert rule_broken(outcome) in found_by(name), "docs/planted-bugs.md says otherwise"
