@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
-from broker.partition.partition import Partition
-from quorum.core.parking import has_ended
+from broker.partition.partition import LeaderOf, Partition
+from quorum.core import parking
 
 __all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "OffsetWaiters", "is_worth_compacting"]
 
@@ -85,8 +85,8 @@ class Deadlines:
 class OffsetWaiters(Generic[W]):
     """Each waiter is returned once, or never if it is done before.
 
-    A waiter belongs to the leader epoch in which it was accepted. In a later one, even of the same
-    leader, another record may lie at the offset that it waits for.
+    A waiter belongs to the leader epoch in which it was accepted, and is refused when that has
+    ended. In a later one, even of the same leader, another record may lie at its offset.
     """
 
     __slots__ = ("_count", "_heaps")
@@ -111,9 +111,10 @@ class OffsetWaiters(Generic[W]):
 
     def reached(self, partition: Partition, offset: int) -> Iterator[W]:
         """Those that need not wait any longer, the lowest offset first."""
+        led = epoch_led(partition)
         while partition in self._heaps:
             epoch, heap = self._heaps[partition]
-            if heap[0][0] > offset or has_ended(epoch, partition.leader_epoch):
+            if heap[0][0] > offset or parking.has_ended(epoch, led):
                 return
             waiter = heappop(heap)[2]
             if not heap:
@@ -122,12 +123,22 @@ class OffsetWaiters(Generic[W]):
                 yield waiter
 
     def lost(self, partition: Partition) -> list[W]:
-        """Its leader epoch has ended: nobody waits for it, whatever it reaches."""
-        if partition not in self._heaps:
+        """Take out those whose leader epoch has ended, whatever the partition has reached."""
+        found = self._heaps.get(partition)
+        if found is None or not parking.has_ended(found[0], epoch_led(partition)):
             return []
-        _, heap = self._heaps.pop(partition)
+        return self.clear(partition)
+
+    def clear(self, partition: Partition) -> list[W]:
+        """Take out all that wait for it."""
+        _, heap = self._heaps.pop(partition, (0, []))
         in_order = sorted(heap, key=lambda item: item[:2])
         return [waiter for _, _, waiter in in_order if not waiter.is_done]
+
+
+def epoch_led(partition: Partition) -> int | None:
+    """The leader epoch of a replica that leads."""
+    return partition.role.leader_epoch if isinstance(partition.role, LeaderOf) else None
 
 
 class Answers(Generic[Result]):

@@ -153,8 +153,12 @@ class Controller:
         self._milestones.clear()
         self.liveness.clear()
         self._registration.leader_changed(now_ms)
-        for waiting in self._waiting.release(lambda each: parking.has_ended(each.epoch, None)):
+        for waiting in self._waiting.release(self._has_ended):
             self._reply_not_controller(waiting.request)
+
+    def _has_ended(self, waiting: _Waiting) -> bool:
+        """Is the epoch over that decided it? It is refused then, whatever the offsets say."""
+        return parking.has_ended(waiting.epoch, self._epoch)
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
         if self._has_stopped:
@@ -165,7 +169,9 @@ class Controller:
             return
         self._images.delivered_to_leader(next_offset)
         self._outbox.effects += self._milestones.committed(next_offset)
-        for waiting in self._waiting.release(lambda item: item.last_offset < next_offset):
+        for waiting in self._waiting.release(
+            lambda each: each.last_offset < next_offset and not self._has_ended(each)
+        ):
             self._reply(waiting.request, waiting.response)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:

@@ -82,7 +82,7 @@ class Writing:
             yield write
 
     def close(self, error: ErrorCode, now_ms: int) -> None:
-        for write in self._waiting.lost(self._partition):
+        for write in self._waiting.clear(self._partition):
             write.is_done = True
             write.conclude(error, now_ms)
 

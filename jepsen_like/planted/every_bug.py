@@ -16,7 +16,8 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 - `settles_after_a_change_of_role`: who leads no more is told so before anything is delivered, and
   no role counts for another
 - `counts_with_the_voters_of_the_end`: voters change by one: a majority of either set will do
-- `forgets_the_epoch_of_who_waits`: a node's clients see it, tests/sim/test_chaos_catches.py
+- `forgets_the_epoch_of_who_waits`: a node's clients see it, tests/sim/test_chaos_catches.py, and
+  producers in tests/sim/test_epoch_of_who_waits.py
   These three are found turn by turn, in tests/quorum/test_turn_engines.py
 - `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
   alone, in tests/sim/test_shipped_disk.py

@@ -118,8 +118,12 @@ class Register:
         self._epoch = None
         for read in self._reads.clear():
             self._refuse(read, "this node leads no longer")
-        for written in self._writes.release(lambda each: parking.has_ended(each.epoch, None)):
+        for written in self._writes.release(self._has_ended):
             self._reply(written.request, "info", error="this node leads no longer")
+
+    def _has_ended(self, written: _Written) -> bool:
+        """Is the epoch over that wrote it? Nobody knows then, whatever the offsets say."""
+        return parking.has_ended(written.epoch, self._epoch)
 
     # --- the state ------------------------------------------------------------------------------
 
@@ -136,7 +140,9 @@ class Register:
         self._answer_reads()
 
     def _has_applied(self, offset: int, response: RegisterResponse) -> None:
-        for written in self._writes.release(lambda each: each.offset == offset):
+        for written in self._writes.release(
+            lambda each: each.offset == offset and not self._has_ended(each)
+        ):
             self._outbox.emit(Reply(token=written.request.token, body=response))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:

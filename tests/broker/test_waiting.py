@@ -1,16 +1,18 @@
 """Requests that wait: until when, for which partition to reach what, with which answers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.partition.partition import Partition
+from broker.partition.isr import Committed
+from broker.partition.partition import LeaderOf, Partition
 from broker.waiting import Answers, Deadlines, OffsetWaiters, is_worth_compacting
 from controller.metadata.partitions import PartitionState
 from tests.broker import partitions
+from wire.errors import ErrorCode
 
 
 @dataclass
@@ -93,6 +95,8 @@ def test_whoever_waits_is_returned_once_in_order_unless_it_is_done(
             case "be done" if number < len(expected):
                 expected[number][1].is_done = True
             case "lose":
+                assert waiting.lost(partition) == [], "its leader epoch goes on"
+                elect(partition, partition.leader_epoch + 1)
                 in_order = sorted(expected, key=lambda each: each[0])
                 lost = list(map(id, waiting.lost(partition)))
                 assert lost == [id(request) for _, request in in_order]
@@ -112,8 +116,7 @@ def test_nobody_of_an_earlier_leader_epoch_is_served() -> None:
     partition = partition_of("t", 0)
     waiting: OffsetWaiters[Request] = OffsetWaiters()
     waiting.add(partition, 5, request := Request())
-    partition.apply(replace(WANTED, leader_epoch=1, partition_epoch=1), 0)
-    assert partition.leader_epoch == 1
+    elect(partition, 1)
     assert not list(waiting.reached(partition, 9))
     with pytest.raises(AssertionError, match="were not refused"):
         waiting.add(partition, 5, Request())
@@ -122,11 +125,36 @@ def test_nobody_of_an_earlier_leader_epoch_is_served() -> None:
     assert list(waiting.reached(partition, 5)) == [later]
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_all_that_wait_can_be_taken_out_whoever_leads(leads: bool) -> None:
+    partition = partition_of("t", 0)
+    waiting: OffsetWaiters[Request] = OffsetWaiters()
+    waiting.add(partition, 5, request := Request())
+    if not leads:
+        partition.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert waiting.clear(partition) == [request]
+    assert waiting.clear(partition) == []
+
+
 WANTED = PartitionState(replicas=(1,), isr=(1,), leader=1)
 
 
 def partition_of(topic: str, index: int) -> Partition:
-    return partitions.partition_of(topic, index, WANTED)
+    """It leads."""
+    partition = partitions.partition_of(topic, index, WANTED)
+    elect(partition, 0)
+    return partition
+
+
+def elect(partition: Partition, leader_epoch: int) -> None:
+    partition.role = LeaderOf(
+        leader_epoch=leader_epoch,
+        epoch_start_offset=0,
+        partition_epoch=leader_epoch,
+        replicas=(1,),
+        isr=Committed(members=(1,)),
+        leader_recovery_state=0,
+    )
 
 
 # --- answers

@@ -14,6 +14,7 @@ from controller.metadata.describe import fingerprint
 from controller.metadata.image import MetadataImage
 from controller.refusals import REFUSALS
 from controller.requests import WRITES
+from jepsen_like.planted.every_bug import planted
 from quorum.core.effects import Failure, RequestFailed, Token
 from tests.controller.clusters import CLUSTER_ID, FEATURES, heartbeat, registration
 from tests.controller.fake_log import Quorum
@@ -319,6 +320,32 @@ def test_what_was_not_committed_is_lost_with_leadership() -> None:
     former = made.controllers[CONTROLLERS[0]]
     assert former.head.topic("t") is None
     assert made.active.head.topic("t") is None
+
+
+def told_of_a_topic_that_was_lost() -> ErrorCode:
+    """Another leader writes where its records were; then the controller that was asked leads again,
+    and commits beyond them."""
+    made = quorum()
+    start_broker(made, 1)
+    number = made.ask(create("lost"))
+    lost_at = made.last_offset
+    made.elect(CONTROLLERS[1])
+    made.answer(create("another"))
+    made.elect(CONTROLLERS[0])
+    made.answer(create("third"))
+    assert made.active.applied_offset > lost_at
+    assert made.active.image.topic("lost") is None
+    answer: Any = made.replies[number]
+    return ErrorCode(answer.topics[0].error_code)
+
+
+def test_answer_is_of_the_epoch_that_decided_it() -> None:
+    assert told_of_a_topic_that_was_lost() is ErrorCode.NOT_CONTROLLER
+
+
+def test_a_waiter_without_its_epoch_is_found() -> None:
+    with planted("forgets_the_epoch_of_who_waits"):
+        assert told_of_a_topic_that_was_lost() is ErrorCode.NONE
 
 
 def test_what_the_next_leader_kept_comes_back_as_delivered() -> None:

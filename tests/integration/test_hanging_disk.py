@@ -1,7 +1,10 @@
 """A disk whose sync hangs for 5 s stops its node once at most, and the quorum hardly at all.
 
-The hang is a sleep in the place of the sync (`tests.integration.breakable_node`): first of an
-inline one, which stops the node, then of one in a thread.
+The hang is a sleep in a wrapped fdatasync (`tests.integration.breakable_node`): first in an inline
+sync, which stops the node, then in one in a thread. No disk is slow, and no sync reaches a medium.
+
+Another node is to lead within the election time-out and a second. What is asserted allows 1.1 s
+more for each split vote.
 """
 
 import os

@@ -110,6 +110,7 @@ class Replicas:
         seed: int = 0,
         engine: type[RaftNode] = RaftNode,
         build: Callable[[RaftNode], object] = lambda node: node,
+        now_ms: int = 0,
         **settings: object,
     ) -> None:
         self.ids = tuple(ids)
@@ -119,7 +120,7 @@ class Replicas:
         self.settings = settings
         self.engine = engine
         self.build = build
-        self.now_ms = 0
+        self.now_ms = now_ms
         self.disks = {node_id: Disk() for node_id in self.ids}
         self.nodes: dict[int, RaftNode] = {}
         self.cores: dict[int, object] = {}

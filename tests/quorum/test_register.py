@@ -1,14 +1,21 @@
 """A register that several replicas keep: what is told is so, also when leaders go."""
 
+import json
 from itertools import count
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from jepsen_like.planted.every_bug import planted
+from quorum.core.effects import Request
+from quorum.core.types import LeaderAndEpoch
 from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
 from quorum.node.member import Member
 from quorum.node.register import Register, RegisterRequest, RegisterResponse
 from quorum.raft.raft_node import RaftNode
 from tests.quorum.replicas import Replicas
+from wire.batch import assign, data_batch
 
 
 class Registers:
@@ -77,6 +84,31 @@ def test_leader_that_is_cut_off_knows_nothing(f: str, outcome: str) -> None:
     registers = Registers()
     registers.cluster.isolate(registers.leader.node_id)
     assert registers.ask(f, 1).outcome == outcome
+
+
+def told_of_a_write_that_was_lost() -> list[str]:
+    """It was appended at offset 0, where the next leader has written something else."""
+    log: Any = SimpleNamespace(leader=LeaderAndEpoch(2, 2), append=lambda _batch, _now_ms: 0)
+    register = Register(log)
+    register.lead(1, now_ms=0)
+    lost = RegisterRequest(f="write", key="x", value=1)
+    register.receive(Request(token=1, body=lost), now_ms=0)
+    register.resign(now_ms=0)
+    written = json.dumps({"f": "write", "key": "x", "value": 2, "old": None}).encode()
+    batch = assign(data_batch([written], timestamp_ms=0), base_offset=0, leader_epoch=2)
+    register.committed(batch, 1, now_ms=0)
+    assert register.values == {"x": 2}
+    replies: list[Any] = register.take_effects()
+    return [reply.body.outcome for reply in replies]
+
+
+def test_nobody_knows_of_a_write_whose_epoch_has_ended() -> None:
+    assert told_of_a_write_that_was_lost() == ["info"]
+
+
+def test_a_waiter_without_its_epoch_is_found() -> None:
+    with planted("forgets_the_epoch_of_who_waits"):
+        assert told_of_a_write_that_was_lost() == ["ok"]
 
 
 def test_snapshot_holds_what_was_applied() -> None:

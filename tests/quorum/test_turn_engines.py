@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from quorum.core.effects import (
     Reply,
     Request,
     Response,
+    SaveElection,
     Send,
     Stored,
     Token,
@@ -38,6 +39,8 @@ from tests.quorum.raft.test_membership import addition, removal
 from tests.quorum.replicas import Replicas, config, endpoint, replica_key
 from wire.batch import data_batch
 from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest
+from wire.messages.quorum_epochs import BeginQuorumEpochRequest
 from wire.messages.voters import RemoveRaftVoterResponse
 
 PUT = RegisterRequest(f="write", key="k", value=1)
@@ -74,25 +77,49 @@ class Led:
         return next(each for each in self.effects if isinstance(each, Append))
 
 
+class RaftLeader:
+    """A leader of three with a register, taken out of its quorum: another voter is played."""
+
+    def __init__(self, now_ms: int = 0) -> None:
+        replicas = Replicas(
+            engine=ConfirmingRaftNode,
+            build=lambda node: ConfirmingMember(node, {"register": Register(node)}),  # type: ignore[arg-type]
+            now_ms=now_ms,
+            fetch_timeout_ms=600_000,  # it needs nobody
+        )
+        self.node = replicas.elect()
+        self.core: Any = replicas.cores[self.node.node_id]
+        self._other = 1 + self.node.node_id % 3
+        for voter in (1, 2, 3):
+            if voter != self.node.node_id:
+                replicas.crash(voter)
+        replicas.run(1_000)  # no fetch waits any more
+        self.now_ms = replicas.now_ms
+
+    def commits(self) -> FetchRequest:
+        """The other has everything, which makes a majority."""
+        end = OffsetAndEpoch(self.node.end_offset, self._epoch)
+        return fetch_request(config(self._other), epoch=self._epoch, end=end, high_watermark=0)
+
+    def deposes(self) -> BeginQuorumEpochRequest:
+        """The other leads the next epoch."""
+        key, leader = ReplicaKey(self.node.node_id), endpoint(self._other)
+        return begin_request(config(self._other), key, epoch=self._epoch + 1, leader=leader)
+
+    @property
+    def _epoch(self) -> int:
+        assert isinstance(self.node.role, Leader), self.node.role
+        return self.node.role.epoch
+
+
 def raft() -> tuple[Led, Event, Event]:
     """A leader of three with a put, the event that commits it, and one that ends its leadership."""
-    replicas = Replicas(
-        engine=ConfirmingRaftNode,
-        build=lambda node: ConfirmingMember(node, {"register": Register(node)}),  # type: ignore[arg-type]
-    )
-    leader = replicas.elect()
-    replicas.run(50)
-    assert isinstance(leader.role, Leader)
-    epoch, other = leader.role.epoch, 1 + leader.node_id % 3
-    led = Led(replicas.cores[leader.node_id], replicas.now_ms)  # type: ignore[arg-type]
+    leader = RaftLeader()
+    led = Led(leader.core, leader.now_ms)
     led.put()
     assert led.given(Stored(log=METADATA_LOG, token=led.append().token)) == []
-    end = OffsetAndEpoch(leader.end_offset, epoch)
-    fetch = fetch_request(config(other), epoch=epoch, end=end, high_watermark=0)
-    begin = begin_request(
-        config(other), ReplicaKey(leader.node_id), epoch=epoch + 1, leader=endpoint(other)
-    )
-    return led, Request(token=901, body=fetch), Request(token=902, body=begin)
+    commits = Request(token=901, body=leader.commits())
+    return led, commits, Request(token=902, body=leader.deposes())
 
 
 def raftos() -> tuple[Led, Event, Event]:
@@ -301,3 +328,115 @@ def test_no_put_is_acknowledged_that_the_disk_refused(
         assert "ok" not in outcomes(bench)
 
     play(runner, engine, tmp_path, script)
+
+
+# --- the last turn of a leadership, run by the driver and by the host -----------------------------
+
+
+class RaftReign:
+    """A put is committed once a majority has it; another leader ends the reign."""
+
+    def __init__(self) -> None:
+        self._leader: RaftLeader | None = None
+
+    def make(self, _state: Any, _election: Any, now_ms: int) -> Core:
+        self._leader = RaftLeader(now_ms)
+        return cast(Core, self._leader.core)
+
+    async def begin(self, bench: Bench) -> None:
+        """It leads already. Its disk and its peers are not those of the bench."""
+        for kind in (SaveElection, Send):
+            bench.perform_with(kind, lambda _effect: None)
+
+    def commits(self, stored: Stored) -> list[Event | Ask]:
+        assert self._leader is not None
+        return [stored, Ask(self._leader.commits())]
+
+    def deposes(self) -> list[Event | Ask]:
+        assert self._leader is not None
+        return [Ask(self._leader.deposes())]
+
+
+class RaftosReign:
+    """A put is committed once it is stored, for raftos has committed it before."""
+
+    def __init__(self) -> None:
+        self.make = made("raftos")
+
+    async def begin(self, bench: Bench) -> None:
+        await puts(bench, "raftos")
+        bench.answers.clear()
+
+    def commits(self, stored: Stored) -> list[Event | Ask]:
+        return [stored]
+
+    def deposes(self) -> list[Event | Ask]:
+        return [RaftosEvent(news=TermAndLeader(term=2, leader_id=2))]
+
+
+REIGNS: dict[str, type[RaftReign] | type[RaftosReign]] = {"raft": RaftReign, "raftos": RaftosReign}
+
+
+def told_of_the_last_put(
+    runner: str, engine: str, path: Path, *, is_committed_first: bool = True
+) -> str | None:
+    """Have a put committed and the leadership ended in one turn, in this order or the other."""
+    reign = REIGNS[engine]()
+
+    async def work() -> str | None:
+        async with BENCHES[runner](path, {1: reign.make}) as bench:
+            await reign.begin(bench)
+            stored = await put_without_a_disk(bench)
+            commits, deposes = reign.commits(stored), reign.deposes()
+            bench.feed(*(commits + deposes if is_committed_first else deposes + commits))
+            await bench.until(lambda: set(outcomes(bench)) - {None})
+            (outcome,) = set(outcomes(bench)) - {None}
+            assert bench.ended == {}
+            return outcome
+
+    return asyncio.run(work())
+
+
+async def put_without_a_disk(bench: Bench) -> Stored:
+    """Ask for a put, and keep back what it appends; returns what would tell that it is stored."""
+    appended: list[Append] = []
+
+    def keep_back(append: Append) -> None:
+        appended.append(append)
+        bench.scripts[1].changed()
+
+    bench.perform_with(Append, keep_back)
+    bench.feed(Ask(PUT))
+    await bench.until(lambda: appended)
+    return Stored(log=METADATA_LOG, token=appended[0].token)
+
+
+each_runner = pytest.mark.parametrize("runner", BENCHES)
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+@each_runner
+@each_engine
+def test_what_is_committed_in_the_last_turn_of_a_leadership_is_told_so(
+    engine: str, runner: str, tmp_path: Path
+) -> None:
+    assert told_of_the_last_put(runner, engine, tmp_path) == "ok"
+
+
+@each_runner
+@each_engine
+def test_nobody_is_told_of_a_commit_that_comes_after_the_end_in_the_same_turn(
+    engine: str, runner: str, tmp_path: Path
+) -> None:
+    told = told_of_the_last_put(runner, engine, tmp_path, is_committed_first=False)
+    assert told == "info"
+
+
+@each_runner
+@each_engine
+def test_settling_after_a_change_of_role_is_found_however_it_is_run(
+    engine: str, runner: str, tmp_path: Path
+) -> None:
+    """It shows, too, that both came in one turn."""
+    with planted("settles_after_a_change_of_role"):
+        assert told_of_the_last_put(runner, engine, tmp_path) == "info"

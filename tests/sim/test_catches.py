@@ -16,6 +16,7 @@ from jepsen_like.planted.every_bug import CLUSTER_PLANTS, PLANTS
 from jepsen_like.planted.planting import Plant
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.assemblies.quorum.simulation import run
+from tests.sim.found_by import found_by, rule_broken
 
 
 @pytest.mark.parametrize("name", PLANTS)
@@ -30,6 +31,9 @@ def test_planted_bug_is_found_in_a_cluster(name: str) -> None:
 
 def is_found_where_it_was(name: str, plant: Plant, run: Callable[..., Any], verb: str) -> None:
     seeds = (plant.found_at, *range(plant.seeds_max))
-    found = next((seed for seed in seeds if run(seed, plant=name).kind != "ok"), None)
+    outcomes = ((seed, run(seed, plant=name)) for seed in seeds)
+    found = next(((seed, each) for seed, each in outcomes if each.kind != "ok"), None)
     assert found is not None, f"quorumlab {verb} --sweep {plant.seeds_max} --plant {name}"
-    assert found == plant.found_at, f"found at {found} now: enter it as found_at"
+    at, outcome = found
+    assert at == plant.found_at, f"found at {at} now: enter it as found_at"
+    assert rule_broken(outcome) in found_by(name), "docs/planted-bugs.md says otherwise"

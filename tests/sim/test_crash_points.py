@@ -7,8 +7,8 @@ and no process may have shown what others do not have.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 
 import pytest
@@ -23,7 +23,7 @@ from jepsen_like.sim.violation import Crash, Stuck, Violation
 from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, Trace
 from quorum.core.storage import METADATA_LOG
-from tests.sim.crash_points import KINDS, CrashPoints, Death
+from tests.sim.crash_points import KINDS, CrashPoint, CrashPoints, Death
 from tests.sim.watching import looking
 from wire.batch import headers, records_of
 
@@ -36,7 +36,6 @@ OPTIONS = Options(
     election_backoff_max_ms=100,
     request_timeout_ms=100,
     propose_interval_ms=0,
-    turns_us=AT_ONCE,
 )
 
 
@@ -46,20 +45,24 @@ def syncing(ms: int) -> DiskFaults:
 
 @dataclass(frozen=True)
 class Setting:
-    """How fast the three disks sync while one record is committed."""
+    """How fast the three disks sync while one record is committed, and how long events wait for a
+    turn."""
 
     name: str
     disks: tuple[DiskFaults, DiskFaults, DiskFaults]  # the leader's comes first
-    seed: int = 0  # which also draws what share of syncs is inline
+    seed: int = 0  # which also draws what share of syncs is inline, and how events share turns
+    turns_us: tuple[int, ...] = AT_ONCE
     is_long: bool = False  # left to `make chaos`
 
 
 INLINE = DiskFaults(inline_syncs=True)
+SEVERAL = (10_000,)  # what comes in within 10 ms may be of one turn
 SETTINGS = (
     Setting("the leader's sync is the last", (syncing(20), syncing(1), syncing(10))),
     Setting("the leader's sync is the first", (syncing(1), syncing(10), syncing(20)), is_long=True),
     Setting("every sync is inline", (INLINE,) * 3, seed=1),
     Setting("some syncs are inline", (INLINE,) * 3, seed=3, is_long=True),
+    Setting("turns have several events", (syncing(1),) * 3, seed=1, turns_us=SEVERAL, is_long=True),
 )
 
 
@@ -85,7 +88,8 @@ class Commit(ApplicationListener):
         self.acknowledged: list[bytes] = []
         self.shown: dict[tuple[int, int], list[bytes]] = {}  # by node and incarnation
         self._proposed: dict[bytes, tuple[int, int, int]] = {}  # node, incarnation, epoch
-        self.quorum = quorum = SimulatedQuorum(setting.seed, OPTIONS, self.points, is_judged=judged)
+        options = replace(OPTIONS, turns_us=setting.turns_us)
+        self.quorum = quorum = SimulatedQuorum(setting.seed, options, self.points, is_judged=judged)
         quorum.clients = self
         quorum.world.observe(looking(settled=self._settled))
         quorum.start()
@@ -236,6 +240,20 @@ def test_every_moment_of_a_commit_is_counted(setting: Setting) -> None:
     fetches = 2 * 2  # each follower asks for what comes after the record, and after it is committed
     assert told["Send"] == told["Reply"] == told["Response"] == fetches
     assert told["Request"] >= fetches
+    assert (largest_turn(points) > 1) == (setting.turns_us != AT_ONCE)
+
+
+def largest_turn(points: Iterable[CrashPoint]) -> int:
+    """The most events that one turn of a node has."""
+    given: Counter[int] = Counter()  # by node, in the turn that it has not settled yet
+    largest = 0
+    for point in points:
+        if point.kind == "given":
+            given[point.node] += 1
+            largest = max(largest, given[point.node])
+        elif point.kind == "settled":
+            given[point.node] = 0
+    return largest
 
 
 @each_setting

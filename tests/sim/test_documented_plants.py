@@ -1,6 +1,7 @@
 """docs/planted-bugs.md lists every bug that can be planted, with the rule and the bound of today.
 
-What finds a bug is written by hand; what clients see of it is held by `test_chaos_catches.py`.
+What finds a bug is written by hand, and compared with what a run finds by `test_catches.py` and
+`test_cluster_catches.py`; what clients see of it is held by `test_chaos_catches.py`.
 docs/planted-places.md says where each bug of commit 59454a9 is planted and found today.
 """
 
