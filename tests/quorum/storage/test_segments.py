@@ -170,8 +170,17 @@ def test_no_segment_is_on_the_medium_without_those_before_it(
         log.synced()
     done: list[str] = []
     create, sync = Disk.create, Disk.sync_directory
-    monkeypatch.setattr(Disk, "create", lambda d, p: (done.append(Path(p).suffix), create(d, p)))
-    monkeypatch.setattr(Disk, "sync_directory", lambda d, p: (done.append("sync"), sync(d, p)))
+
+    def created(disk: Disk, path: str) -> None:
+        done.append(Path(path).suffix)
+        create(disk, path)
+
+    def synced(disk: Disk, path: str) -> None:
+        done.append("sync")
+        sync(disk, path)
+
+    monkeypatch.setattr(Disk, "create", created)
+    monkeypatch.setattr(Disk, "sync_directory", synced)
     log.append(batch(1))
     log.append(batch(2))
     names = [each for each in done if each in (".log", "sync")]
