@@ -58,11 +58,11 @@ def explain_batch(batch: bytes) -> Iterator[Range]:
         yield Range(position, position + struct.calcsize(code), name, value)
         position += struct.calcsize(code)
     assert position == HEADER_BYTES, position
-    if header.compression:
-        yield Range(position, len(batch), "records", f"compressed, {header.compression.name}")
-        return
     reader = _Records(batch, position, is_control=header.is_control)
     try:
+        if header.compression:
+            yield Range(position, len(batch), "records", f"compressed, {header.compression.name}")
+            return
         for number in range(header.record_count):
             yield from reader.record(number)
     except Malformed as error:

@@ -37,7 +37,7 @@ def replaces_without_a_sync(
     _replace(self, path, content, syncs_directory=False)
 
 
-@plant_in("file", LogDirectories, "sync", seeds_max=40, found_at=1)
+@plant_in("file", LogDirectories, "sync", seeds_max=40, found_at=0)
 def forgets_the_name_of_a_new_segment(self: LogDirectories, log: str, unsynced: Unsynced) -> None:
     """Breaks: the directory is synced after a segment was created."""
     _sync(self, log, replace(unsynced, directory=None))

@@ -52,3 +52,9 @@ def test_nonsense_is_told_as_far_as_it_goes(is_control: bool, records: bytes, co
     batch[22] |= 0x20 * is_control
     explained(bytes(batch))
     assert len(list(hex_lines(bytes(batch), 0))) >= len(batch) // 8
+
+
+def test_an_unknown_compression_is_told() -> None:
+    batch = bytearray(build_batch([Record(value=VALUE)], timestamp_ms=5))
+    batch[22] |= 5
+    assert "5 is not a valid Compression" in str(values(bytes(batch))["unknown"])
