@@ -412,7 +412,8 @@ class DeleteLog(Effect):
 class SaveProducers(Effect):
     """Keep what is known of a log's producers for the next start, after an orderly stop.
 
-    `producers` are those of the records below `end_offset`, which is the log's end."""
+    `producers` are those of the records below `end_offset`, which is the log's end.
+    """
 
     log: str
     token: Token

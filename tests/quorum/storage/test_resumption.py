@@ -21,6 +21,7 @@ from quorum.log.files.recovery import Recovered, open_log
 from quorum.log.files.segments import SegmentedLog
 from tests.quorum.log_files import SMALL, batch, everything, quick_disk
 from tests.quorum.storages import LOG, Storage
+from wire.batch import headers
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 LARGE = replace(SMALL, reread_bytes=0)
@@ -272,6 +273,12 @@ def _last_epoch(log: Path) -> int:
     return int((log.parent / EPOCHS).read_text().split()[-2])
 
 
+def _last_batch(log: Path) -> bytes:
+    content = log.read_bytes()
+    *_, (position, _) = headers(content)
+    return content[position:]
+
+
 HARMS: dict[str, Callable[[Path, Path, int], object]] = {
     "no producers": lambda log, noted, end: noted.unlink(),
     "torn producers": lambda log, noted, end: noted.write_bytes(noted.read_bytes()[:-1]),
@@ -287,6 +294,9 @@ HARMS: dict[str, Callable[[Path, Path, int], object]] = {
     ),
     "a batch of its epoch behind its end": lambda log, noted, end: log.write_bytes(
         log.read_bytes() + batch(end, epoch=_last_epoch(log))
+    ),
+    "its last batch twice": lambda log, noted, end: log.write_bytes(
+        log.read_bytes() + _last_batch(log)
     ),
     "a segment before": lambda log, noted, end: _before(log).unlink(),
     "the end of the segment before": lambda log, noted, end: _before(log).write_bytes(
@@ -357,6 +367,21 @@ def test_a_small_log_without_producers_is_left_to_be_read(
     assert Path(producers_path(str(storage.log_path(LOG)), 5)).exists() == is_noted
     state = opened_again(tmp_path)
     assert (state.end_offset, state.producers) == (5, ENTRIES[:count])
+
+
+@pytest.mark.parametrize(("reread_bytes", "is_noted"), [(200, True), (1_000, False)])
+def test_the_last_two_segments_say_whether_a_log_is_small(
+    directory: Path, reread_bytes: int, is_noted: bool
+) -> None:
+    """The active one has just begun; together they have some 250 bytes."""
+    settings = replace(SMALL, segment_bytes=150, reread_bytes=reread_bytes)
+    log = open_log(quick_disk(), str(directory), settings, recovery_point=0).log
+    for offset in range(2):
+        log.append(batch(offset, size=50))
+    close(log)
+    assert 200 < log.size_bytes < 1_000
+    assert log.active_offset == 1
+    assert Path(producers_path(str(directory), 2)).exists() == is_noted
 
 
 def test_what_is_done_after_they_were_noted_voids_them(tmp_path: Path) -> None:
