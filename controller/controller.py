@@ -157,7 +157,7 @@ class Controller:
             self._reply_not_controller(waiting.request)
 
     def _has_ended(self, waiting: _Waiting) -> bool:
-        """Is the epoch over that decided it? It is refused then, whatever the offsets say."""
+        """Is the epoch over that decided it? `committed` meets none: `resign` has refused it."""
         return parking.has_ended(waiting.epoch, self._epoch)
 
     def committed(self, batches: bytes, next_offset: int, now_ms: int) -> None:
@@ -169,9 +169,7 @@ class Controller:
             return
         self._images.delivered_to_leader(next_offset)
         self._outbox.effects += self._milestones.committed(next_offset)
-        for waiting in self._waiting.release(
-            lambda each: each.last_offset < next_offset and not self._has_ended(each)
-        ):
+        for waiting in self._waiting.release(lambda each: each.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
 
     def _follow(self, batches: bytes, next_offset: int) -> None:

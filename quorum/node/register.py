@@ -122,7 +122,7 @@ class Register:
             self._reply(written.request, "info", error="this node leads no longer")
 
     def _has_ended(self, written: _Written) -> bool:
-        """Is the epoch over that wrote it? Nobody knows then, whatever the offsets say."""
+        """Is the epoch over that wrote it? Nobody knows then what became of it: see `resign`."""
         return parking.has_ended(written.epoch, self._epoch)
 
     # --- the state ------------------------------------------------------------------------------
@@ -140,9 +140,7 @@ class Register:
         self._answer_reads()
 
     def _has_applied(self, offset: int, response: RegisterResponse) -> None:
-        for written in self._writes.release(
-            lambda each: each.offset == offset and not self._has_ended(each)
-        ):
+        for written in self._writes.release(lambda each: each.offset == offset):
             self._outbox.emit(Reply(token=written.request.token, body=response))
 
     def load(self, batches: bytes, *, is_first: bool) -> None:
