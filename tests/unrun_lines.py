@@ -41,7 +41,7 @@ FAULTS = ("kill", "pause", "kill-zookeeper", "cut-zookeeper")
 
 
 class Unrun(NamedTuple):
-    """Of one module: how many statements its functions have, and which never ran, by function."""
+    """Count the statements of a module's functions, and name those that never ran, by function."""
 
     statements: int
     lines: dict[str, list[int]]

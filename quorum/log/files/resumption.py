@@ -66,8 +66,10 @@ def resume(disk: Disk, segments: Sequence[Segment], epochs: EpochCache, *, end_o
 
 
 def _last_headers(segment: Segment) -> list[BatchHeader] | None:
-    """Of the batches behind its last index entry. None if they are not whole and in their order, or
-    do not end where the segment should."""
+    """Return the headers of the batches behind its last index entry.
+
+    None if these are not whole and in their order, or do not end where the segment should.
+    """
     position, next_offset = 0, segment.base_offset
     found = []
     try:

@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 from threading import Event as Signal
+from threading import current_thread, main_thread
 from typing import Any
 from uuid import UUID
 
@@ -425,6 +426,27 @@ def test_rolled_segment_is_synced_though_nobody_waits(storage: Storage, tmp_path
     points = Path(tmp_path, RECOVERY_POINTS).read_text().split("\n")
     assert points[2].startswith("topic-with-dashes 3 ")
     assert int(points[2].split()[-1]) == 4
+    storage.close()
+
+
+def test_a_roll_waits_for_no_sync_of_names_that_the_one_before_has_had_synced(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first roll of a new log does: nothing of that was synced yet."""
+    storage.open()
+    waited: list[int] = []
+    sync = Disk.sync_directory
+
+    def synced(disk: Disk, path: str) -> None:
+        if current_thread() is main_thread():
+            waited.append(offset)
+        sync(disk, path)
+
+    monkeypatch.setattr(Disk, "sync_directory", synced)
+    for offset in range(12):
+        storage.do(storage.append(offset, LOG, synced=False, size=300))
+    assert len(list(storage.log_path(LOG).glob("*.log"))) > 3
+    assert waited == [2]
     storage.close()
 
 
