@@ -28,6 +28,7 @@ from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Pa
 from broker.parts import BrokerParts
 from broker.replication.replication import Replication
 from broker.requests.router import Router
+from broker.shutdown_report import ShutdownReport
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
 from quorum.core.application import MetadataLog, State
@@ -84,6 +85,9 @@ class Broker:
             deadlines=deadlines,
             outbox=self.outbox,
         )
+        self._shutdown: ShutdownReport = ShutdownReport(
+            lifecycle=self.lifecycle, leaders=self.leaders, outbox=self.outbox
+        )
         self._router = Router(
             membership,
             leaders=self.leaders,
@@ -102,6 +106,7 @@ class Broker:
             *self._router.timed,
             *self._chores.timed,
             self.coordinators,
+            self._shutdown,
         )
         self._always_served = (ApiVersionsRequest, *membership.always_served)
 
@@ -259,6 +264,7 @@ class Broker:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
         self.lifecycle.begin_shutdown(now_ms)
+        self._shutdown.begin(now_ms)
         self._stop_if_shut_down(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
@@ -377,5 +383,5 @@ class Broker:
         self._chores.save_checkpoint()
         self.replicas.save_producers()
         failure = self.lifecycle.failure
-        reason = failure or "the broker has left the cluster in order"
+        reason = failure or self._shutdown.end()
         self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

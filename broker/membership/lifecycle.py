@@ -112,7 +112,8 @@ class Lifecycle:
         self._next_send_ms = 0
         self._failures = 0
         self._register_by_ms = 0
-        self._stop_by_ms: int | None = None
+        self.stop_by_ms: int | None = None
+        self.has_given_up = False
         self._report_by_ms: int | None = None  # a failed directory, to the controller
         self._had_answer_in_shutdown = False
 
@@ -142,8 +143,9 @@ class Lifecycle:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order: let the controller move leaderships away first. Bounded in time."""
         if self.state is BrokerState.RUNNING and self._config.controlled_shutdown_enable:
-            self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
-            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+            timeout_ms = self._config.controlled_shutdown_timeout_ms
+            self.stop_by_ms = now_ms + timeout_ms
+            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN, within_ms=timeout_ms)
             self._send_now(now_ms)
         elif self.state not in (
             BrokerState.PENDING_CONTROLLED_SHUTDOWN,
@@ -193,8 +195,8 @@ class Lifecycle:
             self._become(BrokerState.STARTING)
         if self.state is BrokerState.SHUTTING_DOWN:
             return
-        if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
-            self._outbox.trace("controlled-shutdown-timed-out")
+        if self.stop_by_ms is not None and now_ms >= self.stop_by_ms:
+            self.has_given_up = True
             self._become(BrokerState.SHUTTING_DOWN)
         elif self._report_by_ms is not None and now_ms >= self._report_by_ms:
             self._give_up("the controller has not heard in time of a failed data directory", now_ms)
@@ -210,13 +212,13 @@ class Lifecycle:
         return earliest(
             None if self._in_flight else self._next_send_ms,
             self._register_by_ms if awaits_epoch else None,
-            self._stop_by_ms,
+            self.stop_by_ms,
             self._report_by_ms,
         )
 
-    def _become(self, state: BrokerState) -> None:
+    def _become(self, state: BrokerState, **about: object) -> None:
         assert state in ALLOWED[self.state], (self.state, state)
-        self._outbox.trace("broker-state", state=state.name, was=self.state.name)
+        self._outbox.trace("broker-state", state=state.name, was=self.state.name, **about)
         self.state = state
 
     # --- requests ---------------------------------------------------------------------------

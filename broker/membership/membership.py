@@ -37,6 +37,8 @@ class Life(Timed, Protocol):
 
     state: BrokerState
     failure: str | None
+    stop_by_ms: int | None  # when a controlled shutdown ends, whatever the controller says
+    has_given_up: bool  # such a shutdown: the controller did not consent
 
     def ready_to_unfence(self, now_ms: int) -> None:
         """Every log is open: serve, if the cluster agrees."""

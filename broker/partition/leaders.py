@@ -7,6 +7,7 @@ Source: Kafka's ReplicaManager (maybeShrinkIsr).
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
 from broker.partition.lag_watch import LagWatch, is_at_rest
@@ -47,6 +48,9 @@ class Leaders:
 
     def __len__(self) -> int:
         return len(self._led)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._led)
 
     def elected(self, partition: Partition, now_ms: int) -> None:
         """The partition leads a new epoch."""

@@ -64,7 +64,8 @@ class ZkLife:
         self._is_ready = False
         self._now_ms = 0
         self._next_try_ms: int | None = None
-        self._stop_by_ms: int | None = None
+        self.stop_by_ms: int | None = None
+        self.has_given_up = False
         self._next_goodbye_ms: int | None = None
         self._goodbyes = 0
 
@@ -124,9 +125,9 @@ class ZkLife:
         if self.state is BrokerState.RECOVERY:
             self._become(BrokerState.RUNNING)
 
-    def _become(self, state: BrokerState) -> None:
+    def _become(self, state: BrokerState, **about: object) -> None:
         assert state in ALLOWED[self.state], (self.state, state)
-        self._outbox.trace("broker-state", state=state.name, was=self.state.name)
+        self._outbox.trace("broker-state", state=state.name, was=self.state.name, **about)
         self.state = state
 
     # --- what quorum mode tells its controller, and nobody here -------------------------------
@@ -147,15 +148,16 @@ class ZkLife:
         self._now_ms = now_ms
         says_goodbye = self._design.has_controller and self._config.controlled_shutdown_enable
         if self.state is BrokerState.RUNNING and says_goodbye:
-            self._stop_by_ms = now_ms + self._config.controlled_shutdown_timeout_ms
+            timeout_ms = self._config.controlled_shutdown_timeout_ms
+            self.stop_by_ms = now_ms + timeout_ms
             self._next_goodbye_ms = now_ms
-            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+            self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN, within_ms=timeout_ms)
             self.tick(now_ms)
         elif self.state not in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             self._leave()
 
     def _leave(self) -> None:
-        self._stop_by_ms = self._next_goodbye_ms = self._next_try_ms = None
+        self.stop_by_ms = self._next_goodbye_ms = self._next_try_ms = None
         self._become(BrokerState.SHUTTING_DOWN)
 
     def _ask_to_leave(self, now_ms: int) -> None:
@@ -181,7 +183,7 @@ class ZkLife:
                 self._leave()
                 return
         if self._goodbyes >= _SHUTDOWN_ATTEMPTS:
-            self._outbox.trace("controlled-shutdown-given-up", attempts=self._goodbyes)
+            self.has_given_up = True
             self._leave()
         else:
             self._next_goodbye_ms = now_ms + self._config.heartbeat_interval_ms
@@ -190,8 +192,8 @@ class ZkLife:
 
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
-        if self._stop_by_ms is not None and now_ms >= self._stop_by_ms:
-            self._outbox.trace("controlled-shutdown-timed-out")
+        if self.stop_by_ms is not None and now_ms >= self.stop_by_ms:
+            self.has_given_up = True
             self._leave()
             return
         if self._next_goodbye_ms is not None and now_ms >= self._next_goodbye_ms:
@@ -201,7 +203,7 @@ class ZkLife:
             self._procedures.submit("register", self._register)
 
     def deadline_ms(self) -> int | None:
-        return earliest(self._stop_by_ms, self._next_goodbye_ms, self._next_try_ms)
+        return earliest(self.stop_by_ms, self._next_goodbye_ms, self._next_try_ms)
 
 
 def _registration_of(config: BrokerConfig, now_ms: int) -> BrokerRegistration:

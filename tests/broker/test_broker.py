@@ -13,6 +13,7 @@ from broker.partition.partition import FollowerOf, LeaderOf
 from broker.replication import replication
 from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token
+from quorum.node.driver import describe_trace
 from tests.broker.brokers import (
     Brokers,
     batch_of,
@@ -971,6 +972,26 @@ def test_an_orderly_shutdown_ends_even_without_a_controller() -> None:
 
     brokers.run(700)
 
+    assert brokers.stops[1].exit_code == 0
+
+
+def test_shutdown_that_nobody_consents_to_says_how_long_how_far_and_what_is_left() -> None:
+    brokers = three(controlled_shutdown_timeout_ms=12_000)
+    brokers.create_topic("t", *[(1, 2, 3)] * 11, (2, 3, 1))
+    brokers.holds_controller = True
+
+    brokers.brokers[1].begin_shutdown(brokers.now_ms)
+    brokers.run(12_000)
+
+    told = [describe_trace(trace) for node_id, trace in brokers.traces if node_id == 1]
+    assert [line for line in told if "SHUT" in line or "shutdown" in line] == [
+        "broker-state state=PENDING_CONTROLLED_SHUTDOWN was=RUNNING within_ms=12000",
+        "controlled-shutdown leads=11 left_ms=7000",
+        "controlled-shutdown leads=11 left_ms=2000",
+        "broker-state state=SHUTTING_DOWN was=PENDING_CONTROLLED_SHUTDOWN",
+        "controlled-shutdown-given-up leads=11 "
+        "partitions=t-0,t-1,t-10,t-2,t-3,t-4,t-5,t-6,t-7,t-8,...",
+    ]
     assert brokers.stops[1].exit_code == 0
 
 

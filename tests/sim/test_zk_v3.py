@@ -6,6 +6,7 @@ from broker.partition.partition import FollowerOf, LeaderOf
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
 from quorum.core.effects import Effect
+from quorum.node.driver import describe_trace
 from quorum.zookeeper.zk_effects import ZkRequest
 from tests.sim.zookeeper import (
     Administrator,
@@ -347,6 +348,19 @@ def test_controlled_shutdown_moves_leaderships_and_shrinks_the_isr_first(
 
     cluster.run_until(has_moved, ms_max=500)
     cluster.run_until(lambda: not cluster.hosts[leaving].is_up)
+
+
+def test_controlled_shutdown_without_another_replica_in_sync_ends_and_names_what_is_left(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (leaving,)})
+    settled(cluster)
+    cluster.stop(leaving)
+    cluster.run_until(lambda: not cluster.hosts[leaving].is_up, ms_max=1500)  # three attempts
+    told = [describe_trace(trace) for _, node_id, trace in cluster.traces if node_id == leaving]
+    assert "controlled-shutdown-given-up leads=1 partitions=t-0" in told
 
 
 def test_zombie_leader_cannot_commit_behind_its_successor(cluster: ZkCluster) -> None:
