@@ -27,6 +27,8 @@ from jepsen_like.installation import command
 
 __all__ = [
     "CLUSTER_FILE",
+    "CONTROLLED_SHUTDOWN_DEFAULT_MS",
+    "CONTROLLED_SHUTDOWN_MS",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
     "Address",
@@ -41,13 +43,16 @@ HOST = "127.0.0.1"
 Address = tuple[str, int]
 CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 
+CONTROLLED_SHUTDOWN_MS = "quorumlab.controlled.shutdown.timeout.ms"
+CONTROLLED_SHUTDOWN_DEFAULT_MS = 300_000  # of a node's configuration that does not say it
+
 # Kafka's defaults are made for machine rooms; a cluster on one machine may notice failures sooner.
 _FAST_BROKERS: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "400",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
-    "quorumlab.controlled.shutdown.timeout.ms": "3000",
+    CONTROLLED_SHUTDOWN_MS: "3000",
     "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
 }
 FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {

@@ -21,6 +21,8 @@ from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import (
     CLUSTER_FILE,
+    CONTROLLED_SHUTDOWN_DEFAULT_MS,
+    CONTROLLED_SHUTDOWN_MS,
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
@@ -40,7 +42,7 @@ from jepsen_like.real.processes import (
     spawn,
 )
 from jepsen_like.real.shape import Shape, links_to_zookeeper, refuse_engine
-from jepsen_like.real.zookeeper import ZooKeeper
+from jepsen_like.real.zookeeper import STOP_SECONDS, ZooKeeper
 
 __all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]
 
@@ -88,9 +90,23 @@ def _fast(shape: Shape, settings: Mapping[str, str] | None) -> Mapping[str, str]
 
 
 def orderly_stop_seconds(node: NodeLayout) -> float:
-    """Return how long a node may take to stop in order: it syncs every log that was written to."""
+    """Return how long a node may take to stop in order.
+
+    A broker waits for its controller as long as its configuration says. Then the node syncs every
+    log that was written to.
+    """
     logs = len(os.listdir(node.data)) if node.data.is_dir() else 0
-    return _ORDERLY_STOP_SECONDS + _LOG_STOP_SECONDS * logs
+    consent_ms = _controlled_shutdown_ms(node) if node.is_broker else 0
+    return _ORDERLY_STOP_SECONDS + consent_ms / 1000 + _LOG_STOP_SECONDS * logs
+
+
+def _controlled_shutdown_ms(node: NodeLayout) -> int:
+    """What the file says that the node started with; 0 if it has never been started."""
+    if not node.config.exists():
+        return 0
+    lines = [line.partition("=") for line in node.config.read_text().splitlines()]
+    told = [value.strip() for key, _, value in lines if key.strip() == CONTROLLED_SHUTDOWN_MS]
+    return int(told[-1]) if told and told[-1].isdecimal() else CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
 class LocalCluster:
@@ -234,15 +250,23 @@ class LocalCluster:
         for node_id in self.running():
             self.resume(node_id)
 
-    def stop_all(self, but: Collection[int] = ()) -> list[int]:
-        """An orderly stop of all: brokers first, while there is a controller to hear of it.
+    def stop_seconds(self) -> float:
+        """Return within which time `stop_all` stops those that run now, or kills them."""
+        waves = ([node for node in wave if self.process(node)] for wave in self._stop_waves())
+        seconds = sum(max(map(orderly_stop_seconds, wave), default=0.0) for wave in waves)
+        return seconds + (0.0 if self.zookeeper is None else STOP_SECONDS)
 
-        Returns the ids of nodes that had to be killed.
-        """
+    def _stop_waves(self) -> tuple[list[NodeLayout], ...]:
+        """Brokers stop first, while there is a controller to hear of it."""
+        brokers = list(self.layout.brokers)
+        return brokers, [node for node in self.layout.controllers if node not in brokers]
+
+    def stop_all(self, but: Collection[int] = ()) -> list[int]:
+        """An orderly stop of all. Returns the ids of nodes that had to be killed."""
         killed: list[int] = []
-        for group in (self.layout.brokers, self.layout.controllers):
+        for wave in self._stop_waves():
             running = [
-                node for node in group if node.id not in but and self.process(node) is not None
+                node for node in wave if node.id not in but and self.process(node) is not None
             ]
             for node in running:
                 with suppress(ClusterError, ProcessLookupError):  # it may have ended since

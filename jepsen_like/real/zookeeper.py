@@ -34,7 +34,7 @@ from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
 from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory
 from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
-__all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
+__all__ = ["STOP_SECONDS", "NoZooKeeper", "ZooKeeper", "missing_reason"]
 
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
@@ -62,7 +62,7 @@ _ENSEMBLE_SETTINGS: Mapping[str, str] = {
 _READY_SECONDS = 30.0
 _ASK_SECONDS = 0.25  # see above
 _POLL_SECONDS = 0.02
-_STOP_SECONDS = 5.0
+STOP_SECONDS = 5.0
 _SESSION = re.compile(r"^0x([0-9a-f]+):", re.MULTILINE)  # as `dump` lists them
 
 
@@ -204,7 +204,7 @@ class ZooKeeper:
             os.kill(process.pid, signal.SIGTERM)
             os.kill(process.pid, signal.SIGCONT)  # one that is paused would not hear it
         killed = []
-        deadline = time.monotonic() + _STOP_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         for server, process in running:
             left = max(0.1, deadline - time.monotonic())
             if not end(process, how=signal.SIGTERM, timeout_seconds=left):

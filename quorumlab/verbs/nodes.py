@@ -16,11 +16,11 @@ from functools import partial
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
-from jepsen_like.real.local_cluster import LocalCluster, orderly_stop_seconds
+from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value, is_alive
 from quorumlab.arguments import declare
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import FORMAT, Progress, answer, say, say_if_heard
+from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_heard
 from quorumlab.verbs.common import DIRECTORY, open_cluster
 
 __all__ = [
@@ -29,11 +29,11 @@ __all__ = [
     "add_start_options",
     "add_stop_options",
     "stop_all",
+    "stopping",
 ]
 
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
-_SAID_FROM_SECONDS = 20.0
 _UP_STOPS_SECONDS = 30.0
 _Action = Callable[[LocalCluster, int], str]  # returns the state of the node, for people
 
@@ -156,9 +156,9 @@ def _down(args: argparse.Namespace) -> int:
     cluster = open_cluster(args)
     directory = cluster.layout.directory
     ran = list(cluster.running())
-    seconds = max((orderly_stop_seconds(cluster.layout.node(each)) for each in ran), default=0.0)
-    if seconds > _SAID_FROM_SECONDS:
-        say(f"the logs are synced first: within {seconds:.0f} s", sys.stderr)
+    seconds = cluster.stop_seconds()
+    if ran:
+        say(stopping(cluster), sys.stderr)
     _stop_watcher(cluster, seconds)
     killed = cluster.stop_all()
     if killed and args.format == "table":
@@ -169,6 +169,12 @@ def _down(args: argparse.Namespace) -> int:
     line = f"{'stopped' if ran else 'nothing ran'}; the data stays in {directory}"
     answer(args.format, told, [line])
     return 1 if killed else 0
+
+
+def stopping(cluster: LocalCluster) -> str:
+    """What `stop_all` is about to do, and how long that takes at most."""
+    nodes = number_of(len(cluster.running()), "node")
+    return f"stopping {nodes} in good order, within {cluster.stop_seconds():.0f} s"
 
 
 def _stop_watcher(cluster: LocalCluster, stop_seconds: float) -> None:

@@ -17,7 +17,7 @@ from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_heard, say_settings
 from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
-from quorumlab.verbs.nodes import stop_all
+from quorumlab.verbs.nodes import stop_all, stopping
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
 __all__ = ["UNREAD", "add_options", "run"]
@@ -172,7 +172,7 @@ def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
 def _stop(cluster: LocalCluster, *, quiet: bool) -> int:
     """Goes on if nobody reads it: Ctrl-C also ends the `tee` behind `up | tee`."""
     if not quiet:
-        say_if_heard("stopping")
+        say_if_heard(stopping(cluster))
     killed = stop_all(cluster)
     if killed:
         say_if_heard(f"killed, because they did not stop: {killed}", sys.stderr)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from controller.metadata.config_keys import BROKER_KEYS
+from jepsen_like.real.layout import CONTROLLED_SHUTDOWN_DEFAULT_MS, CONTROLLED_SHUTDOWN_MS
 from quorum.core.types import Endpoint
 from quorumlab.config import (
     PROPERTIES,
@@ -163,6 +164,10 @@ def test_balancing_keys_reach_the_controller() -> None:
     told = controller_config(config, cluster_id="c", random=Random(1))
     assert told.auto_leader_rebalance_enable is False
     assert told.leader_imbalance_check_interval_ms == 20_000
+
+
+def test_how_long_a_broker_waits_to_be_let_go_is_what_who_stops_it_expects() -> None:
+    assert node_config(CONTROLLER).number(CONTROLLED_SHUTDOWN_MS) == CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
 def test_addresses_to_dial_instead_are_read() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, end, is_alive, spawn
-from quorumlab.verbs.nodes import stop_all
+from quorumlab.verbs.nodes import stop_all, stopping
 
 SLEEPER = "import signal; signal.pause()"
 
@@ -40,6 +40,14 @@ def zookeeper_of(cluster: LocalCluster) -> ProcessId | None:
 
 def interrupt(self: LocalCluster, but: object) -> list[int]:
     raise KeyboardInterrupt
+
+
+def test_time_that_is_said_covers_every_wave(cluster: LocalCluster) -> None:
+    """15 s for brokers, 3 s until they do not ask their controller any more, 5 s for ZooKeeper."""
+    assert stopping(cluster) == "stopping 3 nodes in good order, within 23 s"
+    for node in cluster.layout.brokers:
+        cluster.kill(node.id)
+    assert stopping(cluster) == "stopping 0 nodes in good order, within 5 s"
 
 
 def test_zookeeper_is_killed_with_the_nodes(

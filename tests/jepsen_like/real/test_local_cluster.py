@@ -78,3 +78,16 @@ def test_node_with_many_logs_may_take_long_to_stop_in_order(tmp_path: Path) -> N
         for number in range(100):
             (node.data / f"t-{number}").mkdir(parents=True)
         assert orderly_stop_seconds(node) == pytest.approx(18.0)
+
+
+def test_broker_may_wait_for_its_controller_as_long_as_its_file_says(tmp_path: Path) -> None:
+    with cluster_of(tmp_path, "") as cluster:
+        node = cluster.layout.node(1)
+        node.path.mkdir(parents=True, exist_ok=True)
+        node.config.write_text(cluster.layout.properties(node, cluster.settings))
+        assert orderly_stop_seconds(node) == 15.0 + 3.0
+        with node.config.open("a") as config:
+            config.write("quorumlab.controlled.shutdown.timeout.ms = 40000\n")
+        assert orderly_stop_seconds(node) == 15.0 + 40.0
+        node.config.write_text("")
+        assert orderly_stop_seconds(node) == 15.0 + 300.0
