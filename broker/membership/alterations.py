@@ -7,8 +7,8 @@ Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
 
 from collections import deque
-from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 from uuid import UUID
 
 from broker.cluster import Incarnation
@@ -16,6 +16,7 @@ from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
+from quorum.core.effects import Event, body_of
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     AlterPartitionRequest,
@@ -26,7 +27,7 @@ from wire.messages.partitions import (
     IsrTopic,
 )
 
-__all__ = ["Alterations", "Verdict", "judge"]
+__all__ = ["Alterations", "Verdict", "drop_unwanted", "judge"]
 
 _BATCH_MAX = 1000
 _RECOVERED = 0
@@ -79,9 +80,6 @@ class Alterations:
             batch_max=_BATCH_MAX,
             retry_backoff_ms=retry_backoff_ms,
             timeout_ms=timeout_ms,
-            request=self._request,
-            answered=self._answered,
-            is_wanted=lambda change: change.is_wanted,
         )
 
     def want(self, change: IsrChange, now_ms: int) -> None:
@@ -90,18 +88,22 @@ class Alterations:
         self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        self._batches.tick(now_ms)
+        batches, ours = self._batches, self._incarnation
+        if not batches.is_due(now_ms):
+            return
+        drop_unwanted(batches)
+        batch = batches.next_batch()
+        if batch:
+            changes = tuple(batch.values())
+            request = alter_partition_request(changes, ours.node_id, ours.broker_epoch)
+            batches.send(batch, request, self._answered, now_ms)
 
     def deadline_ms(self) -> int | None:
         return self._batches.deadline_ms()
 
-    def _request(self, batch: Mapping[Key, IsrChange]) -> AlterPartitionRequest:
-        ours = self._incarnation
-        return alter_partition_request(tuple(batch.values()), ours.node_id, ours.broker_epoch)
-
-    def _answered(self, asked: Mapping[Key, IsrChange], body: object, now_ms: int) -> None:
-        results = results_of(body)
-        for key, change in asked.items():
+    def _answered(self, event: Event, now_ms: int) -> None:
+        results = results_of(body_of(event))
+        for key, change in self._batches.take_asked().items():
             self.conclude(change, results.get(key), now_ms)
         self.tick(now_ms)
 
@@ -119,6 +121,11 @@ class Alterations:
             is_decided = change.revert()
         if is_decided:
             self.decided.append(change.partition)
+
+
+def drop_unwanted(batches: ControllerBatches[Any, IsrChange]) -> None:
+    """Forget the changes that their partitions do not want any more."""
+    batches.wanted = {key: each for key, each in batches.wanted.items() if each.is_wanted}
 
 
 def key_of(change: IsrChange) -> Key:

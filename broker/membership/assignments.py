@@ -11,6 +11,7 @@ from uuid import UUID
 from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
+from quorum.core.effects import Event, body_of
 from wire.errors import ErrorCode
 from wire.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -49,8 +50,6 @@ class Assignments:
             batch_max=_BATCH_MAX,
             retry_backoff_ms=retry_backoff_ms,
             timeout_ms=timeout_ms,
-            request=self._request,
-            answered=self._answered,
         )
 
     def want(self, topic_id: UUID, index: int, directory_id: UUID) -> None:
@@ -61,16 +60,17 @@ class Assignments:
         self._batches.wanted.pop((topic_id, index), None)
 
     def tick(self, now_ms: int) -> None:
-        self._batches.tick(now_ms)
+        batches, ours = self._batches, self._incarnation
+        if batches.is_due(now_ms):
+            batch = batches.next_batch()
+            request = assign_replicas_request(batch, ours.node_id, ours.broker_epoch)
+            batches.send(batch, request, self._answered, now_ms)
 
     def deadline_ms(self) -> int | None:
         return self._batches.deadline_ms()
 
-    def _request(self, batch: Mapping[Replica, UUID]) -> AssignReplicasToDirsRequest:
-        ours = self._incarnation
-        return assign_replicas_request(batch, ours.node_id, ours.broker_epoch)
-
-    def _answered(self, asked: Mapping[Replica, UUID], body: object, now_ms: int) -> None:
+    def _answered(self, event: Event, now_ms: int) -> None:
+        asked, body = self._batches.take_asked(), body_of(event)
         settled = settled_in(body) if isinstance(body, AssignReplicasToDirsResponse) else set()
         for replica in settled.intersection(asked):
             self._batches.settle(replica, asked[replica])

@@ -1,17 +1,18 @@
 """A broker asks the active controller about many partitions in one request at a time.
 
 Whatever is wanted while a request is in flight goes into the next one, for all partitions together.
-`ControllerBatches` keeps the wishes, the request in flight and the pause before the next; its owner
-makes the request of a batch, and reads the answer.
+`ControllerBatches` keeps the wishes, the request in flight and the pause before the next. Its owner
+takes the next batch and has the request for it sent. The owner is told of the answer, asks here
+what it is an answer to, and says which wishes it settles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
 
 from broker.membership.controller_channel import ControllerChannel
-from quorum.core.effects import Event, Response
+from quorum.core.outbox import Answered
 
 __all__ = ["ControllerBatches"]
 
@@ -26,37 +27,35 @@ class ControllerBatches(Generic[Key, Wanted]):
     batch_max: int  # keys in one request
     retry_backoff_ms: int
     timeout_ms: int
-    request: Callable[[Mapping[Key, Wanted]], object]
-    # Is given what was asked, the body of the answer, None if there is none, and the time.
-    answered: Callable[[Mapping[Key, Wanted], object, int], None]
-    is_wanted: Callable[[Wanted], bool] = lambda _: True  # still, when the request is made
     wanted: dict[Key, Wanted] = field(default_factory=dict, init=False)
     _in_flight: Mapping[Key, Wanted] | None = field(default=None, init=False)
     _next_send_ms: int = field(default=0, init=False)
 
-    def tick(self, now_ms: int) -> None:
-        """Send the next request, unless one is in flight or the pause is not over."""
-        if self._in_flight is not None or not self.wanted or now_ms < self._next_send_ms:
-            return
-        self.wanted = {key: each for key, each in self.wanted.items() if self.is_wanted(each)}
-        batch = dict(islice(self.wanted.items(), self.batch_max))
-        if not batch:
-            return
+    def is_due(self, now_ms: int) -> bool:
+        """Is something wanted, no request in flight, and the pause over?"""
+        return self._in_flight is None and bool(self.wanted) and now_ms >= self._next_send_ms
+
+    def next_batch(self) -> Mapping[Key, Wanted]:
+        """The wishes that go into the next request."""
+        return dict(islice(self.wanted.items(), self.batch_max))
+
+    def send(
+        self, batch: Mapping[Key, Wanted], body: object, answered: Answered, now_ms: int
+    ) -> None:
+        """Ask for the batch, or pause if no controller is known."""
         sent = self.controller.ask(
-            self.request(batch),
-            channel=self.channel,
-            timeout_ms=self.timeout_ms,
-            answered=self._answered,
+            body, channel=self.channel, timeout_ms=self.timeout_ms, answered=answered
         )
         if sent:
             self._in_flight = batch
         else:
             self.retry(now_ms)
 
-    def _answered(self, event: Event, now_ms: int) -> None:
+    def take_asked(self) -> Mapping[Key, Wanted]:
+        """What the request that has been answered asked for; the next may be sent."""
         assert self._in_flight is not None
         asked, self._in_flight = self._in_flight, None
-        self.answered(asked, event.body if isinstance(event, Response) else None, now_ms)
+        return asked
 
     def settle(self, key: Key, asked: Wanted) -> None:
         """Forget a wish that was answered, unless another has taken its place by now."""

@@ -18,7 +18,7 @@ from broker.config import BrokerConfig
 from broker.log_dirs import LogDirs
 from broker.membership.controller_channel import ControllerChannel
 from broker.membership.metadata import MetadataFollower
-from quorum.core.effects import Event, Response, earliest
+from quorum.core.effects import Event, body_of, earliest
 from quorum.core.outbox import Answered, Outbox
 from wire.errors import ErrorCode
 from wire.messages.registration import (
@@ -273,7 +273,7 @@ class Lifecycle:
     # --- answers ----------------------------------------------------------------------------
 
     def _registration_answered(self, event: Event, now_ms: int) -> None:
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         if not isinstance(body, BrokerRegistrationResponse):
             self._failed(now_ms, "registration")
         elif body.error_code in _PERMANENT and not self._is_registered:
@@ -293,7 +293,7 @@ class Lifecycle:
             self._succeeded(now_ms, _STARTING_HEARTBEAT_MS)
 
     def _heartbeat_answered(self, event: Event, now_ms: int) -> None:
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         if not isinstance(body, BrokerHeartbeatResponse):
             self._failed(now_ms, "heartbeat")
             return

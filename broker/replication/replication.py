@@ -21,7 +21,7 @@ from broker.partition.partition import FollowerOf, Partition
 from broker.replication import following
 from broker.replication.following import Fenced, FetchOn, Mismatch, Outcome, OutOfRange, TryLater
 from broker.replication.replica_session import ReplicaSession
-from quorum.core.effects import Event, Response, earliest
+from quorum.core.effects import Event, body_of, earliest
 from quorum.core.outbox import Answered, Outbox
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
@@ -225,7 +225,7 @@ class Fetcher:
 
     def _answered(self, event: Event, now_ms: int) -> None:
         self._is_fetching = False
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         if not isinstance(body, FetchResponse):
             self._session.failed()
             self._next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms
@@ -306,7 +306,7 @@ class Fetcher:
         if self._followed.get(key) is not followed:
             return
         self.touch(key)
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         found = located(body) if isinstance(body, ListOffsetsResponse) else None
         if found is None:
             followed.next_fetch_ms = now_ms + self._config.replica_fetch_backoff_ms

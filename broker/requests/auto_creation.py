@@ -11,7 +11,7 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic
 from broker.membership.controller_channel import ControllerChannel
-from quorum.core.effects import Event, Response
+from quorum.core.effects import Event, body_of
 from quorum.core.outbox import Outbox
 from wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
@@ -43,7 +43,7 @@ class AutoCreation:
 
     def _answered(self, name: str, event: Event, _now_ms: int) -> None:
         self._in_flight.discard(name)
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         errors = body.topics if isinstance(body, CreateTopicsResponse) else ()
         self._outbox.trace(
             "topic-auto-created",

@@ -13,7 +13,7 @@ from functools import partial
 from broker.cluster import Incarnation
 from broker.membership.controller_channel import ControllerChannel
 from broker.waiting import Deadlines
-from quorum.core.effects import Event, Reply, Request, Response
+from quorum.core.effects import Event, Reply, Request, body_of
 from quorum.core.outbox import Outbox
 from wire.errors import ErrorCode
 from wire.messages.producing import (
@@ -121,7 +121,7 @@ class ProducerIds:
 
     def _answered(self, event: Event, now_ms: int) -> None:
         self._is_asking = False
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         if isinstance(body, AllocateProducerIdsResponse) and body.error_code is ErrorCode.NONE:
             start = body.producer_id_start
             self._next_ids = range(start, start + body.producer_id_len)

@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Mapping
 
 from broker.cluster import Incarnation
+from broker.membership.alterations import drop_unwanted
 from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
-from quorum.core.effects import earliest
+from quorum.core.effects import Event, body_of, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
 
@@ -48,9 +49,6 @@ class AlterIsr:
             batch_max=_BATCH_MAX,
             retry_backoff_ms=_RETRY_BACKOFF_MS,
             timeout_ms=timeout_ms,
-            request=self._request,
-            answered=self._answered,
-            is_wanted=lambda change: change.is_wanted,
         )
         # The changes that the controller has received, and when to ask again.
         self._awaited: dict[TopicPartition, tuple[IsrChange, int]] = {}
@@ -62,7 +60,13 @@ class AlterIsr:
 
     def tick(self, now_ms: int) -> None:
         self._ask_again(now_ms)
-        self._batches.tick(now_ms)
+        batches = self._batches
+        if not batches.is_due(now_ms):
+            return
+        drop_unwanted(batches)
+        batch = batches.next_batch()
+        if batch:
+            batches.send(batch, self._request(batch), self._answered, now_ms)
 
     def deadline_ms(self) -> int | None:
         again_ms = (again_ms for _, again_ms in self._awaited.values())
@@ -91,9 +95,8 @@ class AlterIsr:
             zk_version=change.role.partition_epoch,
         )
 
-    def _answered(
-        self, asked: Mapping[TopicPartition, IsrChange], body: object, now_ms: int
-    ) -> None:
+    def _answered(self, event: Event, now_ms: int) -> None:
+        asked, body = self._batches.take_asked(), body_of(event)
         if not isinstance(body, AlterIsrResponse) or body.error_code is not ErrorCode.NONE:
             self._batches.retry(now_ms)  # another controller, or none
             return

@@ -18,7 +18,7 @@ from broker.membership.controller_channel import ControllerChannel
 from broker.membership.lifecycle import ALLOWED, BrokerState
 from broker.parts import BrokerParts
 from controller.zk.zk_metadata import ensure_roots
-from quorum.core.effects import Event, Response, earliest
+from quorum.core.effects import Event, body_of, earliest
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.errors import ErrorCode
 from wire.zk import paths
@@ -176,7 +176,7 @@ class ZkLife:
         self._now_ms = now_ms
         if self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             return
-        body = event.body if isinstance(event, Response) else None
+        body = body_of(event)
         if isinstance(body, ControlledShutdownResponse) and body.error_code is ErrorCode.NONE:
             self._goodbyes += 1
             if not body.remaining:

@@ -84,6 +84,7 @@ __all__ = [
     "Trim",
     "Trimmed",
     "Truncate",
+    "body_of",
     "earliest",
 ]
 
@@ -128,6 +129,11 @@ class Response(Answer):
     """The answer to a `Send`, in canonical form."""
 
     body: object
+
+
+def body_of(event: Event) -> object:
+    """The body of the answer to a `Send`; None if there is no answer."""
+    return event.body if isinstance(event, Response) else None
 
 
 class Failure(Enum):
