@@ -15,13 +15,7 @@ A change may be of an earlier leader epoch when its turn comes, or when its answ
 tells whether the partition still wants it. Nothing else is queued for the change that is wanted
 since.
 
-The controller hears of a change by sequential children of /isr_change_notification. A leader
-collects the partitions whose ISR it has written, and looks every 2.5 s. It notifies the controller
-when nothing has changed for 5 s, or when the first change has waited for 60 s. So it takes seconds,
-and up to a minute, until the controller knows: KIP-497 was written for that.
-
-Source: seed 000, G; seed 001, IsrChangeNotificationListener; seed 003, motivation; ReplicaManager's
-constants.
+Source: seed 000, G; seed 001.
 """
 
 from collections import deque
@@ -31,18 +25,18 @@ from functools import partial
 from broker.partition import isr
 from broker.partition.isr import PendingExpand
 from broker.partition.partition import IsrChange, Partition
+from broker.zk.isr_notifications import IsrNotifications
 from controller.milestones import Cause, Occasion, Step, milestone
 from controller.zk.zk_metadata import decoded, state_path
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
 from wire.message import replace
-from wire.zk import paths, znodes
+from wire.zk import znodes
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Create, Created, Data, GetData, Result, SetData, Written
-from wire.zk.znodes import PartitionList
+from wire.zk.session import Data, GetData, Result, SetData, Written
 
-__all__ = ["IsrNotifications", "IsrWrites", "tell_wanted", "tell_written"]
+__all__ = ["IsrWrites", "tell_wanted", "tell_written"]
 
 
 def tell_wanted(outbox: Outbox, node_id: int) -> None:
@@ -57,14 +51,7 @@ def tell_written(outbox: Outbox, node_id: int) -> None:
     outbox.emit(milestone(Step.APPLIED, cause, count=1, broker=node_id))
 
 
-CHECK_MS = 2500
-LINGER_MS = 5000
-WAIT_MAX_MS = 60_000
-
-
 class IsrWrites:
-    """`changed` hears of each ISR that has become true."""
-
     def __init__(
         self,
         *,
@@ -73,15 +60,18 @@ class IsrWrites:
         outbox: Outbox,
         procedures: Procedures,
         controller_epoch: Callable[[], int],
-        changed: Callable[[TopicPartition], None],
+        now_ms: Callable[[], int],
+        notifications: IsrNotifications | None,
     ) -> None:
+        """`notifications`: None where nobody is told, as the controller reads before it decides."""
         self.decided: deque[Partition] = deque()
         self._design = design
         self._node_id = node_id
         self._outbox = outbox
         self._procedures = procedures
         self._controller_epoch = controller_epoch
-        self._changed = changed
+        self._notifications = notifications
+        self._now_ms = now_ms
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         tell_wanted(self._outbox, self._node_id)
@@ -96,10 +86,12 @@ class IsrWrites:
                 self._submit(partition)
 
     def tick(self, now_ms: int) -> None:
-        """Nothing is due: a leader that still wants a change asks for it anew."""
+        """No write is due: a leader that still wants a change asks for it anew."""
+        if self._notifications is not None:
+            self._notifications.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return None
+        return None if self._notifications is None else self._notifications.deadline_ms()
 
     def _submit(self, partition: Partition) -> bool:
         return self._procedures.submit(f"isr of {partition.name}", partial(self._write, partition))
@@ -130,7 +122,8 @@ class IsrWrites:
             return
         change.role.partition_epoch = result.stat.version
         tell_written(self._outbox, self._node_id)
-        self._changed(of)
+        if self._notifications is not None:
+            self._notifications.changed(of, self._now_ms())
         self.decided.append(change.partition)
 
     def _may_have_joined(self, change: IsrChange, found: znodes.PartitionState) -> bool:
@@ -148,49 +141,3 @@ class IsrWrites:
 def _is_same(found: znodes.PartitionState, wanted: znodes.PartitionState) -> bool:
     """The controller epoch may have changed between the write and its repetition."""
     return replace(found, controller_epoch=wanted.controller_epoch) == wanted
-
-
-class IsrNotifications:
-    def __init__(self, procedures: Procedures) -> None:
-        self._procedures = procedures
-        self._changed: dict[TopicPartition, int] = {}  # by which change it did last
-        self._changes = 0
-        self._last_change_ms = 0
-        self._first_change_ms = 0
-        self._next_check_ms: int | None = None
-
-    def changed(self, of: TopicPartition, now_ms: int) -> None:
-        if not self._changed:
-            self._first_change_ms = now_ms
-        self._changes += 1
-        self._changed[of] = self._changes
-        self._last_change_ms = now_ms
-        if self._next_check_ms is None:
-            self._next_check_ms = now_ms + CHECK_MS
-
-    def tick(self, now_ms: int) -> None:
-        if self._next_check_ms is None or now_ms < self._next_check_ms:
-            return
-        self._next_check_ms = now_ms + CHECK_MS
-        is_quiet = now_ms - self._last_change_ms >= LINGER_MS
-        if is_quiet or now_ms - self._first_change_ms >= WAIT_MAX_MS:
-            self._procedures.submit("isr notification", self._tell)
-
-    def deadline_ms(self) -> int | None:
-        return self._next_check_ms
-
-    def _tell(self) -> Procedure[None]:
-        """Partitions of a notification that the end of a session prevents are named by a later one,
-        and so are those that change meanwhile."""
-        listed = tuple((of.topic, of.partition) for of in self._changed)
-        if not listed:
-            return
-        told = self._changes
-        data = PartitionList(partitions=listed).encode()
-        created = yield from one(
-            Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True)
-        )
-        if isinstance(created, Created):
-            self._changed = {of: change for of, change in self._changed.items() if change > told}
-            if not self._changed:
-                self._next_check_ms = None

@@ -17,7 +17,8 @@ from broker.partition.partition import IsrRules
 from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.alter_isr import AlterIsr
-from broker.zk.isr_writes import IsrNotifications, IsrWrites
+from broker.zk.isr_notifications import IsrNotifications
+from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
@@ -112,7 +113,6 @@ class ZkMembership:
             incarnation=self.incarnation,
         )
         self.isr_keeper: IsrKeeper = self._keeper()
-        self._notifications = IsrNotifications(self._procedures)
 
     @property
     def news(self) -> deque[MetadataDelta]:
@@ -125,13 +125,15 @@ class ZkMembership:
                 self.controller,
                 timeout_ms=self.parts.config.session_timeout_ms,
             )
+        notifies = self._design.isr_writer is IsrWriter.LEADER_NOTIFYING
         return IsrWrites(
             design=self._design,
             node_id=self.parts.config.node_id,
             outbox=self.parts.outbox,
             procedures=self._procedures,
             controller_epoch=lambda: self._obeying.controller_epoch,
-            changed=self._isr_changed,
+            now_ms=lambda: self._now_ms,
+            notifications=IsrNotifications(self._procedures) if notifies else None,
         )
 
     def _rules(self, limits: Limits) -> IsrRules:
@@ -179,11 +181,6 @@ class ZkMembership:
         ours = {of: state for of, state in states.items() if node_id in state.replicas}
         self._obeying.has_read(ours, self._now_ms)
 
-    def _isr_changed(self, of: rpc.TopicPartition) -> None:
-        """In seed 000 nobody is told: the controller reads before it decides."""
-        if self._design.isr_writer is IsrWriter.LEADER_NOTIFYING:
-            self._notifications.changed(of, self._now_ms)
-
     # --- Membership ---------------------------------------------------------------------------
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
@@ -210,10 +207,9 @@ class ZkMembership:
 
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
-        self._notifications.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return self._notifications.deadline_ms()
+        return None
 
 
 class _AnyPeers:

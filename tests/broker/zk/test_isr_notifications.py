@@ -1,6 +1,6 @@
 """News of ISR changes: when they are told, and that they outlive the session."""
 
-from broker.zk.isr_writes import IsrNotifications
+from broker.zk.isr_notifications import IsrNotifications
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from quorum.zookeeper.zk_procedures import Procedures

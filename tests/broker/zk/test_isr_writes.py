@@ -6,6 +6,7 @@ import pytest
 
 from broker.partition.isr import Committed, PendingExpand, PendingShrink, maximal_isr
 from broker.partition.partition import FollowerOf, LeaderOf
+from broker.zk.isr_notifications import IsrNotifications
 from broker.zk.isr_writes import IsrWrites
 from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
@@ -38,7 +39,6 @@ class Leader:
         assert partition is not None
         self.partition = partition
         self.outbox, self.session = Outbox("broker"), Session()
-        self.heard: list[str] = []
         self.procedures = Procedures(
             self.outbox, self.session, resumes=not design.hears_session_at_once
         )
@@ -48,8 +48,14 @@ class Leader:
             outbox=self.outbox,
             procedures=self.procedures,
             controller_epoch=lambda: 1,
-            changed=lambda of: self.heard.append(f"{of.topic}-{of.partition} has changed"),
+            now_ms=lambda: 0,
+            notifications=IsrNotifications(self.procedures),
         )
+
+    @property
+    def has_news(self) -> bool:
+        """For the controller, of an ISR that has changed."""
+        return self.writes.deadline_ms() is not None
 
     @property
     def role(self) -> LeaderOf:
@@ -194,7 +200,7 @@ def test_shrink_that_was_not_written_is_settled_with_the_isr_of_before() -> None
     leader.is_answered(LATE)
     leader.is_answered(found(leader=a, leader_epoch=6, isr=(a, b)))
     assert leader.role.isr == Committed(members=(a, b))
-    assert leader.heard == []
+    assert not leader.has_news
     assert list(leader.writes.decided) == [leader.partition]
 
 
@@ -205,7 +211,7 @@ def test_change_that_is_written_is_told_and_settled() -> None:
     leader.is_answered(Written(stat=STAT))
     assert leader.role.isr == Committed(members=(leader.partition.node_id,))
     assert leader.role.partition_epoch == STAT.version
-    assert leader.heard == [f"{leader.partition.name} has changed"]
+    assert leader.has_news
     assert list(leader.writes.decided) == [leader.partition]
 
 
@@ -220,7 +226,7 @@ def test_change_that_was_overtaken_by_a_command_leaves_what_that_says(is_other_r
     leader.role.isr = commanded
     leader.is_answered(Written(stat=STAT))
     assert leader.role.isr == commanded
-    assert leader.heard == []
+    assert not leader.has_news
     assert not leader.writes.decided
 
 
