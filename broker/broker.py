@@ -143,7 +143,7 @@ class Broker:
 
     def tick(self, now_ms: int) -> None:
         self._notice_controller(now_ms)
-        self.lifecycle.tick(now_ms)
+        self.membership.tick_lifecycle(now_ms)
         self._stop_if_shut_down(now_ms)
         for part in self._timed:
             part.tick(now_ms)
@@ -282,7 +282,7 @@ class Broker:
     def _become_ready(self, now_ms: int) -> None:
         """Ask to be unfenced when every log is open; serve clients once the metadata says so."""
         if self.cluster.is_published and self.replicas.are_open:
-            self.lifecycle.ready_to_unfence(now_ms)
+            self.membership.ready_to_unfence(now_ms)
         if self.serves_clients or self.lifecycle.state is not BrokerState.RUNNING:
             return
         own = self.cluster.own_registration

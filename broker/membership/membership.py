@@ -32,7 +32,7 @@ class Timed(Protocol):
     def deadline_ms(self) -> int | None: ...
 
 
-class Life(Timed, Protocol):
+class Life(Protocol):
     """A broker lives from the start of its process to an orderly end; see `state`."""
 
     state: BrokerState
@@ -40,9 +40,7 @@ class Life(Timed, Protocol):
     stop_by_ms: int | None  # when a controlled shutdown ends, whatever the controller says
     has_given_up: bool  # such a shutdown: the controller did not consent
 
-    def ready_to_unfence(self, now_ms: int) -> None:
-        """Every log is open: serve, if the cluster agrees."""
-        ...
+    def deadline_ms(self) -> int | None: ...
 
     def begin_shutdown(self, now_ms: int) -> None: ...
 
@@ -97,6 +95,14 @@ class Membership(Timed, Protocol):
 
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         """The requests that are served, given those that any broker serves."""
+        ...
+
+    def ready_to_unfence(self, now_ms: int) -> None:
+        """Every log is open: serve, if the cluster agrees."""
+        ...
+
+    def tick_lifecycle(self, now_ms: int) -> None:
+        """Do what the life-cycle has due; whether the broker lives on is the first to be known."""
         ...
 
     def receive(self, event: Event, now_ms: int) -> None:

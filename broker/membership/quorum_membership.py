@@ -61,6 +61,12 @@ class QuorumMembership:
     def routes(self, routes: Mapping[type, Handler]) -> Mapping[type, Handler]:
         return routes
 
+    def ready_to_unfence(self, now_ms: int) -> None:
+        self.lifecycle.ready_to_unfence(now_ms)
+
+    def tick_lifecycle(self, now_ms: int) -> None:
+        self.lifecycle.tick(now_ms)
+
     def receive(self, event: Event, now_ms: int) -> None:
         raise AssertionError(f"no metadata log says {event}")
 

@@ -7,10 +7,11 @@ still have its node. It goes with its session, and is waited for.
 A controlled shutdown asks the controller to move leaderships away first, a few times at most.
 Without a controller, the end of the session gives them up.
 
+`ZkLife` is told what has happened, and returns what the broker has to do about its registration.
+The membership does that, as it also knows what comes before and after it.
+
 Source: seed 000, E; seed 001, "broker join" and "controlled shutdown".
 """
-
-from collections.abc import Callable
 
 from broker.cluster import Incarnation
 from broker.config import BrokerConfig
@@ -19,7 +20,7 @@ from broker.membership.lifecycle import ALLOWED, BrokerState
 from broker.parts import BrokerParts
 from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Event, body_of, earliest
-from quorum.zookeeper.zk_procedures import Procedure, Procedures, one
+from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.errors import ErrorCode
 from wire.zk import paths
 from wire.zk.control_rpc import ControlledShutdownRequest, ControlledShutdownResponse
@@ -42,20 +43,13 @@ class ZkLife:
         controller: ControllerChannel,
         incarnation: Incarnation,
         session: Session,
-        procedures: Procedures,
-        recover: Callable[[], Procedure[None]],
-        registered: Callable[[], None],
     ) -> None:
-        """`recover` is what the broker does before it registers: on_broker_startup()."""
         self._design = design
         self._config = parts.config
         self._session = session
         self._controller = controller
         self._incarnation = incarnation
         self._outbox = parts.outbox
-        self._procedures = procedures
-        self._recover = recover
-        self._registered = registered
         self.state = BrokerState.NOT_RUNNING
         self.failure: str | None = None
         self._session_id = 0  # that we are, or will be, registered in
@@ -71,40 +65,47 @@ class ZkLife:
 
     # --- the session --------------------------------------------------------------------------
 
-    def session_changed(self, now_ms: int) -> None:
+    def session_changed(self, now_ms: int) -> bool:
+        """Returns whether a new session has begun: the broker starts in it as its process did."""
         self._now_ms = now_ms
-        if self._session.is_connected and self._session.id != self._session_id:
-            self._session_id = self._session.id
-            self._is_registered = False
-            self._is_recovered = self._is_ready = False
-            self._procedures.submit("on_broker_startup", self._start)
+        if not self._session.is_connected or self._session.id == self._session_id:
+            return False
+        self._session_id = self._session.id
+        self._is_registered = False
+        self._is_recovered = self._is_ready = False
+        return True
 
-    def _start(self) -> Procedure[None]:
+    def start(self) -> Procedure[None]:
+        """The beginning of on_broker_startup()."""
         if self.state is BrokerState.NOT_RUNNING:
             self._become(BrokerState.STARTING)
         yield from ensure_roots(self._design)
-        if self._design.routing is Routing.ZOOKEEPER:
-            yield from self._recover()
+
+    def recovered(self) -> bool:
+        """The broker knows its replicas. Returns whether it registers now, or when their logs are
+        open."""
         self._is_recovered = True
         if self.state is BrokerState.STARTING:
             self._become(BrokerState.RECOVERY)
-        if self._design.routing is Routing.UPDATE_METADATA or self._is_ready:
-            yield from self._register()
+        return self._design.routing is Routing.UPDATE_METADATA or self._is_ready
 
-    def ready_to_unfence(self, now_ms: int) -> None:
-        """All logs are open. Where the controller names our replicas, we are registered by then."""
+    def ready_to_unfence(self, now_ms: int) -> bool:
+        """All logs are open. Where the controller names our replicas, we are registered by then.
+
+        Returns whether the broker has to register now.
+        """
         self._now_ms = now_ms
         if not self._is_recovered or self._is_ready or self.state is BrokerState.SHUTTING_DOWN:
-            return
+            return False
         self._is_ready = True
-        if self._is_registered:
-            self._run()
-        elif self.state is not BrokerState.NOT_RUNNING:
-            self._procedures.submit("register", self._register)
+        self.run_if_ready()
+        return not self._is_registered and self.state is not BrokerState.NOT_RUNNING
 
-    def _register(self) -> Procedure[None]:
+    def register(self) -> Procedure[bool]:
+        """Returns whether the broker has become registered. If not, it may have been, or it is
+        tried again later."""
         if self._is_registered:
-            return
+            return False
         path = paths.broker(self._config.node_id)
         data = _registration_of(self._config, self._now_ms).encode()
         result = yield from one(Create(path=path, data=data, is_ephemeral=True))
@@ -112,17 +113,16 @@ class ZkLife:
         is_ours = isinstance(found, Found) and found.stat.ephemeral_owner == self._session.id
         if not isinstance(found, Found) or not is_ours:
             self._next_try_ms = self._now_ms + _RETRY_MS
-            return
+            return False
         assert isinstance(result, Created) or is_ours, result
         self._is_registered = True
         self._incarnation.registered_epoch = found.stat.czxid  # our generation
         self._outbox.trace("registered", broker_epoch=found.stat.czxid)
-        self._registered()
-        if self._is_ready:
-            self._run()
+        return True
 
-    def _run(self) -> None:
-        if self.state is BrokerState.RECOVERY:
+    def run_if_ready(self) -> None:
+        """Run, if the broker is registered and its logs are open."""
+        if self._is_registered and self._is_ready and self.state is BrokerState.RECOVERY:
             self._become(BrokerState.RUNNING)
 
     def _become(self, state: BrokerState, **about: object) -> None:
@@ -150,9 +150,8 @@ class ZkLife:
         if self.state is BrokerState.RUNNING and says_goodbye:
             timeout_ms = self._config.controlled_shutdown_timeout_ms
             self.stop_by_ms = now_ms + timeout_ms
-            self._next_goodbye_ms = now_ms
             self._become(BrokerState.PENDING_CONTROLLED_SHUTDOWN, within_ms=timeout_ms)
-            self.tick(now_ms)
+            self._ask_to_leave(now_ms)
         elif self.state not in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             self._leave()
 
@@ -190,17 +189,19 @@ class ZkLife:
 
     # --- time ---------------------------------------------------------------------------------
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self, now_ms: int) -> bool:
+        """Returns whether the broker has to try again to register."""
         self._now_ms = now_ms
         if self.stop_by_ms is not None and now_ms >= self.stop_by_ms:
             self.has_given_up = True
             self._leave()
-            return
+            return False
         if self._next_goodbye_ms is not None and now_ms >= self._next_goodbye_ms:
             self._ask_to_leave(now_ms)
-        if self._next_try_ms is not None and now_ms >= self._next_try_ms:
-            self._next_try_ms = None
-            self._procedures.submit("register", self._register)
+        if self._next_try_ms is None or now_ms < self._next_try_ms:
+            return False
+        self._next_try_ms = None
+        return True
 
     def deadline_ms(self) -> int | None:
         return earliest(self.stop_by_ms, self._next_goodbye_ms, self._next_try_ms)

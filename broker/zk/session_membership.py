@@ -99,9 +99,6 @@ class ZkMembership:
             controller=self.controller,
             incarnation=self.incarnation,
             session=session,
-            procedures=self._procedures,
-            recover=self._recover,
-            registered=self._registered,
         )
         self.replicas = Replicas(parts, self._rules(limits))
         self._obeying = Obeying(
@@ -140,6 +137,19 @@ class ZkMembership:
         if self._design.limits_lag_in_records:
             return LagLimits(limits)
         return EligibleReplicas(_AnyPeers(), self.parts.config.replica_lag_time_max_ms)
+
+    def _start(self) -> Procedure[None]:
+        """on_broker_startup()"""
+        yield from self.lifecycle.start()
+        if self._design.routing is Routing.ZOOKEEPER:
+            yield from self._recover()
+        if self.lifecycle.recovered():
+            yield from self._register()
+
+    def _register(self) -> Procedure[None]:
+        if (yield from self.lifecycle.register()):
+            self._registered()
+            self.lifecycle.run_if_ready()
 
     def _recover(self) -> Procedure[None]:
         """on_broker_startup() of seed 000: start the replicas that ZooKeeper says we have."""
@@ -195,13 +205,22 @@ class ZkMembership:
         fresh = reading_first(routes, self._session, self.metadata, lambda: self._now_ms)
         return {**fresh, **commands}
 
+    def ready_to_unfence(self, now_ms: int) -> None:
+        if self.lifecycle.ready_to_unfence(now_ms):
+            self._procedures.submit("register", self._register)
+
+    def tick_lifecycle(self, now_ms: int) -> None:
+        if self.lifecycle.tick(now_ms):
+            self._procedures.submit("register", self._register)
+
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
         assert isinstance(event, ZkEvent), event
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
             self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
-            self.lifecycle.session_changed(now_ms)
+            if self.lifecycle.session_changed(now_ms):
+                self._procedures.submit("on_broker_startup", self._start)
         elif event.event.path == paths.CONFIG_CHANGES:
             self.metadata.read_settings_soon()
 

@@ -99,9 +99,6 @@ class ReplicaMembership:
             controller=self.controller,
             incarnation=self.incarnation,
             session=session,
-            procedures=self._procedures,
-            recover=self._recover,
-            registered=self.metadata.read_soon,
         )
         self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
         self.replicas = Replicas(parts, self._commit_thread)
@@ -142,6 +139,17 @@ class ReplicaMembership:
         )
         self.isr_keeper = IsrNode(context, self.elections)
 
+    def _start(self) -> Procedure[None]:
+        yield from self.lifecycle.start()
+        yield from self._recover()
+        if self.lifecycle.recovered():
+            yield from self._register()
+
+    def _register(self) -> Procedure[None]:
+        if (yield from self.lifecycle.register()):
+            self.metadata.read_soon()
+            self.lifecycle.run_if_ready()
+
     def _recover(self) -> Procedure[None]:
         """on_broker_startup(): obey what was queued for us, then start what is assigned to us."""
         if self._design.has_state_queues:
@@ -174,6 +182,14 @@ class ReplicaMembership:
         fresh = reading_first(routes, self._session, self.metadata, lambda: self._procedures.now_ms)
         return {**fresh, **reading_apart(self._session, self.metadata, self.parts.outbox)}
 
+    def ready_to_unfence(self, now_ms: int) -> None:
+        if self.lifecycle.ready_to_unfence(now_ms):
+            self._procedures.submit("register", self._register)
+
+    def tick_lifecycle(self, now_ms: int) -> None:
+        if self.lifecycle.tick(now_ms):
+            self._procedures.submit("register", self._register)
+
     def receive(self, event: Event, now_ms: int) -> None:
         self._now_ms = now_ms
         assert isinstance(event, ZkEvent), event
@@ -181,7 +197,8 @@ class ReplicaMembership:
             self._procedures.session_changed()
             self._leader_changes.session_changed()
             self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
-            self.lifecycle.session_changed(now_ms)
+            if self.lifecycle.session_changed(now_ms):
+                self._procedures.submit("on_broker_startup", self._start)
         else:
             self._watch_fired(event.event.path, now_ms)
 
