@@ -28,7 +28,7 @@ from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
 from wire.zk.session import Failed, Operation, Result, Session, SessionState
 
-__all__ = ["Procedure", "Procedures", "all_at_once", "one", "one_by_one"]
+__all__ = ["Procedure", "Procedures", "Start", "all_at_once", "one", "one_by_one"]
 
 _T = TypeVar("_T")
 Procedure = Generator[tuple[Operation, ...], tuple[Result, ...], _T]

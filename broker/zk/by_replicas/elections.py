@@ -9,6 +9,8 @@ on_leader_change(), for one partition after the other:
     5. a candidate writes epoch, ISR and leader; the first one wins. The others are notified by
        their watches, and begin anew.
 
+What follows from that beside leading and following is returned (`Outcome`).
+
 May a replica be a candidate, and when?
 
     - It must be assigned: in AR.
@@ -16,8 +18,6 @@ May a replica be a candidate, and when?
       LeaderElectionWaitTime, any assigned replica may be one.
     - Each replica that comes before us in AR, lives and may be a candidate gets a head start, so
       that the preferred replica tends to win, and that not all of them rush at once.
-
-This listener has a queue of its own: a change of leader does not wait behind other notifications.
 
 `counts` has what seed 004 holds against the simplest scheme: "notified" and "stood" (herd effect),
 "deposed" (split brain: another led while we did); the load is with ZooKeeper.
@@ -27,20 +27,20 @@ waiting time and no more.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol, assert_never
 
-from broker.zk.by_replicas.election_milestones import ElectionMilestones
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.partition_nodes import FoundIsr, FoundLeader, PartitionNodes
 from controller.zk.zk_metadata import children
-from quorum.core.effects import earliest
-from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 
-__all__ = ["Candidacy", "Elections", "Never", "Roles", "Stand", "Wait", "candidacy"]
+__all__ = ["Candidacy", "Elections", "Never", "Outcome", "Roles", "Stand", "Wait", "candidacy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,124 +95,74 @@ class Roles(Protocol):
 
     def follow(self, held: Held, now_ms: int) -> None: ...
 
-    def missing(self, held: Held, now_ms: int) -> None:
-        """The partition is not there, or not assigned to us any more."""
-        ...
-
     def leads(self, of: TopicPartition) -> bool:
         """Does our replica take itself for the leader?"""
         ...
 
 
+class Outcome(Enum):
+    """What has come of a look at the leader's node."""
+
+    NOTHING = "nothing more follows from it"
+    AGAIN = "the node has to be read again at once"
+    ELECTED = "our replica leads now"
+    NOT_OURS = "the partition is not there, or not assigned to us any more"
+
+
 class Elections:
-    def __init__(
-        self,
-        context: ReplicaContext,
-        *,
-        procedures: Procedures,
-        roles: Roles,
-        elected: Callable[[TopicPartition], None],
-    ) -> None:
-        """`elected` hears of each election that we have won."""
+    def __init__(self, context: ReplicaContext, *, changes: LeaderChanges, roles: Roles) -> None:
         self._design = context.design
         self._settings = context.settings
         self._node_id = context.node_id
         self._session = context.session
-        self._held = context.held
-        self._procedures = procedures
+        self._changes = changes
         self._roles = roles
-        self._elected = elected
-        self._milestones = ElectionMilestones(context.node_id, context.outbox)
+        self._milestones = changes.milestones
         self._nodes = PartitionNodes(context.design)
-        self._due: dict[TopicPartition, None] = {}
-        self._waiting: dict[TopicPartition, int] = {}  # until when
-        self._now_ms = 0
         self.counts: Counter[str] = Counter()
-
-    @property
-    def now_ms(self) -> int:
-        return max(self._now_ms, self._procedures.now_ms)
-
-    def look_soon(self, of: TopicPartition, now_ms: int) -> None:
-        """The leader's node may have changed."""
-        self._now_ms = max(self._now_ms, now_ms)
-        self._waiting.pop(of, None)
-        self._milestones.watch_fired()
-        self._due[of] = None
-        self._procedures.submit("leader changes", self._on_leader_changes)
-
-    def look_again(self, of: TopicPartition, now_ms: int) -> None:
-        """Another may lead than we thought, or we no longer: read the node of the leader again."""
-        held = self._held.get(of)
-        if held is not None:
-            held.leader_zxid = 0
-            self.look_soon(of, now_ms)
 
     def notified(self, of: TopicPartition, now_ms: int) -> None:
         """A watch of the leader's node has fired."""
         self.counts["notified"] += 1
-        self.look_soon(of, now_ms)
-
-    def forget(self, of: TopicPartition) -> None:
-        self._due.pop(of, None)
-        self._waiting.pop(of, None)
-
-    def tick(self, now_ms: int) -> None:
-        for of in [of for of, until_ms in self._waiting.items() if until_ms <= now_ms]:
-            self.look_soon(of, now_ms)
-
-    def deadline_ms(self) -> int | None:
-        return earliest(*self._waiting.values())
+        self._changes.look_soon(of, now_ms)
 
     # --- procedures ---------------------------------------------------------------------------
 
-    def _on_leader_changes(self) -> Procedure[None]:
-        while self._due:
-            of = next(iter(self._due))
-            del self._due[of]
-            held = self._held.get(of)
-            if held is not None:
-                yield from self._on_leader_change(held)
-        self._milestones.run_ended()
-
-    def _on_leader_change(self, held: Held) -> Procedure[None]:
+    def on_leader_change(self, held: Held) -> Procedure[Outcome]:
         for _ in range(_ROUNDS_MAX):
             found = yield from self._nodes.leader(held.of)  # 1
             if found is not None:
-                yield from self._found(held, found)  # 2
-                break
+                return (yield from self._found(held, found))  # 2
             if held.leaderless_since_ms is None:
-                held.leaderless_since_ms = self.now_ms
+                held.leaderless_since_ms = self._changes.now_ms
                 self._milestones.misses_leader(held)
-            if not (yield from self._elect(held)):
-                break
-        else:
-            self._waiting[held.of] = self.now_ms + _RETRY_MS
-        if not self._design.has_state_queues and held.of in self._held:
-            yield from self._check_assignment(held)
+            outcome = yield from self._elect(held)
+            if outcome is not Outcome.AGAIN:
+                return outcome
+        self._changes.look_in(held.of, _RETRY_MS)
+        return Outcome.NOTHING
 
-    def _check_assignment(self, held: Held) -> Procedure[None]:
+    def check_assignment(self, held: Held) -> Procedure[Outcome]:
         """In `zk-v1` nobody tells a replica to close: it watches all nodes of its partition."""
         found = yield from self._nodes.isr(held.of, watch=True)
         if self._roles.leads(held.of):
             held.isr, held.isr_version = found.isr, found.version
         replicas, target = yield from self._nodes.watch_all(held.of)
-        if self._node_id not in (*replicas, *target):
-            self._roles.missing(held, self.now_ms)
+        return Outcome.NOTHING if self._node_id in (*replicas, *target) else Outcome.NOT_OURS
 
-    def _found(self, held: Held, found: FoundLeader) -> Procedure[None]:
+    def _found(self, held: Held, found: FoundLeader) -> Procedure[Outcome]:
         held.leaderless_since_ms = None
         is_ours = found.leader == self._node_id
         if is_ours and found.session_id != self._session.id:
-            return  # of an earlier life of ours: it goes with its session
+            return Outcome.NOTHING  # of an earlier life of ours: it goes with its session
         if found.zxid == held.leader_zxid:
-            return
+            return Outcome.NOTHING
         state = yield from self._nodes.isr(held.of)
         if self._design.has_leader_epochs and state.leader_epoch > found.leader_epoch:
             # Another was elected between the two reads, maybe two sessions. With the version of the
             # ISR that is now there, who was found could write as its leader.
-            self._waiting[held.of] = self.now_ms + _RETRY_MS
-            return
+            self._changes.look_in(held.of, _RETRY_MS)
+            return Outcome.NOTHING
         self._milestones.finds_leader(held)
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch
@@ -220,22 +170,19 @@ class Elections:
         if is_ours:
             held.replicas = yield from self._nodes.replicas(held.of)
             if not held.replicas:  # removed, since the leader's node was read
-                self._roles.missing(held, self.now_ms)
-                return
-            self._roles.lead(held, self.now_ms)
-            self._elected(held.of)
-            return
+                return Outcome.NOT_OURS
+            self._roles.lead(held, self._changes.now_ms)
+            return Outcome.ELECTED
         self.counts["deposed"] += self._roles.leads(held.of)
-        self._roles.follow(held, self.now_ms)
+        self._roles.follow(held, self._changes.now_ms)
+        return Outcome.NOTHING
 
-    def _elect(self, held: Held) -> Procedure[bool]:
-        """Should the leader's node be read again at once?"""
+    def _elect(self, held: Held) -> Procedure[Outcome]:
         of = held.of
         held.replicas = yield from self._nodes.replicas(of)  # 3
         state = yield from self._nodes.isr(of)
         if self._node_id not in held.replicas:
-            self._roles.missing(held, self.now_ms)
-            return False
+            return Outcome.NOT_OURS
         assert held.leaderless_since_ms is not None
         live = yield from self._live(held, state)
         may = candidacy(
@@ -244,14 +191,14 @@ class Elections:
             replicas=held.replicas,
             isr=state.isr,
             live=live,
-            waited_ms=self.now_ms - held.leaderless_since_ms,
+            waited_ms=self._changes.now_ms - held.leaderless_since_ms,
         )
         match may:  # 4
             case Never():
-                return False
+                return Outcome.NOTHING
             case Wait(ms=ms):
-                self._waiting[of] = self.now_ms + ms
-                return False
+                self._changes.look_in(of, ms)
+                return Outcome.NOTHING
             case Stand(is_clean=is_clean):
                 self.counts["stood"] += 1
                 self._milestones.stands(held)
@@ -260,7 +207,7 @@ class Elections:
                 self.counts["won" if won else "lost"] += 1
                 if won:
                     self._milestones.wins(held)
-                return True
+                return Outcome.AGAIN
             case _:
                 assert_never(may)
 

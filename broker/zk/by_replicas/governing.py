@@ -17,9 +17,9 @@ Source: seed 002; the removal of nodes and the order of it are reconstructed.
 
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
-from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext
 from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.by_replicas.state_queue import send_state_change
 from controller.zk.zk_metadata import decoded, partitions_under, readable, write_over
@@ -42,7 +42,7 @@ class Governing:
         context: ReplicaContext,
         *,
         roles: ReplicaRoles,
-        elections: Elections,
+        changes: LeaderChanges,
         assigned: Assigned,
     ) -> None:
         self._design = context.design
@@ -53,7 +53,7 @@ class Governing:
         self._held = context.held
         self._nodes = PartitionNodes(context.design)
         self._roles = roles
-        self._elections = elections
+        self._changes = changes
         self._assigned = assigned
         self._again: dict[TopicPartition, None] = {}  # a queue was full
         self._has_given_way = False  # for the sake of balance, in this round of checks
@@ -166,7 +166,7 @@ class Governing:
             yield from self._nodes.write_replicas(held, target)
         )
         if not is_done:
-            self._elections.look_again(held.of, self._procedures.now_ms)
+            self._changes.look_again(held.of, self._procedures.now_ms)
             return
         held.replicas, version = target, held.target_version
         held.stay()
@@ -216,7 +216,7 @@ class Governing:
         """Delete the leader's node: "triggers leader election"."""
         self._roles.rest(held, self._procedures.now_ms)
         if not (yield from self._nodes.resign(held)):
-            self._elections.look_again(held.of, self._procedures.now_ms)
+            self._changes.look_again(held.of, self._procedures.now_ms)
 
     # --- removal ------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Governing:
         of = held.of
         leads = yield from self._nodes.leader(of)
         if leads is None or leads.zxid != held.leader_zxid:
-            self._elections.look_again(of, self._procedures.now_ms)
+            self._changes.look_again(of, self._procedures.now_ms)
             return
         held.replicas = yield from self._nodes.replicas(of)
         everybody = dict.fromkeys((*held.members, *held.dropped))
@@ -236,7 +236,7 @@ class Governing:
             return
         left = yield from self._remove_from_topic(of)
         if not (yield from self._nodes.remove(held)):
-            self._elections.look_again(of, self._procedures.now_ms)
+            self._changes.look_again(of, self._procedures.now_ms)
             return
         if not left:
             yield from one(Delete(path=paths.topic(of.topic)))

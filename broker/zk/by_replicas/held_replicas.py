@@ -14,12 +14,10 @@ Source: seed 002, the state-change listener; facts of the page's opening (state 
 brokers too). That brokers watch topics is reconstructed.
 """
 
-from collections.abc import Callable
-
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
-from broker.zk.by_replicas.elections import Elections
 from broker.zk.by_replicas.held import Held, ReplicaContext
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.leader_isr import CommitThread
 from broker.zk.by_replicas.state_queue import drain
 from controller.metadata.image import ResourceType
@@ -43,19 +41,10 @@ __all__ = ["Assigned", "ReplicaRoles"]
 
 
 class ReplicaRoles:
-    """`gone` hears that a partition is not assigned to this broker any more."""
-
-    def __init__(
-        self,
-        context: ReplicaContext,
-        *,
-        replicas: Replicas,
-        gone: Callable[[TopicPartition, int], None],
-    ) -> None:
+    def __init__(self, context: ReplicaContext, replicas: Replicas) -> None:
         self._node_id = context.node_id
         self._view = context.view
         self._replicas = replicas
-        self._gone = gone
 
     # --- Roles --------------------------------------------------------------------------------
 
@@ -67,9 +56,6 @@ class ReplicaRoles:
         self._obey(held, held.leader, now_ms)
         self._show(held)
         self._view.miss_broker(held.leader)
-
-    def missing(self, held: Held, now_ms: int) -> None:
-        self._gone(held.of, now_ms)
 
     def leads(self, of: TopicPartition) -> bool:
         return self.led(of) is not None
@@ -134,14 +120,14 @@ class Assigned:
         context: ReplicaContext,
         *,
         roles: ReplicaRoles,
-        elections: Elections,
+        changes: LeaderChanges,
         commit_thread: CommitThread,
     ) -> None:
         self._context = context
         self._held = context.held
         self._procedures = context.procedures
         self._roles = roles
-        self._elections = elections
+        self._changes = changes
         self._commit_thread = commit_thread
         self._topics: set[str] = set()  # as last read
         self._changed: set[str] = set()
@@ -157,7 +143,7 @@ class Assigned:
         self._topics.clear()
         yield from self.on_topic_change()
         for of in self._held:
-            self._elections.look_soon(of, self._procedures.now_ms)
+            self._changes.look_soon(of, self._procedures.now_ms)
 
     def on_topic_change(self) -> Procedure[None]:
         yield from self.on_state_change()
@@ -182,11 +168,11 @@ class Assigned:
         now_ms = self._procedures.now_ms
         held = self._held[of] = Held(of=of, replicas=replicas)
         self._roles.rest(held, now_ms)
-        self._elections.look_soon(of, now_ms)
+        self._changes.look_soon(of, now_ms)
 
     def let_go(self, of: TopicPartition, now_ms: int) -> None:
         self._held.pop(of, None)
-        self._elections.forget(of)
+        self._changes.forget(of)
         self._roles.close(of, now_ms)
         self._commit_thread.forget(of)
 

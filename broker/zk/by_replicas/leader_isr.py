@@ -25,14 +25,14 @@ Source: seed 002, the commit thread ("write p.ISR to ZK").
 """
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Mapping
 from functools import partial
 
 from broker.partition import isr
 from broker.partition.isr import Committed, FollowerProgress, PendingExpand, PendingShrink
 from broker.partition.partition import IsrChange, LeaderOf, Partition
-from broker.zk.by_replicas.elections import Elections
-from broker.zk.by_replicas.held import ReplicaContext
+from broker.zk.by_replicas.held import Held, ReplicaContext
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.partition_nodes import PartitionNodes
 from broker.zk.isr_writes import tell_wanted, tell_written
 from broker.zk.lag_limits import reached_by_members
@@ -45,19 +45,20 @@ __all__ = ["CommitThread", "IsrNode"]
 
 
 class CommitThread:
-    """`leaving` are the replicas of a partition that were told to close."""
-
     looks_at_each_fetch = True
 
-    def __init__(
-        self, keep_in_sync_ms: int, leaving: Callable[[TopicPartition], Collection[int]]
-    ) -> None:
+    def __init__(self, keep_in_sync_ms: int, held: Mapping[TopicPartition, Held]) -> None:
         self._keep_in_sync_ms = keep_in_sync_ms
-        self._leaving = leaving
+        self._held = held
         self._waits: dict[TopicPartition, tuple[LeaderOf, int]] = {}  # the first request, since
 
     def forget(self, of: TopicPartition) -> None:
         self._waits.pop(of, None)
+
+    def _leaving(self, partition: Partition) -> tuple[int, ...]:
+        """The replicas that were told to close."""
+        held = self._held.get(_of(partition))
+        return () if held is None else held.leaving
 
     # --- IsrRules -----------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ class CommitThread:
     ) -> ErrorCode:
         """AR and RAR may follow; a replica that was told to close may not."""
         broker_id = replica.replica_id
-        if broker_id not in role.followers or broker_id in self._leaving(_of(partition)):
+        if broker_id not in role.followers or broker_id in self._leaving(partition):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE
 
@@ -78,7 +79,7 @@ class CommitThread:
         if not isinstance(role.isr, Committed) or follower.broker_id in members:
             return None
         offset = max(partition.open_log.high_watermark, role.epoch_start_offset)
-        if follower.log_end_offset < offset or follower.broker_id in self._leaving(_of(partition)):
+        if follower.log_end_offset < offset or follower.broker_id in self._leaving(partition):
             return None
         return PendingExpand(members=members, joining=follower.broker_id)
 
@@ -107,7 +108,7 @@ class CommitThread:
 
     def _has_closed(self, partition: Partition, follower: FollowerProgress, now_ms: int) -> bool:
         return (
-            follower.broker_id in self._leaving(_of(partition))
+            follower.broker_id in self._leaving(partition)
             and now_ms - follower.last_fetch_ms > self._keep_in_sync_ms
         )
 
@@ -127,13 +128,13 @@ def _of(partition: Partition) -> TopicPartition:
 
 
 class IsrNode:
-    def __init__(self, context: ReplicaContext, elections: Elections) -> None:
+    def __init__(self, context: ReplicaContext, changes: LeaderChanges) -> None:
         self._outbox = context.outbox
         self._procedures = context.procedures
         self._nodes = PartitionNodes(context.design)
         self._held = context.held
         self.decided: deque[Partition] = deque()
-        self._elections = elections
+        self._changes = changes
 
     def want(self, change: IsrChange, now_ms: int) -> None:
         partition = change.partition
@@ -157,7 +158,7 @@ class IsrNode:
             self._settle(change, members)
             return
         self._outbox.trace("isr-not-written", partition=change.partition.name)
-        self._elections.look_again(held.of, self._procedures.now_ms)
+        self._changes.look_again(held.of, self._procedures.now_ms)
 
     def _settle(self, change: IsrChange, members: tuple[int, ...]) -> None:
         if change.end(members):

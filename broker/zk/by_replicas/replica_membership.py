@@ -20,10 +20,11 @@ from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
 from broker.parts import BrokerParts
 from broker.replicas import Replicas
-from broker.zk.by_replicas.elections import Elections
+from broker.zk.by_replicas.elections import Elections, Outcome
 from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.leader_isr import CommitThread, IsrNode
 from broker.zk.by_replicas.state_queue import ensure_queue
 from broker.zk.life import ZkLife
@@ -84,7 +85,7 @@ class ReplicaMembership:
         self.parts = parts
         resumes = not design.hears_session_at_once
         self._procedures = Procedures(parts.outbox, session, resumes=resumes)
-        self._leader_changes = Procedures(parts.outbox, session, resumes=resumes)
+        self._elections_queue = Procedures(parts.outbox, session, resumes=resumes)
         self.metadata = View(
             design=design,
             cluster=parts.cluster,
@@ -100,7 +101,7 @@ class ReplicaMembership:
             incarnation=self.incarnation,
             session=session,
         )
-        self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self._leaving)
+        self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self.held)
         self.replicas = Replicas(parts, self._commit_thread)
         self._join_replicas(
             ReplicaContext(
@@ -124,20 +125,16 @@ class ReplicaMembership:
         return self.metadata.news
 
     def _join_replicas(self, context: ReplicaContext) -> None:
-        self._roles = ReplicaRoles(context, replicas=self.replicas, gone=self._not_assigned)
-        self.elections = Elections(
-            context, procedures=self._leader_changes, roles=self._roles, elected=self._elected
+        changes = self._changes = LeaderChanges(
+            context, procedures=self._elections_queue, run=self._on_leader_changes
         )
+        roles = self._roles = ReplicaRoles(context, self.replicas)
+        self.elections = Elections(context, changes=changes, roles=roles)
         self._assigned = Assigned(
-            context,
-            roles=self._roles,
-            elections=self.elections,
-            commit_thread=self._commit_thread,
+            context, roles=roles, changes=changes, commit_thread=self._commit_thread
         )
-        self._governing = Governing(
-            context, roles=self._roles, elections=self.elections, assigned=self._assigned
-        )
-        self.isr_keeper = IsrNode(context, self.elections)
+        self._governing = Governing(context, roles=roles, changes=changes, assigned=self._assigned)
+        self.isr_keeper = IsrNode(context, changes)
 
     def _start(self) -> Procedure[None]:
         yield from self.lifecycle.start()
@@ -161,20 +158,21 @@ class ReplicaMembership:
 
     # --- between the parts --------------------------------------------------------------------
 
-    def _leaving(self, of: TopicPartition) -> tuple[int, ...]:
-        held = self.held.get(of)
-        return () if held is None else held.leaving
+    def _on_leader_changes(self) -> Procedure[None]:
+        """Look at each leader's node that may have changed, and do what follows from it."""
+        while (held := self._changes.next()) is not None:
+            self._follow_from((yield from self.elections.on_leader_change(held)), held.of)
+            if not self._design.has_state_queues and held.of in self.held:
+                self._follow_from((yield from self.elections.check_assignment(held)), held.of)
+        self._changes.ended()
 
-    def _elected(self, of: TopicPartition) -> None:
-        """The former leader may not have completed a reassignment."""
-        self._procedures.submit(
-            f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
-        )
-
-    def _not_assigned(self, of: TopicPartition, now_ms: int) -> None:
-        """A leader tells us to close a replica; in `zk-v1` nobody does."""
-        if not self._design.has_state_queues:
-            self._assigned.let_go(of, now_ms)
+    def _follow_from(self, outcome: Outcome, of: TopicPartition) -> None:
+        if outcome is Outcome.ELECTED:  # the former leader may not have completed a reassignment
+            self._procedures.submit(
+                f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
+            )
+        elif outcome is Outcome.NOT_OURS and not self._design.has_state_queues:
+            self._assigned.let_go(of, self._changes.now_ms)  # no leader tells us to close it
 
     # --- Membership ---------------------------------------------------------------------------
 
@@ -195,7 +193,7 @@ class ReplicaMembership:
         assert isinstance(event, ZkEvent), event
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
-            self._leader_changes.session_changed()
+            self._elections_queue.session_changed()
             self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
             if self.lifecycle.session_changed(now_ms):
                 self._procedures.submit("on_broker_startup", self._start)
@@ -221,7 +219,7 @@ class ReplicaMembership:
         self._now_ms = now_ms
         if not self._session.is_connected:
             return
-        self.elections.tick(now_ms)
+        self._changes.tick(now_ms)
         if self._next_check_ms is not None and now_ms >= self._next_check_ms:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
             for leader in sorted({held.leader for held in self.held.values()}):
@@ -233,4 +231,4 @@ class ReplicaMembership:
     def deadline_ms(self) -> int | None:
         if not self._session.is_connected:
             return None
-        return earliest(self.elections.deadline_ms(), self._next_check_ms)
+        return earliest(self._changes.deadline_ms(), self._next_check_ms)

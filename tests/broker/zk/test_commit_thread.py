@@ -8,6 +8,7 @@ from broker.config import OWNER
 from broker.partition.isr import PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import LeaderOf, Partition
+from broker.zk.by_replicas.held import Held
 from broker.zk.by_replicas.leader_isr import CommitThread
 from controller.metadata.partitions import PartitionState
 from quorum.core.log_state import LogState
@@ -15,12 +16,16 @@ from quorum.core.outbox import Outbox
 from tests.broker.partitions import partition_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState
+from wire.zk.control_rpc import TopicPartition
 
 KEEP_MS = 100  # KeepInSyncTime
 
 
 def thread(*leaving: int) -> CommitThread:
-    return CommitThread(KEEP_MS, lambda _of: leaving)
+    """The rules of a leader that has told those replicas of its partition to close."""
+    of = TopicPartition("t", 0)
+    held = Held(of=of, replicas=leaving, target=(), has_sent_close=True)
+    return CommitThread(KEEP_MS, {of: held})
 
 
 def led(

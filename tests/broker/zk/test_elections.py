@@ -4,18 +4,20 @@ from collections.abc import Callable
 
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
-from broker.zk.by_replicas.elections import Elections
+from broker.zk.by_replicas.elections import Elections, Outcome
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
+from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.partition_nodes import FoundIsr
 from broker.zk.view import View
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
-from quorum.zookeeper.zk_procedures import Procedures
+from quorum.zookeeper.zk_procedures import Procedure, Procedures
 from tests.broker.zk.test_partition_nodes import Partition, T
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V2
-from wire.zk.session import GetData, Operation, Session, SessionChanged, SessionState
+from wire.zk.session import GetData, Operation, Session, SessionChanged, SessionState, SetData
+from wire.zk.znodes import ReplicaList
 
 
 class Roles:
@@ -29,9 +31,6 @@ class Roles:
 
     def follow(self, held: Held, now_ms: int) -> None:
         self.asked.append(f"follow {held.leader}")
-
-    def missing(self, held: Held, now_ms: int) -> None:
-        self.asked.append("missing")
 
     def leads(self, of: TopicPartition) -> bool:
         return False
@@ -62,9 +61,13 @@ class Listener:
             ),
             held={T: Held(of=T)},
         )
-        self.elections = Elections(
-            context, procedures=procedures, roles=self.roles, elected=lambda _of: None
-        )
+        self.changes = LeaderChanges(context, procedures=procedures, run=self._run)
+        self._elections = Elections(context, changes=self.changes, roles=self.roles)
+        self.outcomes: list[Outcome] = []
+
+    def _run(self) -> Procedure[None]:
+        while (held := self.changes.next()) is not None:
+            self.outcomes.append((yield from self._elections.on_leader_change(held)))
 
     def answer(self, before: Callable[[Operation], None] = lambda _asked: None) -> None:
         """All that is asked, one after another; `before` is told of each."""
@@ -79,9 +82,10 @@ def test_leader_leads_in_the_epoch_of_its_election() -> None:
     partition = Partition(ZK_V2)
     partition.elect(1, (1, 2), FoundIsr())
     listener = Listener(partition)
-    listener.elections.look_soon(T, 0)
+    listener.changes.look_soon(T, 0)
     listener.answer()
     assert listener.roles.asked == ["lead in epoch 0"]
+    assert listener.outcomes == [Outcome.ELECTED]
 
 
 def test_leader_that_another_has_followed_between_two_reads_does_not_lead() -> None:
@@ -96,9 +100,27 @@ def test_leader_that_another_has_followed_between_two_reads_does_not_lead() -> N
             partition.lose_leader()
             partition.elect(2, (1, 2), partition.run(partition.nodes.isr(T)))
 
-    listener.elections.look_soon(T, 0)
+    listener.changes.look_soon(T, 0)
     listener.answer(elect_another)
     assert listener.roles.asked == []
-    listener.elections.tick(1000)
+    listener.changes.tick(1000)
     listener.answer()
     assert listener.roles.asked == ["follow 2"]
+
+
+def test_partition_that_is_not_assigned_to_us_any_more_is_not_ours() -> None:
+    partition = Partition(ZK_V2)
+    data = ReplicaList(replicas=(2, 3)).encode()
+    partition.do(SetData(path=paths.partition_replicas("t", 0), data=data))
+    listener = Listener(partition)
+    listener.changes.look_soon(T, 0)
+    listener.answer()
+    assert (listener.outcomes, listener.roles.asked) == ([Outcome.NOT_OURS], [])
+
+
+def test_replica_that_was_forgotten_is_not_looked_at() -> None:
+    listener = Listener(Partition(ZK_V2))
+    listener.changes.look_in(T, 10)
+    listener.changes.forget(T)
+    listener.changes.tick(1000)
+    assert (listener.changes.next(), listener.changes.deadline_ms()) == (None, None)
