@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Self
 
-from broker.chores import Chores
 from broker.config import BrokerConfig
 from broker.groups.coordinators import Coordinators
+from broker.log_chores import Chores
 from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
 from broker.membership.membership import Membership, Timed

@@ -1,7 +1,7 @@
-"""All parts of a broker see the cluster here: the committed metadata, as far as it is published.
+"""All parts of a broker read the published image of the cluster's metadata from one place.
 
-The view holds the image and no rule. `publish` is the only writer; everything else in the broker
-looks here, so all of it sees the same offset of the metadata log.
+`Cluster` holds the image and no rule. Only `publish` replaces it, so that all parts of the broker
+see the metadata log at the same offset.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""A broker core is told this when it starts: who it is, and its limits and intervals.
+"""A broker is given this configuration when it starts: who it is, its limits and its intervals.
 
 Nothing is decided here. Names and defaults are Kafka's (`broker.heartbeat.interval.ms` is
 `heartbeat_interval_ms`), so that `quorumlab.config` can fill it from server.properties.

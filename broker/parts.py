@@ -1,4 +1,4 @@
-"""The parts of a broker share these objects: they are made first, and passed to each part."""
+"""All parts of a broker share these objects, which are made before the parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""The replicas that this broker holds: found by name or id, created and deleted by the metadata.
+"""The replicas that this broker has, which are found by name or by id.
 
-Decides which replicas must exist here, and opens and deletes their logs. Keeps each change of a
-role until the broker takes it. What a role does is in partition.py and replication.py, which
-directory a log lies in in log_dirs.py.
+The metadata says which replicas must be here. `Replicas` opens and deletes their logs accordingly,
+and keeps each change of a role until the broker takes it. A leader's role is in partition.py, a
+follower's in replication.py; log_dirs.py chooses the directory of a log.
 
 Source: Kafka's ReplicaManager.applyDelta.
 """

@@ -7,8 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from broker.broker import Broker
-from broker.describe import broker_counts, replica_marks
 from broker.membership.lifecycle import BrokerState
+from broker.replica_counts import broker_counts, replica_marks
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.raft.raft_node import RaftNode

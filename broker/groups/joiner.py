@@ -1,4 +1,4 @@
-"""A JoinGroup request is kept with where it comes from; its answers are made here."""
+"""A `Joiner` is a JoinGroup request that waits, with its token; it also makes the answers."""
 
 from dataclasses import dataclass
 

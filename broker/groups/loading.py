@@ -1,11 +1,11 @@
 """A partition of `__consumer_offsets` is read before its groups are served.
 
-Only committed records are read, and all that lay in the log at the election: what was loaded can
-not be taken back, and nothing that was acknowledged is missing. Until the high watermark of the new
-leader has passed them, groups are still loading. One piece is read at a time, so that a long log
-stops nothing else.
+Only committed records are read, so that nothing that was loaded is ever truncated. All records
+that lay in the log at the election are read, so that nothing that was acknowledged is missing.
+Groups are loading until the high watermark of the new leader has passed those records. One piece is
+read at a time, so that a long log stops nothing else.
 
-What a producer wrote in a transaction is passed over: transactional offsets are not here yet.
+Records of transactions are skipped: transactional offsets are not implemented yet.
 
 Source: Kafka's CoordinatorLoaderImpl.
 """

@@ -1,7 +1,7 @@
-"""These rules say who may commit offsets, what is committed, and what is told.
+"""These rules say who may commit offsets, what is committed, and what OffsetFetch answers.
 
-The rules are pure. What has no committed offset is told as -1: consumers then go by their own
-setting.
+The rules are pure. A partition without a committed offset is answered as -1. Consumers then begin
+where their own setting says (`auto.offset.reset`).
 
 Source: KIP-320 (leader epochs); Kafka's OffsetMetadataManager and ClassicGroup.
 """

@@ -1,6 +1,6 @@
-"""Offsets go because somebody says so, or because nobody has needed them for long.
+"""Committed offsets are removed when a client deletes them, or when they have expired.
 
-The rules are pure. Whoever decides that an offset goes gets the tombstones to write.
+The rules are pure. They return the tombstones that the coordinator has to write.
 
 Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataManager.
 """

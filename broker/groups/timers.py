@@ -1,7 +1,7 @@
-"""Timers say what is due next, of many things whose time changes often.
+"""A heap of deadlines by key, for keys whose deadlines often change.
 
-Times that move away cost nothing: an entry of the heap that is not that of its key any more is
-dropped when it comes up.
+Moving a deadline leaves its old entry in the heap. That entry is dropped when it comes up, as it is
+not its key's deadline any more.
 """
 
 from collections.abc import Hashable, Iterator

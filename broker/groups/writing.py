@@ -1,8 +1,8 @@
 """A coordinator writes to `__consumer_offsets` as a producer with acks=all would.
 
-What is written counts when the high watermark has passed it, and is answered for then. An answer
-can come earlier, as an error, if that takes too long or leadership is lost; what was written may
-be committed all the same, and counts then.
+A write counts, and its request is answered, when the high watermark has passed it. If that takes
+too long, or if leadership is lost, the request is answered with an error. The write may be
+committed all the same, and then it counts.
 
 Source: Kafka's CoordinatorPartitionWriter and CoordinatorRuntime.
 """

@@ -1,7 +1,7 @@
-"""Whatever a broker asks of the active controller goes through this channel.
+"""A broker sends its requests to the active controller through this channel.
 
-The broker hears of the controller from the engine of the metadata log that it follows, or from the
-owner of a znode. Retries are up to those who ask, since each of them has its own pace.
+The metadata log that the broker follows says who the active controller is; in ZooKeeper mode the
+znode `/controller` does. The channel does not retry: each sender has a pace of its own.
 """
 
 from typing import Protocol

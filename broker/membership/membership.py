@@ -1,9 +1,9 @@
-"""A broker's membership in its cluster is all in which quorum and ZooKeeper mode differ.
+"""Quorum mode and ZooKeeper mode differ only in a broker's membership in its cluster.
 
 The membership tells a broker what the cluster looks like and what its replicas have to be, and has
 the broker's ISR changes committed. quorum_membership.py follows the metadata log and asks its
-controller; `broker.zk` has a session with ZooKeeper and is commanded. Everything else, the logs,
-the fetch path, the clients, is the broker's and the same.
+controller. `broker.zk` has a session with ZooKeeper, and most of its designs obey commands of a
+controller. Logs, the fetch path and clients are the same in both modes.
 """
 
 from collections import deque

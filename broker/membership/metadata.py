@@ -1,4 +1,4 @@
-"""A broker follows the metadata log: committed records come in, a published image goes out.
+"""A broker follows the metadata log: it turns committed records into an image, and publishes it.
 
 The follower decides when the first image may be seen: not before everything that is known to be
 committed has been read, and not before this process's own registration is among it. An earlier

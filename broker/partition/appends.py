@@ -1,8 +1,8 @@
-"""These rules say what a producer may append to a partition, and when it may be told.
+"""These rules say what a producer may append to a partition, and when its batch is acknowledged.
 
-Takes a batch that batch_checks.py finds valid and that idempotence.py expects, brings it into the
-form in which it is kept, appends it, and judges whether enough replicas have a batch for acks=all;
-the waiting is in producing.py.
+A batch has to be valid (batch_checks.py) and the next of its producer (idempotence.py). It is
+brought into the form in which it is kept, and appended. With acks=all it is acknowledged when
+enough replicas have it; producing.py does the waiting.
 
 A batch is kept as it came, but for offsets, wherever the topic lets it. A topic whose
 compression.type names a codec has all its batches in that codec; LogAppendTime replaces timestamps.

@@ -1,4 +1,4 @@
-"""Is what a producer sent one valid batch, and does the topic take its records?
+"""Has a producer sent exactly one valid batch, and does the topic accept its records?
 
 The header of every batch is checked. Records are looked at only where a topic cannot be judged
 without them: keys in a compacted topic, each timestamp where the topic bounds them or where the

@@ -1,12 +1,12 @@
-"""A leader reckons which followers are caught up, which may join the ISR or must leave it, and how
-far the high watermark may go.
+"""Which followers are caught up, which may join the ISR or must leave it, and how far may the high
+watermark go?
 
 These are pure rules and the values that they work on. They do not send AlterPartition
 (alterations.py), store what the controller decided (partition.py) or read logs.
 
-A leader that has asked for an ISR change does not know whether the controller has made it, so it
-reckons with the *maximal* ISR: the committed one and whom it wants to add. Removing a replica
-counts only once it is committed: if the high watermark ran ahead on the smaller set and the
+A leader that has asked for an ISR change does not know whether the controller has made it. So it
+counts on the *maximal* ISR: the committed one, and the replica that it wants to add. Removing a
+replica counts only once it is committed: if the high watermark ran ahead on the smaller set and the
 request then failed, the removed replica could be elected without the records.
 
 Source: KIP-497 (seed 003); Kafka's Partition and Replica.

@@ -1,4 +1,4 @@
-"""Only led partitions that can change by the passing of time are checked for lag.
+"""The led partitions whose followers may fall behind as time passes; only they are checked for lag.
 
 A follower in the ISR that rests in its fetch session (isr.py) cannot lag: it stands at the leader's
 end, and whatever moves that end wakes it. So time changes nothing for a partition whose followers

@@ -1,4 +1,4 @@
-"""A broker knows the offsets, epochs and producers of a partition log, but no record.
+"""A broker's view of a partition's log has its offsets, epochs and producers, but no records.
 
 Every effect on a partition log leaves through here, so that the view and the log agree: an append
 moves the end when it is emitted, because the driver carries out a log's effects in order. It

@@ -1,4 +1,4 @@
-"""Followers have one fetcher for each broker that leads something here.
+"""A broker has one fetcher for each other broker that leads partitions which it follows.
 
 This module decides which partitions are asked of whom, and when again. One Fetch is in flight for
 each leader; the leader holds it until there is something to say. What an answer means for a

@@ -1,9 +1,9 @@
-"""Requests that come before the broker first runs are held, in order, and not for ever.
+"""Requests that arrive before the broker first runs are held, in order and for a limited time.
 
-A broker accepts connections as soon as its process is up, so that clients find the port, but says
-nothing of the cluster before the controller has unfenced it and it has seen so in the metadata: an
-empty cluster would send clients away. What cannot be held any longer gets no answer at all; the
-client's own time-out then sends it elsewhere.
+A broker accepts connections as soon as its process is up, so that clients find the port. It answers
+nothing before the controller has unfenced it and it has read so in the metadata: an image without
+brokers would send clients away. A request that cannot be held any longer gets no answer, so that
+the client times out and asks another broker.
 
 Source: Kafka's BrokerServer.enableRequestProcessing.
 """

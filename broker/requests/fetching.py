@@ -1,9 +1,9 @@
 """A Fetch of a consumer or a follower is read, may wait, and gets its one answer.
 
 This module decides when there is enough to answer (`min_bytes`, or an error, or the time is up), in
-which order the disk is read and what fits into the answer. Who may read what is in reads.py, which
-partitions of a session have to be looked at in sessions.py, what follows from a follower's position
-in partition.py.
+which order the disk is read and what fits into the answer. reads.py says who may read what.
+sessions.py says which partitions of a session have to be looked at. partition.py decides what
+follows from a follower's position.
 
 Source: KIP-74, KIP-227; Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and
 DelayedFetch.

@@ -1,9 +1,9 @@
 """Clients and followers ask about offsets by ListOffsets and OffsetForLeaderEpoch.
 
-This module decides what "latest" means to whom, and that a new leader whose high watermark has not
-yet reached the start of its epoch says OFFSET_NOT_AVAILABLE rather than an offset that went back.
-Finding a timestamp is left to the log; the largest one is found by bisecting with the same
-question, since no view of a log remembers it.
+This module decides what "latest" means to a consumer and to a follower. A new leader whose high
+watermark has not reached the start of its epoch answers OFFSET_NOT_AVAILABLE: its offset could be
+lower than the one that its predecessor answered. The log finds the offset of a timestamp. It does
+not know its largest timestamp, which is found by bisecting with the same question.
 
 Source: KIP-79, KIP-207, KIP-320, KIP-734; Kafka's Partition.fetchOffsetForTimestamp.
 """

@@ -1,4 +1,4 @@
-"""Clients learn here what the cluster looks like: Metadata, DescribeCluster,
+"""Answers that describe the cluster to clients: Metadata, DescribeCluster,
 DescribeTopicPartitions and ApiVersions.
 
 This module decides which brokers and partitions a client is shown, under the name of the listener

@@ -1,4 +1,4 @@
-"""maybe_change_ISR of seed 000 has three limits on lag, and no knowledge of other brokers.
+"""The ISR rules of seed 000 (maybe_change_ISR): three limits on lag, whoever is alive.
 
     - MAX_BYTES_LAG: a member that is further behind the leader is taken out
       (`replica.lag.max.messages`; the seed counts bytes, as offsets then did; ours count records);

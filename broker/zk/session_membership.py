@@ -16,8 +16,8 @@ from broker.partition.leaders import IsrKeeper
 from broker.partition.partition import IsrRules
 from broker.parts import BrokerParts
 from broker.replicas import Replicas
-from broker.zk.alter_isr import AlterIsr
 from broker.zk.isr_notifications import IsrNotifications
+from broker.zk.isr_requests import AlterIsr
 from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife

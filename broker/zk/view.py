@@ -1,4 +1,4 @@
-"""A broker of the ZooKeeper designs has this view of the cluster, beside its own replicas.
+"""How a broker of the ZooKeeper designs learns what the cluster looks like beside its replicas.
 
 `zk-v3` reads it from ZooKeeper when a client asks, or when it misses a broker: "the published
 decisions are used by clients for request routing". The image is then as old as the last such

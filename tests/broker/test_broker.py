@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from broker.describe import broker_counts
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf
+from broker.replica_counts import broker_counts
 from broker.replication import replication
 from broker.replication.replica_session import ReplicaSession
 from quorum.core.effects import EpochStart, Event, Response, StorageFailed, Token

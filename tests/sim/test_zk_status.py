@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.describe import broker_counts
+from broker.replica_counts import broker_counts
 from broker.zk.view import ReadClusterRequest, ReadClusterResponse
 from controller.zk.zk_metadata import children, read_assignments, read_states
 from quorum.zookeeper.zk_procedures import Procedure

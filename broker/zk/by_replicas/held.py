@@ -1,4 +1,4 @@
-"""A broker knows this of each partition that it has a replica of; its intervals are here, too.
+"""What a broker knows of each partition that it has a replica of, and the settings of the design.
 
 Nothing is decided here. AR, RAR and ISR are the document's words for the assigned replicas, the
 replicas after a reassignment, and the in-sync replicas.

@@ -1,8 +1,8 @@
-"""Replicas whose leader's node may have changed wait here until it is looked at.
+"""A queue of the replicas whose leader's node may have changed, and has to be read.
 
-They have a queue of their own: a change of leader does not wait behind other notifications. Those
-that come while others are looked at belong to the same run. A replica may also have to be looked at
-again at a later time.
+It is apart from all other notifications of ZooKeeper, so that a change of leader does not wait
+behind them. Changes that come while others are looked at belong to the same run. A replica may also
+have to be looked at again at a later time.
 """
 
 from broker.zk.by_replicas.election_milestones import ElectionMilestones

@@ -20,11 +20,11 @@ from broker.membership.controller_channel import ControllerChannel
 from broker.membership.membership import Handler
 from broker.parts import BrokerParts
 from broker.replicas import Replicas
-from broker.zk.by_replicas.elections import Elections, Outcome
 from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
 from broker.zk.by_replicas.leader_changes import LeaderChanges
+from broker.zk.by_replicas.leader_elections import Elections, Outcome
 from broker.zk.by_replicas.leader_isr import CommitThread, IsrNode
 from broker.zk.by_replicas.state_queue import ensure_queue
 from broker.zk.life import ZkLife

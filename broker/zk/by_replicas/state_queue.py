@@ -1,4 +1,4 @@
-"""The leader of a partition tells a broker by a queue to start or close a replica.
+"""By a queue, the leader of a partition tells a broker to start or close a replica.
 
     sendStateChange(stateChange, followerBrokerId, leaderEpoch)
 

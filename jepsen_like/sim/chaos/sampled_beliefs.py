@@ -8,7 +8,7 @@ node that is down or stands still is not seen; one that was started again is ano
 from collections.abc import Mapping, Sequence
 
 from broker.broker import Broker
-from broker.describe import replica_marks
+from broker.replica_counts import replica_marks
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.zk.by_replicas.elections import Candidacy, Never, Stand, Wait, candidacy
 from broker.zk.by_replicas.held import ReplicaSettings
+from broker.zk.by_replicas.leader_elections import Candidacy, Never, Stand, Wait, candidacy
 
 SETTINGS = ReplicaSettings(election_wait_ms=1000, head_start_ms=100)
 ALL = (1, 2, 3)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from broker.cluster import Cluster
 from broker.config import BrokerConfig
-from broker.zk.by_replicas.elections import Elections, Outcome
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.leader_changes import LeaderChanges
+from broker.zk.by_replicas.leader_elections import Elections, Outcome
 from broker.zk.by_replicas.partition_nodes import FoundIsr
 from broker.zk.view import View
 from quorum.core.outbox import Outbox
