@@ -1,18 +1,15 @@
 """An image as plain values, for people, JSON and comparison.
 
 What is described depends on the log alone, not on how it was applied: two nodes that have applied
-the same offset describe, and so `fingerprint`, the same.
+the same offset are described alike, whatever rows their partitions have.
 """
-
-import hashlib
-import json
 
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import RECOVERING, PartitionState
 from wire.message import values_of
 from wire.primitives import uuid_text
 
-__all__ = ["describe", "describe_broker", "describe_partition", "fingerprint"]
+__all__ = ["describe", "describe_broker", "describe_partition"]
 
 
 def describe(image: MetadataImage) -> dict[str, object]:
@@ -112,9 +109,3 @@ def describe_partition(index: int, state: PartitionState) -> dict[str, object]:
         if getattr(state, name):
             described[name] = list(getattr(state, name))
     return described
-
-
-def fingerprint(image: MetadataImage) -> str:
-    """Equal for equal images, whatever rows their partitions have."""
-    text = json.dumps(describe(image), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -10,7 +10,7 @@ from controller.accumulator import (
 )
 from controller.controller import Controller
 from controller.metadata.changes import Change, decode_changes, record_count
-from controller.metadata.describe import fingerprint
+from controller.metadata.describe import describe
 from controller.metadata.metadata_version import KRAFT_VERSION
 from quorum.core.effects import Reply, Request
 from tests.controller.clusters import TOPIC, heartbeat, partition, registration
@@ -77,7 +77,7 @@ def test_decisions_of_a_turn_are_one_batch_and_answered_when_it_is_committed() -
     made.commit()
     assert set(made.replies) >= {0, 1, 2}
     standby = made.controllers[CONTROLLERS[1]]
-    assert fingerprint(standby.image) == fingerprint(made.active.image)
+    assert describe(standby.image) == describe(made.active.image)
     assert standby.image.at == made.active.image.at
 
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from controller.controller import Controller
-from controller.metadata.describe import fingerprint
+from controller.metadata.describe import describe
 from quorum.core.application import State
 from quorum.core.effects import Stop
 from quorum.core.types import OffsetAndEpoch
@@ -45,7 +45,7 @@ def test_loading_is_the_same_as_reading(node_id: int) -> None:
     made = lively()
     standby = newcomer(made)
     load(standby, made, *state_of(made.controllers[node_id]))
-    assert fingerprint(standby.image) == fingerprint(made.active.image)
+    assert describe(standby.image) == describe(made.active.image)
     assert standby.head is standby.image
     assert standby.take_effects() == []
 
@@ -58,7 +58,7 @@ def test_the_rest_of_the_log_follows_a_snapshot() -> None:
     standby = newcomer(made)
     load(standby, made, end_offset, batches)
     standby.committed(b"".join(made.batches[known:]), made.last_offset + 1, made.now_ms)
-    assert fingerprint(standby.image) == fingerprint(made.active.image)
+    assert describe(standby.image) == describe(made.active.image)
 
 
 def test_a_snapshot_replaces_what_was_known() -> None:
@@ -66,7 +66,7 @@ def test_a_snapshot_replaces_what_was_known() -> None:
     start_broker(other, 7)
     standby = other.controllers[CONTROLLERS[1]]
     load(standby, other, *state_of(made.active))
-    assert fingerprint(standby.image) == fingerprint(made.active.image)
+    assert describe(standby.image) == describe(made.active.image)
 
 
 def test_one_that_loaded_does_not_bootstrap_again() -> None:

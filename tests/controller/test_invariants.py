@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
-from controller.metadata.describe import fingerprint
+from controller.metadata.describe import describe
 from controller.metadata.metadata_version import ELR_VERSION, METADATA_VERSION
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
@@ -112,9 +112,9 @@ class Life:
         for batch in self.quorum.batches[self.seen : self.quorum.committed]:
             self.observer.see(batch)
         self.seen = self.quorum.committed
-        expected = fingerprint(self.observer.image.stable._replace(at=self.at()))
+        expected = describe(self.observer.image.stable._replace(at=self.at()))
         for controller in self.quorum.controllers.values():
-            assert fingerprint(controller.image._replace(at=self.at())) == expected
+            assert describe(controller.image._replace(at=self.at())) == expected
         for number, reply in self.quorum.replies.items():
             self.check_reply(number, reply)
         self.quorum.replies.clear()
