@@ -16,10 +16,10 @@ brokers too). That brokers watch topics is reconstructed.
 
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
+from broker.zk.by_replicas import state_queue
 from broker.zk.by_replicas.held import Held, ReplicaContext
 from broker.zk.by_replicas.leader_changes import LeaderChanges
 from broker.zk.by_replicas.leader_isr import CommitThread
-from broker.zk.by_replicas.state_queue import drain
 from controller.metadata.image import ResourceType
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from controller.zk.zk_metadata import (
@@ -179,10 +179,17 @@ class Assigned:
     # --- state changes ------------------------------------------------------------------------
 
     def on_state_change(self) -> Procedure[None]:
-        if self._context.design.has_state_queues:
-            yield from drain(self._context.node_id, self._obey)
+        """The state-change listener: obey what is queued, and delete each when it was obeyed."""
+        if not self._context.design.has_state_queues:
+            return
+        node_id = self._context.node_id
+        for name in (yield from state_queue.queued(node_id)):
+            request = yield from state_queue.read(node_id, name)
+            if request is not None:
+                self._obey(request)
+            yield from state_queue.delete(node_id, name)
 
-    def _obey(self, request: StateChange) -> Procedure[None]:
+    def _obey(self, request: StateChange) -> None:
         of = TopicPartition(request.topic, request.partition)
         held = self._held.get(of)
         is_stale = held is not None and request.leader_epoch < held.leader_epoch
@@ -200,4 +207,3 @@ class Assigned:
                 self.hold(of)
             case StateChangeKind.CLOSE_REPLICA:
                 self.let_go(of, self._procedures.now_ms)
-        yield from ()

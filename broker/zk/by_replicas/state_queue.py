@@ -11,7 +11,7 @@ leader gets FollowerStateChangeQueueFull, and tries again later.
 Source: seed 002, "State change communication". How many requests make a queue full is ours.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.zk.zk_metadata import children, decoded
@@ -21,7 +21,15 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.session import Create, Created, Delete, GetData
 from wire.zk.znodes import StateChange, StateChangeKind
 
-__all__ = ["FollowerStateChangeQueueFull", "drain", "ensure_queue", "retained", "send_state_change"]
+__all__ = [
+    "FollowerStateChangeQueueFull",
+    "delete",
+    "ensure_queue",
+    "queued",
+    "read",
+    "retained",
+    "send_state_change",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +87,22 @@ def ensure_queue(broker_id: int) -> Procedure[None]:
     yield from one(Create(path=paths.state_queue(broker_id)))
 
 
-def drain(broker_id: int, obey: Callable[[StateChange], Procedure[None]]) -> Procedure[int]:
-    """The state-change listener: all that is queued, from the front, and a watch for what comes.
+def queued(broker_id: int) -> Procedure[list[str]]:
+    """The names of all that is queued, from the front; a watch fires for what comes."""
+    names = yield from children(paths.state_queue(broker_id), watch=True)
+    return sorted(names)
 
-    A request is deleted once it was obeyed. How many there were.
-    """
-    queue = paths.state_queue(broker_id)
-    names = yield from children(queue, watch=True)
-    for name in sorted(names):
-        found = yield from one(GetData(path=f"{queue}/{name}"))
-        request = decoded(found, StateChange.decode)
-        if request is not None:
-            yield from obey(request)
-        yield from one(Delete(path=f"{queue}/{name}"))
-    return len(names)
+
+def read(broker_id: int, name: str) -> Procedure[StateChange | None]:
+    """None: it cannot be read, and nobody will miss it."""
+    found = yield from one(GetData(path=_path(broker_id, name)))
+    return decoded(found, StateChange.decode)
+
+
+def delete(broker_id: int, name: str) -> Procedure[None]:
+    """Delete a request that has been obeyed."""
+    yield from one(Delete(path=_path(broker_id, name)))
+
+
+def _path(broker_id: int, name: str) -> str:
+    return f"{paths.state_queue(broker_id)}/{name}"

@@ -2,12 +2,13 @@
 
 from broker.zk.by_replicas.state_queue import (
     FollowerStateChangeQueueFull,
-    drain,
+    delete,
     ensure_queue,
+    queued,
+    read,
     retained,
     send_state_change,
 )
-from quorum.zookeeper.zk_procedures import Procedure
 from tests.broker.zk.trees import ZooKeeper
 from wire.zk import paths
 from wire.zk.session import Create
@@ -27,14 +28,11 @@ class Queue(ZooKeeper):
         return self.run(send_state_change(7, change, queue_max=queue_max))
 
     def take(self) -> list[StateChange]:
-        obeyed: list[StateChange] = []
-
-        def obey(change: StateChange) -> Procedure[None]:
-            obeyed.append(change)
-            yield from ()
-
-        self.run(drain(7, obey))
-        return obeyed
+        taken = []
+        for name in self.run(queued(7)):
+            taken.append(self.run(read(7, name)))
+            self.run(delete(7, name))
+        return [change for change in taken if change is not None]
 
 
 def test_full_queue_keeps_the_close_replica_with_the_latest_epoch_of_each_partition() -> None:
