@@ -21,8 +21,6 @@ from quorumlab.arguments import (
 )
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
-__all__ = ["EXTRAS", "foreign", "main", "overwritten"]
-
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 
 VERBS: Verbs = {

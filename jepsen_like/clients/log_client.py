@@ -12,8 +12,6 @@ from jepsen_like.clients.steps import Clock, Leaders, Steps
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done, Wish
 
-__all__ = ["LogClient"]
-
 
 class LogClient:
     def __init__(

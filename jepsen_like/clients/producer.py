@@ -31,8 +31,6 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
-__all__ = ["Producer"]
-
 _NO_ID = -1
 _ALL = -1
 _NEVER_APPENDED = (

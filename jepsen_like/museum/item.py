@@ -18,8 +18,6 @@ from typing import Any
 
 from jepsen_like.histories.history import Value
 
-__all__ = ["ITEMS", "Exhibit", "Item"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibit:

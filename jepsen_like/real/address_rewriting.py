@@ -18,8 +18,6 @@ from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["redirected"]
-
 # Those whose answers name brokers. Produce and Fetch do it to say who leads (KIP-951).
 _NAMING = {0: 10, 1: 16, 3: 0, 10: 0, 60: 0}  # api key, and the first version that does
 

@@ -46,8 +46,6 @@ from jepsen_like.real.relay import (
     reset,
 )
 
-__all__ = ["ProxyMesh"]
-
 _HEADER = Struct(">hhi")  # api key, api version, correlation id
 _CORRELATION_ID = Struct(">i")
 _LONE_ANSWER_SECONDS = 10.0

@@ -10,8 +10,6 @@ from jepsen_like.scenarios.stage import directed_forms
 from jepsen_like.scenarios.stage.directed_forms import AROUND
 from jepsen_like.scenarios.zookeeper import zk_forms
 
-__all__ = ["VOCABULARIES", "vocabulary"]
-
 # By what is started: its commands, and its conditions.
 VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
     "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),

@@ -13,8 +13,6 @@ from math import log
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
 
-__all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments"]
-
 SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
 
 

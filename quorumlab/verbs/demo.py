@@ -4,8 +4,6 @@ import argparse
 
 from quorumlab.arguments import declare, later
 
-__all__ = ["add_options"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     about = (

@@ -38,8 +38,6 @@ from wire.messages.voters import (
 )
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 
-__all__ = ["add_options"]
-
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 from jepsen_like.faults.message_rules import Armed
 
-__all__ = ["HeldMessages", "fetches_of"]
-
 Rule = Armed[Any]
 
 

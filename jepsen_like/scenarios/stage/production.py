@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from jepsen_like.histories.history import Value
 from jepsen_like.sim.open_history import OpenHistory
 
-__all__ = ["Production", "Step"]
-
 _STEPS_MAX = 2_000
 
 

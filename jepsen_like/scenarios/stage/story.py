@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from jepsen_like.sim.logs.logtree import Entry
 from wire.messages.fetching import EpochEndOffset
 
-__all__ = ["Story", "appended_after", "logs_table", "offsets", "table", "told_to_part"]
-
 
 class Story:
     """Collects lines until they are taken."""
