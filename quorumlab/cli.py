@@ -11,14 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from quorumlab import __version__
-from quorumlab.arguments import (
-    Failed,
-    Parser,
-    UsageError,
-    Verbs,
-    did_you_mean,
-    loading_modules,
-)
+from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean, loading_modules
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130

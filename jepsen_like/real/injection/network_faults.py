@@ -18,13 +18,7 @@ from functools import partial
 from jepsen_like.faults.cut_links import CUTS, DirectionsOf, Groups, around
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.message_rules import ALWAYS, Trigger, rules_of
-from jepsen_like.real.impairments import (
-    Cut,
-    Delay,
-    Impairment,
-    Refuse,
-    SlowClose,
-)
+from jepsen_like.real.impairments import Cut, Delay, Impairment, Refuse, SlowClose
 from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh

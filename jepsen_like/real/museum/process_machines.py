@@ -7,12 +7,7 @@ raises Misused.
 from collections.abc import Callable, Iterable, Sequence
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.message_rules import (
-    Action,
-    FrameRule,
-    Trigger,
-    api_key_of,
-)
+from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, api_key_of
 from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.language.forms import Misused, Names
