@@ -19,9 +19,8 @@ from jepsen_like.scenarios.schedules import AWAIT, SIMULATED, carry_out, conditi
 from jepsen_like.scenarios.settings import started, told
 from jepsen_like.scenarios.stage.directed_forms import Directed
 from jepsen_like.scenarios.stage.machines import POLL_US
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation

@@ -20,8 +20,7 @@ from pathlib import Path
 from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.language.script import Script, ScriptError, names, parse, scenario
 from jepsen_like.scenarios.performance import Played, play
-from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text
-from jepsen_like.scenarios.vocabulary import vocabulary
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text, vocabulary
 from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.output import complain, print_rows, say
 from quorumlab.verbs.common import one_of

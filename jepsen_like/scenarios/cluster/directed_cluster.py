@@ -17,9 +17,8 @@ from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
 from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
 from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions

@@ -13,9 +13,8 @@ from typing import Any
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options

@@ -7,7 +7,7 @@ import pytest
 from broker.partition.isr import Committed, PendingExpand, PendingShrink, maximal_isr
 from broker.partition.partition import FollowerOf, LeaderOf
 from broker.zk.isr_writes import IsrWrites
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
