@@ -45,7 +45,8 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
         "under_replicated_partitions": metadata.get("under_replicated_partitions", 0),
         "offline_partitions": metadata.get("offline_partitions", 0),
         "metadata_is_current": metadata.get("is_current", False),
-        "metadata_is_known": _is_known(metadata),
+        # A node that hears of no leader has an empty image, which says nothing of the cluster.
+        "metadata_is_known": metadata.get("is_current", False) or metadata.get("offset", -1) >= 0,
     }
 
 
@@ -133,11 +134,6 @@ def _metadata(
         if status == 200 and not last_known:
             last_known = page
     return last_known
-
-
-def _is_known(metadata: Mapping[str, Any]) -> bool:
-    """A node that hears of no leader has an empty image, which says nothing of the cluster."""
-    return bool(metadata.get("is_current")) or int(metadata.get("offset", -1)) >= 0
 
 
 def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> list[int]:

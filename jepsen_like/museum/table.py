@@ -81,7 +81,7 @@ def _row(item: Item, figures: Figures) -> str:
         item.mechanism,
         item.design,
         "<br>".join(map(key_of, exhibits)),
-        "<br>".join(map(_said_by, exhibits)),
+        "<br>".join(", ".join(_said_by(exhibit)) for exhibit in exhibits),
         item.mended_by,
         "<br>".join(figures.get(key_of(exhibit), "?") for exhibit in exhibits),
         "<br>".join(map(_at_random, exhibits)),
@@ -90,11 +90,7 @@ def _row(item: Item, figures: Figures) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _said_by(exhibit: Exhibit) -> str:
-    return ", ".join(_said(exhibit))
-
-
-def _said(exhibit: Exhibit) -> Iterator[str]:
+def _said_by(exhibit: Exhibit) -> Iterator[str]:
     if exhibit.violated:
         yield exhibit.violated
     if exhibit.seen:

@@ -37,7 +37,7 @@ class Browser:
         self._tree = tree
         self._load = load
         self._commands: Mapping[str, Callable[[str], Iterator[str]]] = {
-            "ls": self._ls,
+            "ls": lambda path: listing(self._found(path)),
             "cd": self._cd,
             "cat": self._cat,
             "tree": self._outline,
@@ -96,9 +96,6 @@ class Browser:
             return looked_up(self._tree, absolute)
         except KeyError as error:
             raise BrowseError(f"{absolute}: there is no {error} there") from error
-
-    def _ls(self, path: str) -> Iterator[str]:
-        yield from listing(self._found(path))
 
     def _cd(self, path: str) -> Iterator[str]:
         found = self._found(path or "/")

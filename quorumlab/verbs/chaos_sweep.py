@@ -67,7 +67,8 @@ def run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
     bitten: Counter[str] = Counter()
     for result in results:
         bitten.update(result.bitten)
-    say("faults that bit: " + (_counted(bitten) or "none"))
+    counted = " ".join(f"{name}={count:,}" for name, count in sorted(bitten.items()))
+    say(f"faults that bit: {counted or 'none'}")
     red = [each for each in results if each.outcome is Outcome.VIOLATED]
     errors = [each for each in results if each.is_error]
     for result in [*red[:_FAILURES_SHOWN], *errors[:_FAILURES_SHOWN]]:
@@ -144,7 +145,3 @@ def _known_traces(folders: Sequence[str]) -> list[str]:
     sources = (path.read_text() for folder in folders for path in (_ROOT / folder).rglob("*.py"))
     found = (match for source in sources for match in _TRACES.findall(source))
     return sorted({first or second for first, second in found})
-
-
-def _counted(counts: Counter[str]) -> str:
-    return " ".join(f"{name}={count:,}" for name, count in sorted(counts.items()))

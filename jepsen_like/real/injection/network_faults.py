@@ -45,10 +45,6 @@ def _late(fault: Fault) -> Impairment:
     )
 
 
-def _told_late(fault: Fault) -> Impairment:
-    return SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))
-
-
 NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
     **{
         kind: (directions, lambda _: Cut())
@@ -57,7 +53,10 @@ NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
     },
     "delay": (around, _late),
     "reset": (around, lambda _: Refuse()),
-    "slow-close": (around, _told_late),
+    "slow-close": (
+        around,
+        lambda fault: SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS)),
+    ),
 }
 
 
