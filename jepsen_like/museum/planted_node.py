@@ -1,10 +1,7 @@
-"""A node that has some of the planted bugs.
+"""A node that has some of the planted bugs: the museum and the tests start it in place of the shipped
+one. Nothing else plants anything in a process.
 
     python -m jepsen_like.museum.planted_node PLANTS node --config ...
-
-The museum and the tests start it in place of the shipped node. Everything after the names is for
-`quorumlab`. Nothing else plants anything in a process: a cluster
-that is started by `quorumlab up` or `quorumlab node` cannot have a planted bug.
 """
 
 import runpy

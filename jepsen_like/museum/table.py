@@ -1,8 +1,8 @@
-"""The museum as a table: for a terminal, for scripts, and for docs/museum.md.
+"""The museum as a table, for docs/museum.md.
 
-The figures of the document, how many runs were red and green, were measured by the command that it
-names; everything else in it follows from the items. `figures_in` reads the figures back, so that a
-test can tell whether the rest is current.
+Its figures, how many runs were red and green, were measured by the command that it names;
+everything else follows from the items. `figures_in` reads the figures back, so that a test can tell
+whether the rest is current.
 """
 
 import re

@@ -17,9 +17,6 @@ answers behind it wait, and a lost one does so for ever, until the asker gives u
 
 A request that goes on after its connection has ended takes a connection of its own, as bytes that a
 network had kept arrive after the retry. Nobody reads the answer.
-
-Brokers of somebody else's cluster tell a client where brokers are. To lead it through proxies,
-every answer that names one names its proxy instead (`jepsen_like.real.address_rewriting`).
 """
 
 import asyncio

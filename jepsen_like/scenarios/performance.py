@@ -1,7 +1,6 @@
 """Plays a script: each command in its turn, and what came of it beside what the file says.
 
-The first command starts what the others act on. What breaks an invariant of the simulator ends the
-script with a line that says so: then nothing that follows is what the file says. What came of the
+What breaks an invariant of the simulator ends the script with a line that says so. What came of the
 commands of a schedule is dated in virtual time: the same text gives the same lines.
 """
 

@@ -1,7 +1,6 @@
-"""A metadata tree as a file system with a working directory, one command line at a time.
+"""A metadata tree as a file system with a working directory: a line comes in, lines go out.
 
-A line comes in, and lines go out: prompt, completion and paging are the terminal's part
-(`quorumlab.verbs.inspect_tree`).
+Prompt, completion and paging are the terminal's part (`quorumlab.verbs.inspect_tree`).
 """
 
 import json

@@ -1,8 +1,5 @@
 """`quorumlab chaos sim` over many seeds: on processes of this machine, or on Spark with `--master`.
 
-    quorumlab chaos sim --sweep 100000 --master spark://host:7077
-    quorumlab chaos sim --workload log --seeds 0..9999 --master local[*]
-
 Each seed is judged where it is run. What comes back are verdicts, what was covered, and the seeds
 that failed with the lines that replay them.
 """

@@ -1,11 +1,9 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
-Which directions a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one
-takes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
-once, and tells the asked node `delay_ms` later. Packets are dropped between namespaces, in which
-nodes meet without proxies: that makes what proxies cannot, a connection attempt that nobody
-answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
-dead.
+A slow close ends the asker's side of a connection at once, and tells the asked node `delay_ms`
+later. Packets are dropped between namespaces, in which nodes meet without proxies: that makes what
+proxies cannot, a connection attempt that nobody answers, a sender that repeats ever more seldom, a
+connection of which only one end knows that it is dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
 that a rule took), or how many packets the switch dropped.
