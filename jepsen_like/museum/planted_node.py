@@ -1,7 +1,9 @@
-"""A node that has some of the planted bugs: the museum and the tests start it in place of the shipped
-one. Nothing else plants anything in a process.
+"""A node that has some of the planted bugs.
 
     python -m jepsen_like.museum.planted_node PLANTS node --config ...
+
+The museum and the tests start it in place of the shipped node. Nothing else plants anything in a
+process.
 """
 
 import runpy
