@@ -44,7 +44,6 @@ class Exhibit:
 
     @property
     def bug(self) -> str:
-        """What is wrong in the red run, by name."""
         settings = [f"{name}={value}" for name, value in self.settings.items()]
         return ",".join([*self.plants.split(",")] if self.plants else settings)
 

@@ -81,22 +81,16 @@ class Workload(Protocol):
     def name(self) -> str: ...
 
     @property
-    def processes(self) -> int:
-        """How many clients work at a time."""
-        ...
+    def processes(self) -> int: ...
 
     @property
-    def topics(self) -> Sequence[NewTopic]:
-        """The topics that `setup` creates."""
-        ...
+    def topics(self) -> Sequence[NewTopic]: ...
 
     def next(self, process: int, now_ms: int) -> Wish | None:
         """What `process` shall do now; None: nothing yet, ask again in a few ms."""
         ...
 
-    def completed(self, op: Op) -> None:
-        """An operation has ended, in whatever way."""
-        ...
+    def completed(self, op: Op) -> None: ...
 
     def final(self, process: int) -> Sequence[Wish]:
         """What a process does at the very end, on a healed cluster."""
@@ -162,7 +156,6 @@ class Turns:
 
 
 def mixed(random: Random, weights: Mapping[Choice, int]) -> Choice:
-    """One of the keys, as often as its weight says."""
     choices: Sequence[Choice] = tuple(weights)
     return random.choices(choices, tuple(weights.values()))[0]
 

@@ -57,7 +57,6 @@ class DiskImage:
 
     @property
     def device(self) -> str:
-        """`major:minor` of the loop device."""
         number = self._node.data.stat().st_dev
         return f"{os.major(number)}:{os.minor(number)}"
 
@@ -128,7 +127,6 @@ class DiskImage:
             os.close(directory)
 
     def fingerprint(self) -> dict[str, tuple[int, int]]:
-        """Size and checksum of every file."""
         found = {}
         for path in sorted(self._node.data.rglob("*")):
             if path.is_file():

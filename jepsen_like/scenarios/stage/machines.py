@@ -121,7 +121,6 @@ class SimulatedMachines:
         self._hosts[node].resume()
 
     def sync_in(self, node: int, ms: int) -> None:
-        """How long a sync takes from now on."""
         self._note(f"each sync of {self._names.of(node)} takes {ms} ms")
         self.change_disk(node, sync_us_min=ms * 1000)
         self.slow.add(node)
@@ -174,7 +173,6 @@ class SimulatedMachines:
         name: str = "",
         times: int | None = None,
     ) -> None:
-        """Requests of an API, or the answers to them."""
         what = f"{api} {'request' if is_request else 'answer'}"
         self.messages.note(what, self._named(sources), self._named(targets), times)
         matches = carries(api, sources, targets, is_request=is_request)

@@ -34,7 +34,6 @@ class ZkNews:
         self._shown = ""
 
     def look(self) -> PartitionState | None:
-        """The state of now."""
         state = self._partition.state
         if state is not None and (shown := self._described(state)) != self._shown:
             self._shown = shown
