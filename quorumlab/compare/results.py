@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import convert
 
+from jepsen_like.real.layout import write_json
 from quorumlab.compare.node_measurements import Phase
 
 SCHEMA = "quorumlab-compare/1"
@@ -144,11 +145,9 @@ class Results:
             "machine": dict(self.machine),
             "seed": self.seed,
             "zookeeper_delay_ms": self.zookeeper_delay_ms,
-            "cells": [asdict(cell) for cell in self.cells.values()],
+            "cells": list(map(asdict, self.cells.values())),
         }
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(stored, indent=1) + "\n")
-        temporary.rename(self.path)
+        write_json(self.path, stored)
 
     @classmethod
     def load(cls, path: Path) -> "Results":

@@ -319,10 +319,9 @@ class DirectedQuorum(Observer):
         for _ in range(batches):
             self.propose(leader)
         end_offset = self.end_offset(leader)
-        named = ", ".join(map(self.names.of, sorted(followers)))
         self.until(
             lambda: all(self.end_offset(node) == end_offset for node in followers),
-            f"{named} have it",
+            f"{self.names.listed(sorted(followers))} have it",
         )
 
         def is_news(message: Message) -> bool:

@@ -6,10 +6,11 @@ only what clients saw can tell (`is_judged`); in the simulator, and some of them
 The history is as `jepsen_like.histories.history` has it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jepsen_like.histories.history import Value
+from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.open_history import OpenHistory
 from wire.messages.fetching import EpochEndOffset
@@ -58,6 +59,13 @@ def told_to_part(node: int, follower: int, diverging: EpochEndOffset) -> str:
         f"{node} tells {follower} that their logs part: here epoch {diverging.epoch}"
         f" ends at offset {diverging.end_offset}"
     )
+
+
+def led(names: Names, leader: int, epoch: int, isr: Iterable[int]) -> str:
+    """`a leads in epoch 1; in sync: a, b`."""
+    who = "nobody" if leader < 0 else names.of(leader)
+    in_sync = ", ".join(sorted(map(names.of, isr))) or "nobody"
+    return f"{who} leads in epoch {epoch}; in sync: {in_sync}"
 
 
 # --- tables, with the columns under each other ----------------------------------------------
