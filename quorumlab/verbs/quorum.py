@@ -211,12 +211,8 @@ def _add(args: argparse.Namespace) -> int:
         )
         with _open_client(args) as client:
             _check_change(client.ask(request, AddRaftVoterResponse))
-    _tell(
-        args,
-        f"{'DRY RUN of adding' if args.dry_run else 'Added'} {done}",
-        config.node_id,
-        directory_id,
-    )
+    did = "DRY RUN of adding" if args.dry_run else "Added"
+    _tell(args, f"{did} {done}", config.node_id, directory_id)
     return 0
 
 
@@ -247,12 +243,8 @@ def _remove(args: argparse.Namespace) -> int:
             request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
             _check_change(client.ask(request, RemoveRaftVoterResponse))
     done = f"KRaft controller {node_id} with directory id {uuid_text(directory_id)}"
-    _tell(
-        args,
-        f"{'DRY RUN of removing' if args.dry_run else 'Removed'} {done}",
-        node_id,
-        directory_id,
-    )
+    did = "DRY RUN of removing" if args.dry_run else "Removed"
+    _tell(args, f"{did} {done}", node_id, directory_id)
     return 0
 
 
