@@ -31,8 +31,6 @@ from jepsen_like.report.bars import DRAWN, NONE, Bars, Clock, Column, drawn
 from jepsen_like.report.series import QUANTILES, Series, series_of, unseen_of
 
 _DRAWN = 16  # operations of a finding
-
-
 Edge = tuple[int, int, str]  # two rows, and the kind
 
 

@@ -16,8 +16,6 @@ from wire.zk.designs import DESIGNS
 
 QUORUM = "quorum"
 ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
-
-
 Timeouts = Literal["equal", "defaults"]
 
 EQUAL_SILENCE_MS = 2000  # Kafka's for a leader of the quorum; the other defaults are longer

@@ -25,8 +25,6 @@ SIM_DEFAULTS: dict[str, Any] = {
     "no_idempotence": False,
     "invariants": False,
 }
-
-
 _PLAN = f"""
     --design DESIGN  quorum, or {", ".join(DESIGNS)} (default: quorum)
     --zookeepers N  of a zk design (default: 1)

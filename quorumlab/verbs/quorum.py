@@ -39,8 +39,6 @@ from wire.messages.voters import (
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
-
-
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
