@@ -229,10 +229,7 @@ class LocalCluster:
             self.resume(node_id)
 
     def stop_all(self, but: Collection[int] = ()) -> list[int]:
-        """An orderly stop of all: brokers first, while there is a controller to hear of it.
-
-        Returns the ids of nodes that had to be killed.
-        """
+        """Brokers first, while a controller hears of it. Returns those that had to be killed."""
         killed: list[int] = []
         for group in (self.layout.brokers, self.layout.controllers):
             running = [

@@ -129,10 +129,7 @@ Choice = TypeVar("Choice")
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """When each process may go on, and what it draws from then.
-
-    A pause lasts `mean_ms` on the average.
-    """
+    """When each process may go on, after `mean_ms` on the average, and what it draws from then."""
 
     seed: int
     mean_ms: int

@@ -80,10 +80,7 @@ def _whole(text: str) -> Iterator[Finding]:
 def _found(
     names: Iterable[str], unreadable: list[Finding]
 ) -> Iterator[tuple[Target | Address, str]]:
-    """Each once, however often and by whatever name it is there: of a whole cluster, its nodes.
-
-    Raises NoSuchTarget.
-    """
+    """Each once, whatever its names; of a whole cluster, its nodes. Raises NoSuchTarget."""
     known: set[Target | Address | Path] = set()
     for name in chain.from_iterable(map(_nodes, names)):
         try:
