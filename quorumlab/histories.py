@@ -204,7 +204,10 @@ def _table(
 
 @contextmanager
 def operations_of(history: Path, asked: Asked) -> Iterator[tuple[Header, Iterator[Op]]]:
-    """One by one, if it is of our own kind. Raises `Failed`, also later, and `UsageError`."""
+    """One after the other, if it is of our own kind; others are read as a whole.
+
+    Raises `Failed`, also while they are read, and `UsageError`.
+    """
     try:
         with history.open("rb") as file:
             if history.suffix == Path(HISTORY).suffix and asked.model is None:

@@ -88,7 +88,10 @@ Arguments = ParamSpec("Arguments")
 
 
 class InForce:
-    """Healing ends it, and starts again what it killed; the second time it does nothing."""
+    """A fault in force: the nodes that have it, how it heals, and the proof that it bit.
+
+    Healing ends it, and starts again what it killed; the second time it does nothing.
+    """
 
     def __init__(self, course: Course) -> None:
         self.nodes = tuple(next(course))

@@ -81,7 +81,10 @@ def _links(directory: Path) -> Iterator[str]:
 
 
 def free_ports(first: int = 0) -> Iterator[int]:
-    """Free ones: from `first` upwards, or any that no other process draws. Raises ClusterError."""
+    """Ports that nobody listens on now: from `first` upwards, or any that no other process draws.
+
+    Raises ClusterError if `first` is taken, or if none is left.
+    """
     return _from(first) if first else iter(_OURS.draw, None)
 
 

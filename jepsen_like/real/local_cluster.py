@@ -229,7 +229,10 @@ class LocalCluster:
             self.resume(node_id)
 
     def stop_all(self, but: Collection[int] = ()) -> list[int]:
-        """Brokers first, while a controller hears of it. Returns those that had to be killed."""
+        """An orderly stop of all: brokers first, while there is a controller to hear of it.
+
+        Returns the ids of nodes that had to be killed.
+        """
         killed: list[int] = []
         for group in (self.layout.brokers, self.layout.controllers):
             running = [

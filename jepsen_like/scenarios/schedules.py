@@ -159,7 +159,10 @@ def schedule_text(name: str) -> str | None:
 
 
 def in_turn(name: str, commands: Iterable[Command]) -> Iterator[Command]:
-    """What is repeated or elsewhere, each with the line that says so. Raises ScriptError."""
+    """What is repeated, and the steps that are elsewhere, each with the line that says so.
+
+    Raises ScriptError.
+    """
     waiting = deque(commands)
     while waiting:
         command = waiting.popleft()

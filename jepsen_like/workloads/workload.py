@@ -129,7 +129,10 @@ Choice = TypeVar("Choice")
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """When each process may go on, after `mean_ms` on the average, and what it draws from then."""
+    """When each process may go on, and what it draws from then.
+
+    A pause lasts `mean_ms` on the average.
+    """
 
     seed: int
     mean_ms: int

@@ -56,7 +56,10 @@ class _Branch(Mapping[str, Any]):
 
 
 def tree_of(image: MetadataImage, *, topics: Collection[str] | None = None) -> Node:
-    """`controller.metadata.describe`, by ids and names. `topics` may name those that are wanted."""
+    """The tree of `controller.metadata.describe`, with what has an id or a name under it.
+
+    `topics` may name those that are wanted.
+    """
     stable = image.stable
     told: dict[str, Any] = dict(describe(stable._replace(topics=Topics())))
     for kind, key in (("brokers", "id"), ("controllers", "id"), ("delegation_tokens", "id")):

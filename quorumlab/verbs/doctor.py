@@ -80,7 +80,10 @@ def _whole(text: str) -> Iterator[Finding]:
 def _found(
     names: Iterable[str], unreadable: list[Finding]
 ) -> Iterator[tuple[Target | Address, str]]:
-    """Each once, whatever its names; of a whole cluster, its nodes. Raises NoSuchTarget."""
+    """Each once, however often and by whatever name it is there: of a whole cluster, its nodes.
+
+    Raises NoSuchTarget.
+    """
     known: set[Target | Address | Path] = set()
     for name in chain.from_iterable(map(_nodes, names)):
         try:
