@@ -17,6 +17,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+__all__ = [
+    "Failed",
+    "Parser",
+    "UsageError",
+    "Verbs",
+    "declare",
+    "did_you_mean",
+    "later",
+    "loading_modules",
+]
+
 # Verb -> what the list of verbs says of it, and its actions, or else the module of
 # `quorumlab.verbs` that adds its options: by `add_options`, or by a function named behind a colon.
 Verbs = Mapping[str, "tuple[str, str | Verbs]"]

@@ -12,6 +12,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 from wire.zk.designs import DESIGNS
 
+__all__ = ["active_controller", "describe", "has_controller", "in_order_of_knowledge", "is_healthy"]
+
 Answers = Mapping[int, Mapping[str, Any]]
 _READING_SECONDS = 12.0  # a node gives up reading before
 _WELL = ("leader", "follower", "observer")  # states of controllers

@@ -37,6 +37,15 @@ from wire.metadata_records import (
 from wire.primitives import ZERO_UUID, parse_uuid
 from wire.varint import Malformed
 
+__all__ = [
+    "DEFAULT_RECORDS",
+    "FirstRecords",
+    "first_records",
+    "initial_controllers",
+    "standalone",
+    "with_levels",
+]
+
 _OPTION = "--initial-controllers"
 
 

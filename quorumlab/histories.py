@@ -28,6 +28,18 @@ from jepsen_like.histories.history import (
 from jepsen_like.histories.interchange import READERS, REGISTERS, read_as
 from quorumlab.arguments import Failed, UsageError
 
+__all__ = [
+    "TABLE",
+    "VERDICT",
+    "Asked",
+    "Found",
+    "Table",
+    "find_history",
+    "histories_in",
+    "operations_of",
+    "tables_of",
+]
+
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
 TABLE = ".parquet"

@@ -24,6 +24,8 @@ from quorumlab.config import node_config, parse_properties
 from quorumlab.node import Node
 from quorumlab.verbs.format import format_node
 
+__all__ = ["InProcessCluster"]
+
 _POLL_SECONDS = 0.02
 
 

@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     import subprocess
 
+__all__ = ["Interrupt", "child", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
+
 _CHILD_SECONDS = 60.0  # to end in good order: a chaos run heals its faults and stops its nodes
 
 

@@ -18,6 +18,8 @@ from prometheus_client.registry import Collector
 
 from wire.api_table import camel_case
 
+__all__ = ["expose"]
+
 Facts = Callable[[], Mapping[str, Any]]  # the page that /v1/node shows
 
 _CONTROLLER = "kafka_controller_kafkacontroller_"

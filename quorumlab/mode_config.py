@@ -16,6 +16,8 @@ from quorum.core.types import Endpoint
 from quorum.raftos.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
 from wire.zk.designs import DESIGNS, ZK_V3, Design, at_version
 
+__all__ = ["ConfigError", "design_of", "raftos_addresses", "zookeeper_given"]
+
 _ENGINE = "quorumlab.engine"
 _VOTERS = "quorumlab.raftos.voters"
 

@@ -39,6 +39,8 @@ from wire.primitives import METADATA_TOPIC_ID
 from wire.tcp_connection import ServerLimits
 from wire.varint import Malformed
 
+__all__ = ["Node"]
+
 Say = Callable[[str], None]
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from quorum.zookeeper.zk_member import ZkMember
     from quorumlab.zk_side import ZkSide
 
+__all__ = ["Milestones", "NodeParts"]
+
 _KEPT_MAX = 50_000  # a leader tells four of every ISR that it shrinks
 _ROLE = "role"  # of the quorum's engine
 

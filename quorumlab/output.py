@@ -16,6 +16,26 @@ from typing import Any, TextIO
 
 from quorumlab.arguments import Failed
 
+__all__ = [
+    "FORMAT",
+    "Progress",
+    "aligned",
+    "answer",
+    "complain",
+    "drop_what_is_buffered",
+    "number_of",
+    "one_line",
+    "print_json",
+    "print_rows",
+    "refuse_other_directory",
+    "refuse_other_file",
+    "say",
+    "say_if_heard",
+    "say_settings",
+    "table_lines",
+    "topic_lines",
+]
+
 # How `answer` prints: a line of a table of options, see `quorumlab.arguments.declare`.
 FORMAT = "--format table|json|jsonl [table]  for people, or for scripts (default: table)"
 

@@ -57,6 +57,8 @@ from wire.errors import ErrorCode
 from wire.http import Answer, PostRoute, Route
 from wire.primitives import uuid_text
 
+__all__ = ["metadata_of", "parse_register", "posts", "routes", "rpc_counts"]
+
 _READING_SECONDS = 10.0  # for all partitions, in zk-v3 one after the other
 _LOOKING_SECONDS = 0.5  # for one topic: clients of these pages often wait a second
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

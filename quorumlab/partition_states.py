@@ -11,6 +11,15 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
+__all__ = [
+    "PartitionState",
+    "ReplicaState",
+    "partition_state",
+    "replica_state",
+    "state_lines",
+    "with_states",
+]
+
 
 class PartitionState(Enum):
     NON_EXISTENT = "NonExistentPartition"

@@ -21,6 +21,8 @@ from quorumlab.settings import quorum_config
 if TYPE_CHECKING:
     from quorum.raftos.library import RaftosLibrary
 
+__all__ = ["connect", "raftos_node"]
+
 _DIRECTORY = "raftos"  # beside the metadata log
 
 

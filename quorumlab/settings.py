@@ -23,6 +23,15 @@ from wire.messages.registration import RegisteredListener
 from wire.primitives import random_uuid
 from wire.zk.designs import Truncation
 
+__all__ = [
+    "broker_config",
+    "controller_config",
+    "driver_listeners",
+    "quorum_config",
+    "snapshot_settings",
+    "storage_settings",
+]
+
 PLAINTEXT = 0  # the security protocol of every listener so far
 _PREALLOCATED_BYTES = 4 << 20
 

@@ -18,6 +18,16 @@ from jepsen_like.sim.runs.sweep import commit_of_code
 from quorumlab.arguments import Failed
 from quorumlab.output import refuse_other_directory
 
+__all__ = [
+    "PAGE",
+    "evidence_in",
+    "kept_plan",
+    "refuse_other",
+    "replay_line",
+    "timeline_of",
+    "write_run",
+]
+
 HISTORY = "history.msgpack"
 PAGE = "report.html"
 _RUN = "run.json"

@@ -8,6 +8,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+__all__ = ["Account", "SteadyProducer", "read_back"]
+
 _READ_SECONDS = 20.0
 
 

@@ -31,6 +31,8 @@ from wire.zk.designs import Design, Routing
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import Session
 
+__all__ = ["ZkSide"]
+
 
 class ZkSide:
     """The cores of a node in ZooKeeper mode, and what others may see of them."""

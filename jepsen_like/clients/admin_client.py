@@ -46,6 +46,20 @@ from wire.messages.topics import (
     DeleteTopicState,
 )
 
+__all__ = [
+    "ALL_TOPICS",
+    "AdminClient",
+    "RegisterClient",
+    "create_topic",
+    "creation",
+    "deletion",
+    "elements_in",
+    "kind_of",
+    "register_in",
+    "register_query",
+    "register_write",
+]
+
 _TOPIC = 2  # the type of a resource
 _SET = 0
 _DYNAMIC_TOPIC_CONFIG = 1  # set on the topic itself, not a default

@@ -25,6 +25,8 @@ from wire.messages.fetching import (
     ListOffsetsTopic,
 )
 
+__all__ = ["Consumer"]
+
 _LATEST = -1
 _BYTES_MAX = 1 << 20
 _NO_EPOCH = -1

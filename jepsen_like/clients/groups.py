@@ -39,6 +39,8 @@ from wire.messages.groups import (
     SyncGroupResponse,
 )
 
+__all__ = ["Groups"]
+
 _NO_GENERATION = -1
 _NO_OFFSET = -1
 _SESSION_MS = 6_000  # group.min.session.timeout.ms

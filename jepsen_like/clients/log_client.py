@@ -12,6 +12,8 @@ from jepsen_like.clients.steps import Clock, Leaders, Steps
 from jepsen_like.histories.history import Kind
 from jepsen_like.workloads.workload import Done, Wish
 
+__all__ = ["LogClient"]
+
 
 class LogClient:
     def __init__(

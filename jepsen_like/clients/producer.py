@@ -31,6 +31,8 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
+__all__ = ["Producer"]
+
 _NO_ID = -1
 _ALL = -1
 _NEVER_APPENDED = (

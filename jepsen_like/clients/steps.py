@@ -25,6 +25,8 @@ from jepsen_like.histories.history import key_of
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 
+__all__ = ["Ask", "Clock", "Leaders", "Pause", "Place", "Step", "Steps"]
+
 Result = TypeVar("Result")
 Clock = Callable[[], int]  # the time in ms
 

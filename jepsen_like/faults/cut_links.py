@@ -20,6 +20,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jepsen_like.faults.fault import Fault
 from jepsen_like.faults.participants import CLIENTS
 
+__all__ = [
+    "CUTS",
+    "Direction",
+    "DirectionsOf",
+    "Groups",
+    "around",
+    "both_ways",
+    "bridge",
+    "one_way",
+    "ring",
+]
+
 Direction = tuple[int, int]  # of a link: the node that sends, the node that receives
 Groups = Sequence[Sequence[int]]
 DirectionsOf = Callable[[Groups, Fault, Sequence[int]], Sequence[Direction]]

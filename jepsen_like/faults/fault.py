@@ -15,6 +15,21 @@ from typing import ParamSpec
 
 from jepsen_like.histories.history import Value
 
+__all__ = [
+    "Course",
+    "Fault",
+    "InForce",
+    "Injector",
+    "Proof",
+    "Role",
+    "Scheduled",
+    "cannot",
+    "in_force",
+    "proof_of",
+    "schedule_as_json",
+    "schedule_from_json",
+]
+
 
 class Role(StrEnum):
     """The nodes that a fault is injected on, found at that moment."""

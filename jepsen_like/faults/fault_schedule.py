@@ -19,6 +19,8 @@ from random import Random
 from jepsen_like.faults.fault import Fault, Role, Scheduled
 from jepsen_like.faults.kinds import KINDS, FaultKind, kind_and_role
 
+__all__ = ["BACK_MS", "draw_schedule"]
+
 _FIRST_MS = 500
 _PERIOD_MS = 4_500  # from one fault to the next, if there is room
 _STEP_MS = 250  # how far to look ahead when nothing fits

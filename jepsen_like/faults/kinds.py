@@ -15,6 +15,8 @@ from itertools import combinations
 from jepsen_like.faults.fault import Role
 from jepsen_like.histories.history import Value
 
+__all__ = ["KINDS", "FaultKind", "Medium", "clash", "kind_and_role"]
+
 _ONE_NODE = (Role.ACTIVE_CONTROLLER, Role.LEADER, Role.ONE_BROKER, Role.ONE_CONTROLLER)
 _BROKERS = (Role.LEADER, Role.ONE_BROKER)
 _VOTERS = (Role.ACTIVE_CONTROLLER, Role.ONE_CONTROLLER)

@@ -27,6 +27,19 @@ from jepsen_like.faults.fault import Fault
 from jepsen_like.faults.participants import CLIENTS
 from wire.api_table import APIS, api_by_key
 
+__all__ = [
+    "ALWAYS",
+    "MESSAGE_KINDS",
+    "Action",
+    "Armed",
+    "Frame",
+    "FrameRule",
+    "Rules",
+    "Trigger",
+    "api_key_of",
+    "rules_of",
+]
+
 Message = TypeVar("Message")
 GoOn = Callable[[], None]  # lets a message that was kept go on
 

@@ -28,6 +28,8 @@ from jepsen_like.faults.validity import FaultOutcome
 from jepsen_like.histories.history import Op, Value
 from jepsen_like.workloads.workload import deed
 
+__all__ = ["Nemesis", "Roles"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:

@@ -13,6 +13,8 @@ from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.museum.playing import End, Played, play
 from jepsen_like.sim.time.ending import ANY_ERROR, described
 
+__all__ = ["Comparison", "Counted", "compare", "compare_item", "count_seeds"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:

@@ -18,6 +18,8 @@ from typing import Any
 
 from jepsen_like.histories.history import Value
 
+__all__ = ["ITEMS", "Exhibit", "Item"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibit:

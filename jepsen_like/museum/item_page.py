@@ -11,6 +11,8 @@ from jepsen_like.museum.playing import Played
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
+__all__ = ["described", "exhibit_page", "item_page", "run_page", "summary"]
+
 _WIDTH = 100
 _STEPS_SHOWN = 60
 _FINDINGS_SHOWN = 3

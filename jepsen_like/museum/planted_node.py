@@ -11,6 +11,8 @@ import sys
 
 from jepsen_like.planted.every_bug import planted
 
+__all__ = ["main"]
+
 
 def main() -> None:
     plants, *arguments = sys.argv[1:]

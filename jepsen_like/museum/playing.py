@@ -18,6 +18,8 @@ from jepsen_like.sim.time.ending import ANY_ERROR, described, raised_in
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 
+__all__ = ["End", "Played", "end_of", "play", "played"]
+
 _DIRECTORS = ("jepsen_like.scenarios.", "jepsen_like.real.museum.")  # they assert what they are
 
 

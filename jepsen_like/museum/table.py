@@ -12,6 +12,8 @@ from jepsen_like.museum.comparison import Counted
 from jepsen_like.museum.item import Exhibit, Item
 from jepsen_like.planted.every_bug import EVERY_PLANT
 
+__all__ = ["Figures", "document", "figure_of", "figures_in", "key_of"]
+
 Figures = Mapping[str, str]  # by `key_of`: "20 of 20 red, 20 of 20 green"
 
 _HEAD = """\

@@ -23,6 +23,8 @@ from jepsen_like.python_children import python_command, python_environment
 from jepsen_like.real.layout import HOST
 from jepsen_like.real.processes import ProcessId, kill, living, spawn
 
+__all__ = ["DelayLine"]
+
 _RELAY = "jepsen_like.real.delay_relay"
 
 

@@ -16,6 +16,8 @@ from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.impairments import Delay, Flow, Imposed
 from jepsen_like.real.relay import STREAM_BYTES_MAX, Relay, ServerThread, Streams, reset
 
+__all__ = ["serve", "servers"]
+
 _LOOK_SECONDS = 1.0
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from jepsen_like.real.layout import CLUSTER_FILE, HOST, ClusterError
 
+__all__ = ["free_ports", "holder_of"]
+
 _LISTENS = "0A"
 _PROC = Path("/proc")
 

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+__all__ = ["java_of_wheel", "java_version", "javas_of_machine"]
+
 _SECONDS = 20  # a loaded machine starts a virtual machine slowly
 
 

@@ -16,6 +16,8 @@ from wire.framing import FrameError, FrameReader, with_length
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.varint import Malformed
 
+__all__ = ["Client", "NoAnswer", "NotConnected", "refusal"]
+
 _CLIENT_ID = "quorumlab"
 _CLIENT_VERSION = "0.1.0"
 _API_VERSIONS_VERSION = 3  # the first that names the client; every broker since 2.4 has it

@@ -25,6 +25,18 @@ from msgspec import MsgspecError, convert
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.installation import command
 
+__all__ = [
+    "CLUSTER_FILE",
+    "FAST_SETTINGS",
+    "FAST_ZOOKEEPER_SETTINGS",
+    "Address",
+    "ClusterError",
+    "ClusterLayout",
+    "Link",
+    "NodeLayout",
+    "ProcessDirectory",
+]
+
 HOST = "127.0.0.1"
 Address = tuple[str, int]
 CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout

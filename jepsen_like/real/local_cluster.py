@@ -42,6 +42,8 @@ from jepsen_like.real.processes import (
 from jepsen_like.real.shape import Shape, links_to_zookeeper, refuse_engine
 from jepsen_like.real.zookeeper import ZooKeeper
 
+__all__ = ["Exited", "LocalCluster", "orderly_stop_seconds"]
+
 _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
 _LOG_STOP_SECONDS = 0.03  # what syncing a log of many takes, on a slow disk

@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+__all__ = ["Answered", "ask"]
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:

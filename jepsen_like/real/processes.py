@@ -20,6 +20,21 @@ from typing import Self, TypeVar
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError, write_json
 
+__all__ = [
+    "DirectoryLock",
+    "ProcessId",
+    "await_value",
+    "end",
+    "is_alive",
+    "kill",
+    "last_lines",
+    "living",
+    "run",
+    "spawn",
+    "started_at",
+    "state_of",
+]
+
 _POLL_SECONDS = 0.02
 _KILLED_SECONDS = 10.0
 Seen = TypeVar("Seen")

@@ -52,6 +52,8 @@ from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
+__all__ = ["ProxyMesh"]
+
 _HEADER = Struct(">hhi")  # api key, api version, correlation id
 _CORRELATION_ID = Struct(">i")
 _LONE_ANSWER_SECONDS = 10.0

@@ -25,6 +25,17 @@ from jepsen_like.real.impairments import Flow
 from jepsen_like.real.layout import HOST
 from wire.framing import FRAME_BYTES_MAX
 
+__all__ = [
+    "LENGTH",
+    "STREAM_BYTES_MAX",
+    "NoFrame",
+    "Relay",
+    "ServerThread",
+    "Streams",
+    "read_frame",
+    "reset",
+]
+
 Result = TypeVar("Result")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Accept = Callable[[Streams], Coroutine[Any, Any, None]]

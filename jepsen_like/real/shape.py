@@ -14,6 +14,8 @@ from jepsen_like.real.layout import HOST, ClusterError, ClusterLayout, Link, Nod
 from quorum.raftos.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
+__all__ = ["Shape", "links_to_zookeeper", "refuse_engine", "why_no_engine"]
+
 _NODES = 3  # brokers, and controllers
 _FIRST_CONTROLLER_ID = 101  # brokers count from 1, so that partition tables stay readable
 _QUORUM = "quorum"

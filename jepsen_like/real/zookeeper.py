@@ -34,6 +34,8 @@ from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
 from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory, write_json
 from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
+__all__ = ["NoZooKeeper", "ZooKeeper", "missing_reason"]
+
 _JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 _JAVA_MIN = 8
 _INSTALL = f"{install_command('zk')} brings it"

@@ -18,6 +18,8 @@ from jepsen_like.histories.history import History
 from jepsen_like.report.bars import DRAWN
 from jepsen_like.report.document import Document, Told, document
 
+__all__ = ["digest", "is_page", "page"]
+
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 

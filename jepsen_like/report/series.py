@@ -13,6 +13,8 @@ from jepsen_like.checkers.log_columns import OK, LogColumns
 from jepsen_like.checkers.pairing import Pairing
 from jepsen_like.report.bars import NONE, Bars, Clock, Column
 
+__all__ = ["QUANTILES", "Series", "series_of", "unseen_of"]
+
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 _BUCKETS = (30, 300)  # at least, and at most
 _ENDED_A_BUCKET = 8  # on average, as far as that makes not too few

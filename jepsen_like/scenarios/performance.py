@@ -24,6 +24,8 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation
 
+__all__ = ["Played", "play"]
+
 _WAIT_MS = 5_000
 _QUIETLY = "quietly "
 _EXPECT = "expect "

@@ -39,6 +39,22 @@ from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper import zk_forms
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 
+__all__ = [
+    "ALL_SCHEDULES",
+    "AWAIT",
+    "HARM",
+    "QUORUM_SCHEDULES",
+    "SCHEDULES",
+    "SIMULATED",
+    "Beginning",
+    "Schedule",
+    "Schedules",
+    "carry_out",
+    "condition_of",
+    "in_turn",
+    "schedule_text",
+]
+
 AWAIT = "deliver until "
 _REPEAT = re.compile(r"repeat (\d+) times")
 _UNTIL = re.compile(

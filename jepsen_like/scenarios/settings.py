@@ -23,6 +23,8 @@ from jepsen_like.sim.time.pace import AT_ONCE
 from jepsen_like.sim.world.network import LinkFaults
 from quorum.raft.config import SnapshotSettings
 
+__all__ = ["STARTS", "ClusterSettings", "ZkSettings", "started", "told"]
+
 STARTS = {
     "start COUNT": "a quorum of so many voters; `with` settings, as in `with observers=1`",
     "start COUNT controllers, COUNT brokers": "a cluster with the partition orders-0; or `with` …",

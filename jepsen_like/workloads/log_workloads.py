@@ -41,6 +41,8 @@ from jepsen_like.workloads.workload import (
     mixed,
 )
 
+__all__ = ["OPERATIONS", "Admin", "Kafka", "Log"]
+
 TOPIC = "chaos"
 _READERS = 2  # that read everything at the end
 _LOG_WEIGHTS = {"send": 60, "poll": 38, "assign": 2}

@@ -36,6 +36,8 @@ from jepsen_like.workloads.workload import (
     mixed,
 )
 
+__all__ = ["CONFIG", "PREFIX", "cas_register", "partition_epoch", "register", "topic_set"]
+
 CONFIG = "delete.retention.ms"  # takes any int, and means nothing without compaction
 PREFIX = "element-"  # of the names of elements; a cluster may have other topics
 _REGISTERS = 4

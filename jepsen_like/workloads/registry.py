@@ -13,6 +13,8 @@ from jepsen_like.workloads.metadata_workloads import (
 from jepsen_like.workloads.workload import Workload, WorkloadOptions
 from wire.zk.designs import Design, Layout
 
+__all__ = ["WORKLOADS", "why_no_workload"]
+
 WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "admin": Admin,
     "cas-register": cas_register,

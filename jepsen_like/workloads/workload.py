@@ -36,6 +36,25 @@ from jepsen_like.checkers.operations import OBSERVE
 from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 from wire.zk.designs import Design
 
+__all__ = [
+    "UNTIL_CAUGHT_UP",
+    "Client",
+    "Done",
+    "DrawnWorkload",
+    "NewTopic",
+    "Turns",
+    "Wish",
+    "Workload",
+    "WorkloadOptions",
+    "comparable",
+    "completion",
+    "deed",
+    "invocation",
+    "is_to_be_repeated",
+    "mixed",
+    "observation",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:

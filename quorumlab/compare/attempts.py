@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 
 from wire.errors import ErrorCode
 
+__all__ = ["NO_ANSWER", "Acknowledged", "Attempt", "Attempts", "Outcome"]
+
 NO_ANSWER = "no answer"
 _ACKNOWLEDGED_A_SECOND = 400  # in calm times
 _TRIES_A_SECOND = 4000  # of those that are refused

@@ -33,6 +33,8 @@ from quorumlab.compare.stage import GaveUp, Stage
 from quorumlab.compare.subjects import Subject, Timeouts, settings_of, silence_ms, subject_named
 from quorumlab.interrupts import uninterrupted
 
+__all__ = ["measure"]
+
 _TRAILING_SECONDS = 0.3  # milestones come behind the first writes
 
 

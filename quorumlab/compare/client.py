@@ -22,6 +22,8 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
+__all__ = ["MeasuringClient"]
+
 _CONNECTIONS = 2  # a broker
 _PARTITIONS_MAX = 32  # of a request
 _TIMEOUT_MS = 500

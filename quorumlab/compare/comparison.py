@@ -21,6 +21,19 @@ from quorumlab.compare.results import MEASURED, CellKey, Results
 from quorumlab.compare.subjects import Subject, subject_named
 from quorumlab.output import Progress, say
 
+__all__ = [
+    "CELL_SECONDS",
+    "Interrupted",
+    "Plan",
+    "commit",
+    "describe_plan",
+    "described",
+    "estimate_seconds",
+    "make",
+    "planned",
+    "within",
+]
+
 CELL_SECONDS = 300.0  # then it gives up, the set-up included
 _START_SECONDS = 9.0  # a cluster, calm, and reading back
 _DEFAULTS_SECONDS = 14.0  # more, of the longer time-outs

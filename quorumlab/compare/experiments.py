@@ -17,6 +17,22 @@ from quorumlab.compare.subjects import Subject
 from wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from wire.primitives import ZERO_UUID
 
+__all__ = [
+    "BROKERS",
+    "CONTROLLERS",
+    "DATA_MAX",
+    "EXPERIMENTS",
+    "PER_TOPIC",
+    "QUICK",
+    "Experiment",
+    "Topic",
+    "creation",
+    "named",
+    "place_of",
+    "placement",
+    "topics_for",
+]
+
 BROKERS = 3
 DATA_MAX = 10_000  # partitions: with more, brokers hold no data, and no client writes
 CONTROLLERS = 3  # of a quorum; on ZooKeeper, brokers are that, too

@@ -21,6 +21,18 @@ from typing import Any
 
 from msgspec import convert
 
+__all__ = [
+    "Counts",
+    "Milestone",
+    "Phase",
+    "difference",
+    "goes_on",
+    "milestone_of",
+    "of_all_roles",
+    "phases_of",
+    "total",
+]
+
 STEPS = ("detected", "decided", "persisted", "told", "applied", "elected", "ready")
 _ONCE = ("detected", "elected", "ready")  # the first is the step: nothing is counted
 _OF_EACH_BROKER = ("told", "applied")

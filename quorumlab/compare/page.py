@@ -18,6 +18,8 @@ from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
 from quorumlab.compare.subjects import in_words as settings_in_words
 from quorumlab.compare.table import in_order
 
+__all__ = ["page"]
+
 _TITLE = "What each way of keeping the metadata costs when something fails"
 _OPEN_SIZE = 1000  # of an experiment, the group nearest to it is shown at once
 _FACTS: Mapping[str, str] = {

@@ -13,6 +13,8 @@ from math import ceil, floor, log10
 from quorumlab.compare.results import MEASURED, Cell
 from quorumlab.compare.segments import Segment, segments
 
+__all__ = ["bars", "curve_legend", "curves", "legend", "shown_ms"]
+
 _WIDE = 1000.0  # units of a bar; it is stretched to where it stands
 _CLASSES: Mapping[str, str] = {
     "detected": "detected",

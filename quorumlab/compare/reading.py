@@ -16,6 +16,8 @@ from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
+__all__ = ["lost", "read_back"]
+
 _FETCHED_MAX = 200  # of a fetch
 _BYTES_MAX = 1 << 20
 _PATIENCE_SECONDS = 5.0

@@ -24,6 +24,8 @@ from wire.messages.partitions import (
     ReassignableTopic,
 )
 
+__all__ = ["SCENARIOS", "Trial"]
+
 _ANEW = "created-anew"
 _LOOK_SECONDS = 0.1
 _PAST_SESSION_SECONDS = 1.0

@@ -14,6 +14,8 @@ from statistics import linear_regression
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
 
+__all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments"]
+
 SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
 _FLOOR_MS = 0.5  # below it, one time is as good as another on a machine that does other things
 _FLAT = 0.3

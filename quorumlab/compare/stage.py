@@ -37,6 +37,8 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 
+__all__ = ["GaveUp", "Stage", "beside"]
+
 _CALM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _PAGE_SECONDS = 10.0

@@ -14,6 +14,18 @@ from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.raftos.engines import NATIVE
 from wire.zk.designs import DESIGNS
 
+__all__ = [
+    "ALL_DESIGNS",
+    "QUORUM",
+    "Subject",
+    "Timeouts",
+    "in_words",
+    "settings_of",
+    "silence_ms",
+    "subject_named",
+    "subjects",
+]
+
 QUORUM = "quorum"
 ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
 Timeouts = Literal["equal", "defaults"]

@@ -11,6 +11,8 @@ from quorumlab.compare.segments import exponent, in_words, own_times
 from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
 from quorumlab.compare.subjects import in_words as settings_in_words
 
+__all__ = ["growth_of", "in_order", "tables"]
+
 _KINDS = ("set", "create", "delete")
 # Znodes written, each by itself or in a transaction; and requests, of which that is one.
 ZOOKEEPER_WRITES = (*(f"zk.{each}" for each in _KINDS), *(f"zk.multi.{each}" for each in _KINDS))

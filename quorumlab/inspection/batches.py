@@ -15,6 +15,8 @@ from typing import BinaryIO
 
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, is_intact, read_header
 
+__all__ = ["Batch", "Complaints", "Damage", "batches_in", "last_batch", "read_batches"]
+
 _PIECE_BYTES = 4 << 20
 _SEARCH_BYTES_MAX = 64 << 20  # how far before the end the last batch is looked for
 _MAGIC_AT = 16

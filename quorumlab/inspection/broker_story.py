@@ -18,6 +18,8 @@ from quorumlab.inspection.states import Replay
 from wire import metadata_records as records
 from wire.partition_columns import PartitionBlock
 
+__all__ = ["BrokerStory", "registration_change"]
+
 _OF_PARTITIONS = (records.PartitionRecord, records.PartitionChangeRecord, PartitionBlock)
 _NAMED_MAX = 3  # partitions; more are counted
 _Flags = npt.NDArray[np.bool_]

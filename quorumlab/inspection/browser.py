@@ -11,6 +11,8 @@ from typing import Any
 from quorumlab.inspection.tree import Node, find, leaves, matches
 from quorumlab.output import one_line
 
+__all__ = ["BrowseError", "Browser", "listing", "looked_up", "outline", "value_text"]
+
 Load = Callable[[str], Node]  # the tree at a place: an offset, a time, or `end`
 
 _HELP = """\

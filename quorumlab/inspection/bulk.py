@@ -39,6 +39,8 @@ from wire.partition_columns import (
 from wire.primitives import uuid_text
 from wire.record_json import json_of_rows
 
+__all__ = ["BulkText"]
+
 _ROWS_MIN = 64  # of a batch; below, one by one is as fast
 _KEPT_MAX = 1 << 14  # words of each field
 _RESTS = [f"{number:03}" for number in range(1000)]  # the last digits of an offset

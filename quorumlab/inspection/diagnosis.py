@@ -18,6 +18,8 @@ from quorumlab.inspection.facts import Finding, Holdings, Level, LiveFacts, Live
 from quorumlab.output import number_of
 from wire.zk.designs import DESIGNS
 
+__all__ = ["diagnose", "findings_of", "removable"]
+
 CLOCK_DIFFERENCE_MAX_MS = 1_000
 BEHIND_MAX_MS = 10_000
 _ROLES = (("ZooKeeper", "zookeepers"), ("controller", "controllers"), ("broker", "brokers"))

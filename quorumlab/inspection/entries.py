@@ -21,6 +21,20 @@ from wire.varint import Malformed, read_uvarint, read_varint
 if TYPE_CHECKING:
     from controller.metadata.image import MetadataImage
 
+__all__ = [
+    "Entry",
+    "TopicNames",
+    "Unknown",
+    "as_json",
+    "as_text",
+    "entries",
+    "entries_at",
+    "json_head",
+    "json_text",
+    "line_head",
+    "time_text",
+]
+
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 

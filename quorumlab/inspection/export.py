@@ -19,6 +19,8 @@ from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, tree_of
 
+__all__ = ["RECORDS", "export", "is_own"]
+
 RECORDS = "records.parquet"
 _ROWS_AT_ONCE = 50_000
 _TYPES = {

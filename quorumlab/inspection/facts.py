@@ -22,6 +22,18 @@ from quorumlab.inspection.target import Address, Target
 from wire.messages.voters import DescribeQuorumResponse, QuorumReplica
 from wire.primitives import ZERO_UUID, uuid_text
 
+__all__ = [
+    "Finding",
+    "Holdings",
+    "Level",
+    "LiveFacts",
+    "LiveVoter",
+    "ReplicaFacts",
+    "ask",
+    "held_by",
+    "read",
+]
+
 _CONNECT_SECONDS = 2.0
 _PROBES_AT_ONCE = 16
 

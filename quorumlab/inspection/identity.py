@@ -24,6 +24,8 @@ from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import Voters
 from wire.primitives import uuid_text
 
+__all__ = ["Identity", "Voter", "VoterSet", "identify", "voters_of"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:

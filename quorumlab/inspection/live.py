@@ -41,6 +41,15 @@ from wire.messages.voters import (
 )
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
+__all__ = [
+    "LiveLog",
+    "NoQuorum",
+    "cluster_id_of",
+    "describe_quorum_of",
+    "has_dynamic_voters",
+    "mirrored",
+]
+
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
 _WAIT_MS = 500

@@ -22,6 +22,8 @@ from quorumlab.inspection.states import Replay
 from wire import metadata_records as records
 from wire.partition_columns import TOPIC_ID, PartitionBlock, take
 
+__all__ = ["PartitionStory"]
+
 _PartitionRecord = records.PartitionRecord | records.PartitionChangeRecord
 
 

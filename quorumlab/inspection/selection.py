@@ -25,6 +25,17 @@ from wire.metadata_records import RECORD_TYPES
 from wire.partition_columns import NewPartitions, PartitionBlock
 from wire.record_json import field_names, type_name
 
+__all__ = [
+    "EVERYWHERE",
+    "Condition",
+    "Selection",
+    "WhereError",
+    "parse_place",
+    "parse_range",
+    "parse_type",
+    "parse_where",
+]
+
 _Value = Callable[[Mapping[str, Any]], Any]
 
 _COMPARE: Mapping[type, Callable[[Any, Any], bool]] = {

@@ -19,6 +19,9 @@ from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import ControlRecord, SnapshotHeader
 
+__all__ = ["Moment", "Replay", "load_snapshot", "moment_of", "replay"]
+
+
 _END = "end"
 
 

@@ -27,6 +27,8 @@ from wire import metadata_records as records
 from wire.control_records import ControlRecord
 from wire.partition_block import decode
 
+__all__ = ["ConfigStory", "Event", "Subject", "also_meant", "nearest", "parse_subject", "story"]
+
 _NAMES_MAX = 20  # that are listed where none is near
 
 

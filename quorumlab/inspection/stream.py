@@ -18,6 +18,15 @@ from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.target import Target, find_target, snapshot_id
 from wire.control_records import SnapshotFooter, SnapshotHeader
 
+__all__ = [
+    "opened",
+    "segments_from",
+    "snapshot_batches",
+    "target_batches",
+    "target_entries",
+    "whole_entries",
+]
+
 
 def target_batches(target: Target, *, starts_at: int = 0) -> Iterator[Batch | Damage]:
     """Reads the log, else the newest snapshot, and keeps `target.progress` informed."""

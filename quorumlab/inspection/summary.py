@@ -16,6 +16,8 @@ from wire.metadata_records import NoOpRecord, RegisterControllerRecord
 from wire.partition_block import counted
 from wire.record_json import type_name
 
+__all__ = ["Summary", "committed", "notes", "summarize"]
+
 _EPOCHS_MAX = 1000  # the newest
 _FLOOD_SHARE = 0.5  # of NoOpRecords among all, above which people wonder
 

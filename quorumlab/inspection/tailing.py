@@ -22,6 +22,8 @@ from quorumlab.inspection.stream import opened, segments_from
 from quorumlab.inspection.target import Address, Target, find_target, listed_again
 from wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, read_header
 
+__all__ = ["follow"]
+
 _LOOK_AGAIN_SECONDS = 0.2
 _REMEMBERED = 10_000  # batches; a truncation that goes back further is told from the oldest on
 

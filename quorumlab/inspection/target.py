@@ -26,6 +26,20 @@ from quorumlab.inspection.batches import Batch, Damage, read_batches
 from wire.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatch, records_of
 from wire.varint import Malformed
 
+__all__ = [
+    "PREVIEW",
+    "Address",
+    "NoSuchTarget",
+    "Target",
+    "find_target",
+    "is_torn",
+    "is_whole",
+    "listed_again",
+    "nodes_in",
+    "snapshot_id",
+    "why_foreign",
+]
+
 PREVIEW = (
     "was written by the preview of KRaft in Kafka 2.8, whose records no later release reads, and"
     " this one neither"

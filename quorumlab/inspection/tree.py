@@ -28,6 +28,20 @@ from controller.metadata.topics import NO_ROW, Topics
 from wire.metadata_records import BrokerFeature
 from wire.primitives import uuid_text
 
+__all__ = [
+    "DEFAULT",
+    "Change",
+    "Node",
+    "differences",
+    "find",
+    "first_difference",
+    "image_differences",
+    "leaves",
+    "matches",
+    "plain",
+    "tree_of",
+]
+
 DEFAULT = "(default)"  # what has no name of its own: of all brokers, users ...
 Node = Mapping[str, Any]
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}

@@ -34,6 +34,8 @@ from wire import metadata_records as records
 from wire.partition_columns import NewPartitions, PartitionChanges, uuid_column
 from wire.record_schema import UnknownRecord
 
+__all__ = ["Verified", "verify"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:

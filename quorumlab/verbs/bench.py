@@ -8,6 +8,8 @@ from jepsen_like.python_children import python_script
 from quorumlab.arguments import UsageError, declare
 from quorumlab.interrupts import child
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     about = "Run benchmarks, from a clone of the repository: one JSON line a figure."

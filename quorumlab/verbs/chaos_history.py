@@ -12,6 +12,8 @@ from quorumlab.histories import VERDICT, find_history
 from quorumlab.output import complain, refuse_other_file, say
 from quorumlab.simulated_runs import timeline_of
 
+__all__ = ["add_export_options", "add_timeline_options"]
+
 _CONTEXT = 20
 _TARGET = "target TARGET  a run's directory, or a history file"
 

@@ -24,6 +24,8 @@ from jepsen_like.sim.time.ending import ANY_ERROR, described
 from quorumlab.arguments import UsageError
 from quorumlab.output import Progress, answer, complain, say, table_lines
 
+__all__ = ["run"]
+
 EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_WRONG = 4

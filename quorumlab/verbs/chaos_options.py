@@ -13,6 +13,18 @@ from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import declare, later
 from wire.zk.designs import DESIGNS
 
+__all__ = [
+    "FAULTS",
+    "SIMULATED",
+    "SIM_DEFAULTS",
+    "ZK_FAULTS",
+    "add_museum_options",
+    "add_replay_options",
+    "add_scenario_options",
+    "add_shrink_options",
+    "add_sim_options",
+]
+
 FAULTS = "kill,partition,pause"
 ZK_FAULTS = "kill,pause,kill-zookeeper,cut-zookeeper"
 _ONLY_ON_PROCESSES = ("admin", "partition-epoch")

@@ -34,6 +34,8 @@ from quorumlab.output import refuse_other_directory, refuse_other_file, say
 from quorumlab.verbs.common import in_bounds, one_of
 from wire.zk.designs import DESIGNS
 
+__all__ = ["add_options"]
+
 _INTERRUPTED = 130
 _RUNS_MAX = 1000
 _PLAN = "plan.json"

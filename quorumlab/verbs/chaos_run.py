@@ -33,6 +33,8 @@ from quorumlab.output import FORMAT, Progress, number_of, print_json, say
 from quorumlab.verbs.common import addresses, in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
+__all__ = ["add_options"]
+
 _KINDS = [kind for kind, known in KINDS.items() if not known.not_on_processes]
 _FAULTS = "kill,pause"
 _FINDINGS_SHOWN = 10

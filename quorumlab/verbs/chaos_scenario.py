@@ -16,6 +16,8 @@ from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.output import complain, print_rows, say
 from quorumlab.verbs.common import one_of
 
+__all__ = ["run"]
+
 EXIT_OK = 0
 EXIT_DIFFERS = 4
 _ALL = "all"

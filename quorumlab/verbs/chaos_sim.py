@@ -37,6 +37,8 @@ from quorumlab.verbs.chaos_sweep import EXIT_ERROR, run_plans_on_spark, run_swee
 from quorumlab.verbs.common import in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
+__all__ = ["run_replay", "run_shrink", "run_sim"]
+
 _FINDINGS_SHOWN = 5
 _OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
 _OF_SWEEPS = ("cluster", "clients", "plants", "catches", "trace", "until_event")

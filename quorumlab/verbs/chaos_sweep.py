@@ -31,6 +31,8 @@ from spark.sweeps import PlanResult, run_plans, sweep_seeds
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+__all__ = ["EXIT_ERROR", "run_plans_on_spark", "run_sweep", "sum_up"]
+
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1
 _FAILURES_SHOWN = 10

@@ -28,6 +28,8 @@ from quorumlab.verbs.check_spark import run_on_spark
 from quorumlab.verbs.check_verdict import PAGE, asked_in, conclude, refuse_other_report, write_page
 from spark.session import Settings, SparkUnavailable
 
+__all__ = ["add_options", "own_model", "running"]
+
 _SECONDS = 60.0
 _SPARK = Settings()  # the defaults
 _LOCAL_MB = 50  # about a million operations: some ten seconds

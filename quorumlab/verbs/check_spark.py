@@ -13,6 +13,8 @@ from quorumlab.output import Progress, say
 from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
 from spark.session import Settings, SparkUnavailable, is_installed, session
 
+__all__ = ["run_on_spark"]
+
 
 def run_on_spark(args: argparse.Namespace) -> int:
     """Raises `SparkUnavailable` before anything is done."""

@@ -20,6 +20,15 @@ from quorumlab.arguments import Failed
 from quorumlab.histories import Asked, Found
 from quorumlab.output import one_line, print_json, print_rows, refuse_other_file, say
 
+__all__ = [
+    "PAGE",
+    "Evidence",
+    "asked_in",
+    "conclude",
+    "refuse_other_report",
+    "write_page",
+]
+
 # The operations that show each of some findings.
 Evidence = Callable[[Sequence[Finding]], Sequence[Sequence[Op]]]
 

@@ -13,6 +13,19 @@ from wire.errors import ErrorCode
 if TYPE_CHECKING:
     from jepsen_like.real.local_cluster import LocalCluster
 
+__all__ = [
+    "BROKERS",
+    "DEFAULT_DIRECTORY",
+    "DIRECTORY",
+    "addresses",
+    "bootstrap_servers",
+    "check",
+    "in_bounds",
+    "one_of",
+    "open_cluster",
+    "take_defaults",
+]
+
 DEFAULT_DIRECTORY = "data"
 _PORTS = range(1, 65_536)
 

@@ -36,6 +36,8 @@ from quorumlab.interrupts import interrupts
 from quorumlab.output import FORMAT, print_json, print_rows, refuse_other_directory, say
 from quorumlab.verbs.common import in_bounds, one_of
 
+__all__ = ["add_options", "run"]
+
 _INTERRUPTED = 130
 _PARTITIONS = "100,1000"
 _PARTITIONS_MAX = 1_000_000

@@ -25,6 +25,8 @@ from quorumlab.inspection.target import (
 )
 from quorumlab.output import print_json, print_rows, say
 
+__all__ = ["add_options", "run"]
+
 _UNHEALTHY = 3
 _NOBODY_ASKED = Finding(
     Level.FINE,

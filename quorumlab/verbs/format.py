@@ -33,6 +33,8 @@ from quorumlab.output import FORMAT, answer
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
+__all__ = ["INITIAL_CONTROLLERS", "add_options", "first_voters", "format_node"]
+
 NOBODY = VoterSet()  # others know the voters: the configuration, or the log
 INITIAL_CONTROLLERS = (
     "--initial-controllers ID@HOST:PORT:DIRECTORY-ID,…  the first voters; each of them is "

@@ -22,6 +22,8 @@ from quorumlab.arguments import Parser, UsageError, declare, later, loading_modu
 from quorumlab.inspection.target import Target
 from quorumlab.output import Progress
 
+__all__ = ["DAMAGED", "VIOLATED", "add_options", "say_lines", "scanning", "with_default_verb"]
+
 _A_TARGET = "a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT"
 _TARGET = f"target TARGET  {_A_TARGET}"
 _FORMAT = "--format text|json|jsonl [text]"

@@ -25,6 +25,9 @@ from quorumlab.output import answer, complain, refuse_other_directory, say
 from quorumlab.verbs.inspect import DAMAGED, scanning
 from wire.explain import explain_batch, hex_lines
 
+__all__ = ["run_dump", "run_export", "run_tail"]
+
+
 _SELECTING = ("type", "topic", "partition", "broker", "offsets", "since", "until", "where")
 _NAMES_MAX = 20
 

@@ -18,6 +18,8 @@ from quorumlab.inspection.tree import Change, Node, image_differences, leaves, p
 from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
+__all__ = ["run_at", "run_diff"]
+
 
 def state_at(target: Target, moment: Moment) -> Replay:
     """Complains about what is damaged."""

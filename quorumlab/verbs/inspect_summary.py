@@ -11,6 +11,8 @@ from quorumlab.inspection.target import Target
 from quorumlab.output import answer, number_of, say
 from quorumlab.verbs.inspect import DAMAGED, scanning
 
+__all__ = ["run_summary"]
+
 _EPOCHS_SHOWN = 20  # the newest; JSON has more
 
 

@@ -14,6 +14,8 @@ from quorumlab.output import complain, print_json, say
 from quorumlab.verbs.inspect import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import named_moment, state_at
 
+__all__ = ["run_tree"]
+
 
 def run_tree(args: argparse.Namespace, target: Target) -> int:
     state = state_at(target, named_moment(args.at))

@@ -16,6 +16,8 @@ from quorumlab.inspection.verifying import Verified, verify
 from quorumlab.output import complain, number_of, print_json, say
 from quorumlab.verbs.inspect import DAMAGED, VIOLATED, scanning
 
+__all__ = ["run_verify", "run_why"]
+
 _CONTEXT_RECORDS = 3  # before and behind a violation
 _VIOLATIONS_MAX = 1000  # where so much is wrong, more of it helps nobody
 

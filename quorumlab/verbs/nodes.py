@@ -23,6 +23,14 @@ from quorumlab.interrupts import Interrupt, interrupts
 from quorumlab.output import FORMAT, Progress, answer, say, say_if_heard
 from quorumlab.verbs.common import DIRECTORY, open_cluster
 
+__all__ = [
+    "add_down_options",
+    "add_kill_options",
+    "add_start_options",
+    "add_stop_options",
+    "stop_all",
+]
+
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
 _SAID_FROM_SECONDS = 20.0

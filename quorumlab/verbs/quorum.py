@@ -38,6 +38,8 @@ from wire.messages.voters import (
 )
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 
+__all__ = ["add_options"]
+
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000

@@ -23,6 +23,8 @@ from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
 from quorumlab.verbs.format import INITIAL_CONTROLLERS, first_voters, format_node
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     about = (

@@ -10,6 +10,8 @@ from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.output import FORMAT, answer, number_of, table_lines
 from quorumlab.verbs.common import DIRECTORY, open_cluster
 
+__all__ = ["add_options", "run"]
+
 _UNHEALTHY = 3
 
 

@@ -51,6 +51,8 @@ from wire.messages.topics import (
 )
 from wire.primitives import uuid_text
 
+__all__ = ["add_options"]
+
 TOPIC_RESOURCE = 2
 EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
 SET, DELETE = 0, 1

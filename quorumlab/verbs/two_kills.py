@@ -26,6 +26,8 @@ from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
 from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
 
+__all__ = ["run"]
+
 TOPIC = "orders"
 PARTITIONS = 6
 RATE = 400  # records a second

@@ -23,6 +23,8 @@ from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
 from quorumlab.verbs.nodes import stop_all
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
+__all__ = ["UNREAD", "add_options", "run"]
+
 UNREAD = "nobody reads the output any more: stopping the cluster"
 _WATCH_SECONDS = 0.25
 

@@ -21,6 +21,8 @@ from quorumlab.output import refuse_other_directory, say
 from quorumlab.verbs.common import in_bounds, one_of, pairs
 from wire.zk.designs import DESIGNS
 
+__all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
+
 _QUORUM = "quorum"
 DESIGNS_OF_UP = (_QUORUM, *DESIGNS)
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on

@@ -13,6 +13,8 @@ from jepsen_like.real.pages import Answered, ask
 from jepsen_like.workloads.metadata_workloads import CONFIG
 from jepsen_like.workloads.workload import Done, Wish
 
+__all__ = ["Agent"]
+
 _LOOKING_SECONDS = 0.5  # for one controller to say whether it leads
 
 

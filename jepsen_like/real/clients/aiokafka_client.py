@@ -17,6 +17,8 @@ from jepsen_like.histories.history import Kind, Value, key_of, place_of
 from jepsen_like.real.clients.target import known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
+__all__ = ["AiokafkaClient"]
+
 _POLL_MS = 200
 _RECORDS_MAX = 500
 _SECONDS = 5.0  # for anything but a send

@@ -20,6 +20,8 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.log_workloads import OPERATIONS
 from jepsen_like.workloads.workload import Client, Done, Wish
 
+__all__ = ["IMPLEMENTATIONS", "OpenClient", "client_opener", "play", "require_client", "wall_clock"]
+
 _CONNECT_SECONDS = 1.0
 Result = TypeVar("Result")
 

@@ -16,6 +16,8 @@ from jepsen_like.histories.history import Kind, Value, key_of, place_of
 from jepsen_like.real.clients.target import known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
+__all__ = ["ConfluentClient"]
+
 _POLL_SECONDS = 0.2
 _RECORDS_MAX = 500  # of a poll
 _OFFSETS_SECONDS = 3.0

@@ -43,6 +43,8 @@ from wire.messages.voters import (
     RemoveRaftVoterResponse,
 )
 
+__all__ = ["AdminClient", "OperatorClient", "create_topic", "reassignment"]
+
 Ended = tuple[ErrorCode, str | None]
 
 

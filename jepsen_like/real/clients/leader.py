@@ -27,6 +27,8 @@ from wire.messages.partitions import (
 )
 from wire.primitives import parse_uuid
 
+__all__ = ["LeaderClient", "PartitionState", "done"]
+
 _LOOKING_SECONDS = 1.0
 # Compared with what the controller had decided, and refused: nothing was appended.
 _REFUSED = (

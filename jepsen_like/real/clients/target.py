@@ -17,6 +17,15 @@ from jepsen_like.workloads.workload import Done
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
 
+__all__ = [
+    "Nodes",
+    "Target",
+    "carried_out",
+    "known_offset",
+    "target_of_layout",
+    "target_of_servers",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voter:

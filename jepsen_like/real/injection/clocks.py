@@ -20,6 +20,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.pages import ask
 from jepsen_like.real.processes import await_value
 
+__all__ = ["jump", "prepare_clock", "why_no_clock", "why_no_jump"]
+
 _LIBRARIES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",

@@ -33,6 +33,8 @@ from jepsen_like.real.processes import await_value
 from quorum.core.storage import METADATA_LOG
 from wire import batch
 
+__all__ = ["CORRUPT", "CUT_OFF", "damage", "flip", "flip_bit", "segments_of", "tear", "tear_write"]
+
 _ON_THE_WAY_OUT = ("-delete", "-stray")
 CUT_OFF = ("cut off",)  # what a node says of the one
 CORRUPT = ("checksum", "corrupt", "synced up to")

@@ -27,6 +27,8 @@ from pathlib import Path
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from jepsen_like.real.processes import ProcessId, is_alive, run, state_of
 
+__all__ = ["DiskImage", "DiskWatch", "Waits", "why_no_disks"]
+
 _IMAGE_BYTES = 512 << 20  # sparse: what is not written takes no room
 _TOOLS = ("mkfs.ext4", "mount", "umount")
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN

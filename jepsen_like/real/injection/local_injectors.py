@@ -35,6 +35,8 @@ from jepsen_like.real.injection.zookeeper_faults import zookeeper_injectors
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 
+__all__ = ["Gear", "injectors", "prepared"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gear:

@@ -21,6 +21,8 @@ from jepsen_like.real.processes import await_value
 from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode
 
+__all__ = ["NOT_DYNAMIC", "change_voters"]
+
 NOT_DYNAMIC = "the voters are in the configuration: lay the cluster out with first voters"
 
 _TRY_SECONDS = 20.0

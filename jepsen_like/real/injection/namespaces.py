@@ -24,6 +24,8 @@ from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.processes import run
 
+__all__ = ["Switch", "free_network", "why_no_namespaces"]
+
 _TOOLS = ("ip", "nft", "nsenter")
 _NAMESPACES = Path("/run/netns")
 _NETWORKS = "198.18"  # half of what RFC 2544 keeps for tests of networks

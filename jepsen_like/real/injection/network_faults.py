@@ -21,6 +21,8 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
+__all__ = ["NO_LINKS", "apply_rules", "groups_of", "on_flows", "on_packets"]
+
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to cut"
 _DELAY_MS = 100
 _JITTER_MS = 50

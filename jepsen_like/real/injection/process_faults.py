@@ -21,6 +21,21 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, await_value, state_of
 
+__all__ = [
+    "NodeLog",
+    "complaints",
+    "down",
+    "exhaust",
+    "kill",
+    "logs_of",
+    "pause",
+    "restart",
+    "restart_all",
+    "running",
+    "start_again",
+    "stop",
+]
+
 _BYTES_MAX = 4 << 20
 
 

@@ -30,6 +30,8 @@ from jepsen_like.real.injection.process_faults import (
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId, await_value
 
+__all__ = ["STORAGE_KINDS", "is_hindered", "storage_injectors"]
+
 STORAGE_KINDS = ("full-disk", "slow-disk", "fsync-error", "power-loss")  # that want disks
 NO_DISKS = "the nodes have no disks of their own: prepare the cluster for this kind, as root"
 _BLKIO = Path("/sys/fs/cgroup/blkio")

@@ -12,6 +12,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from wire.zk.session import SessionState
 
+__all__ = ["zookeeper_injectors", "zookeeper_nodes"]
+
 
 def zookeeper_nodes(layout: ClusterLayout) -> Sequence[int]:
     return [FIRST_ZOOKEEPER + index for index in range(layout.zookeepers)]

@@ -18,6 +18,8 @@ from jepsen_like.scenarios.settings import ClusterSettings, ZkSettings
 from jepsen_like.scenarios.stage.story import Production
 from wire.zk.designs import DESIGNS
 
+__all__ = ["ProcessComparison", "compare_on_processes", "play_on_processes", "process_page"]
+
 if TYPE_CHECKING:
     from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper
 

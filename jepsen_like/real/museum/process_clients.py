@@ -27,6 +27,8 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
+__all__ = ["RealClients"]
+
 _TIMEOUT_SECONDS = 15.0
 _FETCH_BYTES = 1 << 20
 _FETCHES_MAX = 20

@@ -30,6 +30,8 @@ from wire.messages.partitions import (
 from wire.messages.topics import CreateTopicsResponse
 from wire.primitives import parse_uuid
 
+__all__ = ["ProcessCluster"]
+
 _LAST = "!"
 _CAUGHT_UP_SECONDS = 0.7  # a new leader hears from its followers what is committed
 

@@ -14,6 +14,8 @@ from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
 from wire.api_table import CONTROL_RPCS
 
+__all__ = ["ProcessMachines"]
+
 _CONTROL_KEYS = {api.name: api.key for api in CONTROL_RPCS}
 
 

@@ -22,6 +22,15 @@ from jepsen_like.sim.violation import Stuck
 from wire.batch import headers
 from wire.varint import Malformed
 
+__all__ = [
+    "SETTLED_MS",
+    "TIMEOUT_MS",
+    "TOPIC",
+    "WAIT_MS",
+    "DirectedProcesses",
+    "ProcessPartition",
+]
+
 TOPIC = "orders"
 WAIT_MS = 15_000
 SETTLED_MS = 10_000  # after healing: until all are in sync

@@ -21,6 +21,8 @@ from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode
 from wire.messages.topics import CreateTopicsResponse
 
+__all__ = ["QUORUM_SETTINGS", "ProcessQuorum"]
+
 _PACE = 5  # the simulator's election takes 100 ms
 _TIMEOUT_MS = 3_000
 _TRIES_MAX = 10

@@ -31,6 +31,8 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.znodes import ControllerOwner, TopicAssignment
 
+__all__ = ["ProcessZooKeeper", "paced"]
+
 _PACE = 2
 _SETTLED_BEGINNING_MS = 500
 

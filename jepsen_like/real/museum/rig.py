@@ -16,6 +16,8 @@ from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value
 from jepsen_like.real.proxy import ProxyMesh
 
+__all__ = ["Rig", "reaches"]
+
 _POLL_SECONDS = 0.03
 _READY_SECONDS = 60.0
 _PLANTED = "jepsen_like.museum.planted_node"

@@ -29,6 +29,8 @@ from jepsen_like.workloads.registry import WORKLOADS
 from jepsen_like.workloads.workload import NewTopic, WorkloadOptions
 from wire.errors import ErrorCode
 
+__all__ = ["execute"]
+
 OPERATION_SECONDS = 3.0  # beyond, it is `info`; meanwhile a client tries again by itself
 _SETUP_SECONDS = 30.0
 _AGAIN_SECONDS = 0.2

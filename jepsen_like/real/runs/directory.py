@@ -18,6 +18,8 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.run_options import RunOptions
 from jepsen_like.sim.runs.sweep import commit_of_code
 
+__all__ = ["RunDirectory"]
+
 _DESCRIBED = (  # options of a run
     *("design", "workload", "faults", "seconds", "seed", "controllers", "brokers"),
     *("client", "idempotent"),

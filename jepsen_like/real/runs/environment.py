@@ -29,6 +29,8 @@ from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.run_options import RunOptions
 
+__all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:

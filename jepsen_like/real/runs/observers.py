@@ -20,6 +20,8 @@ from jepsen_like.real.runs.worker_threads import Recording
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
+__all__ = ["Observers", "Served", "missing_in_cluster"]
+
 _ANSWER_SECONDS = 1.0
 _MORE = ("replicas", "elr", "high_watermark", "log_end")
 

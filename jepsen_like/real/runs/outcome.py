@@ -20,6 +20,19 @@ from jepsen_like.histories.history import Kind, Op, Value
 from jepsen_like.real.runs.run_options import RunOptions
 from quorum.raftos.engines import NATIVE, RAFTOS
 
+__all__ = [
+    "ADMITTED",
+    "Interrupted",
+    "Measured",
+    "Ran",
+    "Watcher",
+    "admitted_by",
+    "described",
+    "whole_run",
+    "whose_document",
+    "why_admitted",
+]
+
 _HIGH_WATERMARK = (
     "a follower takes back what lies above a high watermark that lags (KAFKA-1211), and without a "
     "live member of the ISR any live replica leads: potential data loss (seed 000, A.3.2)"

@@ -27,6 +27,8 @@ from jepsen_like.real.runs.worker_threads import NemesisThread, Recording, Worke
 from jepsen_like.workloads.workload import Workload, deed
 from wire.zk.designs import DESIGNS
 
+__all__ = ["Phases"]
+
 LIVENESS_SECONDS = 45.0  # three times what the time-outs add up to: two cores are busy
 FINAL_SECONDS = 90.0
 _SAMPLE_SECONDS = 0.2

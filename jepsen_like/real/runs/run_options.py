@@ -10,6 +10,8 @@ from jepsen_like.faults.kinds import kind_and_role
 from jepsen_like.real.layout import Address
 from wire.zk.designs import DESIGNS, ZK_KIP497
 
+__all__ = ["KINDS_WITHOUT_PROCESSES", "RunOptions"]
+
 # A proxy between clients and brokers can do these.
 KINDS_WITHOUT_PROCESSES = ("partition", "partition-one-way", "delay", "reset", "slow-close")
 

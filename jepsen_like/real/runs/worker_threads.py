@@ -31,6 +31,8 @@ from jepsen_like.workloads.workload import (
     is_to_be_repeated,
 )
 
+__all__ = ["NemesisThread", "Recording", "Workers"]
+
 _NOTHING_TO_DO_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
 

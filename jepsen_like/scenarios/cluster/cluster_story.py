@@ -19,6 +19,8 @@ from wire.messages.partitions import AlterPartitionRequest, AlterPartitionRespon
 from wire.messages.registration import BrokerRegistrationRequest
 from wire.primitives import METADATA_TOPIC_ID
 
+__all__ = ["ClusterStory"]
+
 
 class ClusterStory(Observer):
     """Looks on at `cluster`, which is set before anything happens."""

@@ -30,6 +30,8 @@ from wire.messages.producing import (
     TopicProduceData,
 )
 
+__all__ = ["DirectedClients", "Produced", "Reader", "number_of", "values_in"]
+
 _FETCH_BYTES = 1 << 20
 # Refused before anything was appended; after any other error the record may be there.
 _SURELY_NOT = (ErrorCode.NOT_ENOUGH_REPLICAS,)

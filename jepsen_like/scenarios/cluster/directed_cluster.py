@@ -36,6 +36,8 @@ from wire.messages.partitions import (
     ReassignableTopic,
 )
 
+__all__ = ["PARTITION", "WAIT_MS", "DirectedCluster"]
+
 PARTITION = f"{TOPIC}-0"
 WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
 _LAST = "!"

@@ -14,6 +14,8 @@ from inspect import getdoc
 from operator import attrgetter
 from typing import Any, TypeVar
 
+__all__ = ["Form", "Forms", "Misused", "Names", "near_or_all"]
+
 Act = TypeVar("Act", bound=Callable[..., Any])
 
 _LISTED_MAX = 8

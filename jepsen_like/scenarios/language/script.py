@@ -22,6 +22,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+__all__ = [
+    "Block",
+    "Command",
+    "Script",
+    "ScriptError",
+    "blocks_in",
+    "names",
+    "parse",
+    "rewritten",
+    "scenario",
+]
+
 _FINDS = "Finds: "
 _SEPARATOR = "----"
 

@@ -31,6 +31,8 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ReplicaKey
 from wire.batch import data_batch
 
+__all__ = ["DirectedQuorum"]
+
 _EVENTS_MAX = 300_000
 _WAIT_MS = 2_000
 _ANSWER_MS = 500  # for the last question

@@ -31,6 +31,8 @@ from wire.messages.fetching import FetchRequest, FetchResponse, FetchSnapshotReq
 from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 from wire.messages.voters import AddRaftVoterResponse, RemoveRaftVoterResponse
 
+__all__ = ["QuorumStory"]
+
 _ROLES = {
     "prospective": "asks for pre-votes in epoch {epoch}",
     "candidate": "is a candidate in epoch {epoch}",

@@ -6,6 +6,8 @@ from typing import Any
 from jepsen_like.faults.message_rules import Armed
 from jepsen_like.scenarios.language.forms import Names
 
+__all__ = ["HeldMessages", "fetches_of"]
+
 Rule = Armed[Any]
 
 

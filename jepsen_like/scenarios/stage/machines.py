@@ -16,6 +16,8 @@ from jepsen_like.sim.world.world import World
 from wire.api_table import APIS, CONTROL_RPCS, api_of
 from wire.messages.fetching import FetchRequest, FetchResponse
 
+__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines", "carries"]
+
 LINKS = LinkFaults(delay_us_min=1_000, delay_us_mean=1)
 DISKS = DiskFaults(sync_us_min=200, sync_us_mean=1, keeps_unsynced=False)
 EVENTS_MAX = 100_000  # of a scenario; the longest has a tenth of that

@@ -9,6 +9,8 @@ part it waits, from 0 (nothing) up to, but not including, 1 (all of it).
 from collections.abc import Callable, Sequence
 from random import Random
 
+__all__ = ["SteadyStreams"]
+
 _REPLICA = "raft"  # a replica's stream is called `raft/NODE/LIFE`
 _BROKER = "broker"  # its stream gives ids, each of which must be a new one
 _CONTROLLER = "controller"

@@ -15,6 +15,8 @@ from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.open_history import OpenHistory
 from wire.messages.fetching import EpochEndOffset
 
+__all__ = ["Story", "appended_after", "logs_table", "offsets", "table", "told_to_part"]
+
 _STEPS_MAX = 2_000
 
 

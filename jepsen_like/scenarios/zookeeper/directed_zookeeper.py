@@ -37,6 +37,8 @@ from wire.zk.designs import DESIGNS
 from wire.zk.session import Create, Operation, Result
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
+__all__ = ["DirectedZooKeeper"]
+
 _EVENTS_MAX = 200_000
 _STEP_US = 1_000
 _SETTLED_MS = 300  # after a topic has its leader

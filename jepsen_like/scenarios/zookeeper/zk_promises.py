@@ -19,6 +19,8 @@ from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from wire.zk.znodes import PartitionState
 
+__all__ = ["Design", "ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]
+
 _LAST = "!"
 _TRIES = 3
 _AGAIN_MS = 500
