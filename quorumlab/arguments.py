@@ -196,6 +196,7 @@ class Parser(argparse.ArgumentParser):
         self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuses a choice in the words of our own refusals."""
         known = action.choices
         if known is None or value in known:
             return

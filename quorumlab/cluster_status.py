@@ -153,6 +153,7 @@ def _node(
     answers: Answers,
     state_of: Callable[[Mapping[str, Any]], str],
 ) -> dict[str, int | str | None]:
+    """`state_of` tells the state of a node that answers."""
     if node.id not in running:
         state = "dead" if node.pid_file.exists() else "stopped"  # as was wanted
     else:

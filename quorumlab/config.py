@@ -50,6 +50,7 @@ _UNENFORCED = "authorizer.class.name"  # says that there are ACLs, which nobody 
 
 
 def _of_kafka(key: ConfigKey) -> Property:
+    """A key as `controller.metadata.config_keys` declares it."""
     minimum = None if key.minimum is None else int(key.minimum)
     match key.type:
         case ConfigType.BOOLEAN:

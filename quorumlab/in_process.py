@@ -73,16 +73,19 @@ class InProcessCluster:
         return await self._exit.__aexit__(kind, error, trace)
 
     async def start(self, node_id: int) -> None:
+        """Start one node that does not run, and wait until it is ready."""
         if node_id in self.nodes:
             raise ClusterError(f"node {node_id} runs already")
         await self._begin(self.layout.node(node_id))
         await self.wait_ready()
 
     async def stop(self, node_id: int) -> Stop:
+        """An orderly stop of one node; returns why it ended."""
         self.nodes[node_id].begin_shutdown()
         return await self._ends[node_id]
 
     async def wait_ready(self, timeout_seconds: float = 30.0) -> None:
+        """Waits until every running node does its work."""
         async with asyncio.timeout(timeout_seconds):
             while not all(node.is_ready for node in self.nodes.values()):  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_SECONDS)  # readiness is a state, nobody announces it

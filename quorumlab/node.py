@@ -75,6 +75,7 @@ class Node(NodeParts):
         return await self._exit.__aexit__(kind, error, trace)
 
     async def run(self) -> Stop:
+        """Runs until the node has stopped, for whatever reason."""
         stop = await self.driver.run(self.member)
         if self.broker is not None:
             self.driver.broker_epoch = self.broker.broker_epoch
@@ -164,6 +165,7 @@ class Node(NodeParts):
         self._exit.push_async_callback(self.zk.connect(self.driver).close)
 
     def _open_directories(self) -> DataDirectories:
+        """Lock every data directory of the node."""
         opened = open_directories(
             str(self.config.metadata_dir),
             [str(path) for path in self.config.log_dirs],

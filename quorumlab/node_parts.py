@@ -51,6 +51,7 @@ class NodeParts:
 
     @property
     def is_in_quorum(self) -> bool:
+        """Does it lead the quorum, or follow its leader?"""
         if self.zk is not None:
             return self.zk.why_not_ready is None
         return self.raft.is_in_quorum(self.driver.now_ms())
@@ -61,6 +62,7 @@ class NodeParts:
         return self.member.take_over if isinstance(self.member, Member) else None
 
     def facts(self) -> Mapping[str, Any]:
+        """Describes the quorum, or what stands in its place."""
         return self.raft.facts() if self.zk is None else self.zk.facts()
 
     @property

@@ -129,6 +129,7 @@ def describe_node(node: NodeParts) -> dict[str, Any]:
 
 
 def _image(node: NodeParts) -> MetadataImage:
+    """The metadata that this node knows to be committed."""
     if node.controller is not None:
         return node.controller.image
     if node.broker is not None:
@@ -233,6 +234,7 @@ async def _topic(node: NodeParts, name: str) -> Answer:
 
 
 def _marks(node: NodeParts, topic: TopicImage, index: int, leader_epoch: int) -> Mapping[str, int]:
+    """Tells what a broker knows of its own replica."""
     if node.broker is None:
         return {}
     from quorumlab import broker_side

@@ -120,6 +120,7 @@ def _tells_of_simulation(told: object) -> bool:
 
 
 def kept_plan(directory: Path) -> tuple[Plan, str]:
+    """Reads the plan of the run in `directory`, and its digest."""
     path = directory / _RUN
     try:
         told = json.loads(path.read_text())

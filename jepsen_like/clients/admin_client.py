@@ -107,6 +107,7 @@ def register_in(answer: DescribeConfigsResponse, topic: str, node: int) -> Done:
 
 
 def elements_in(answer: MetadataResponse, node: int) -> Done:
+    """The elements of the set, as `node` lists its topics."""
     known = (topic.name or "" for topic in answer.topics)
     names = sorted(name for name in known if name.startswith(PREFIX))
     return Done(kind=Kind.OK, value=names, extra={"node": node})
@@ -132,6 +133,7 @@ _DEFINITE = (
 
 
 def kind_of(code: ErrorCode) -> Kind:
+    """How a change ended that was answered with this code."""
     if code is ErrorCode.NONE:
         return Kind.OK
     return Kind.FAIL if code in _DEFINITE else Kind.INFO

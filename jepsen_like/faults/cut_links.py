@@ -65,6 +65,7 @@ def one_way(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Di
 
 
 def ring(groups: Groups, fault: Fault, targets: Sequence[int]) -> Sequence[Direction]:
+    """Cuts a ring; fewer than three nodes have none."""
     directions: list[Direction] = []
     for group in groups:
         heard = len(group) // 2 + 1  # itself and those behind it

@@ -65,6 +65,7 @@ class Scheduled:
 
 
 def schedule_as_json(schedule: Iterable[Scheduled]) -> list[dict[str, Value]]:
+    """As `run.json` has it."""
     return [
         {
             "at_ms": each.at_ms,
@@ -134,6 +135,7 @@ def in_force(course_of: Callable[Arguments, Course]) -> Callable[Arguments, InFo
 
 
 def proof_of(seen: Sequence[str]) -> Proof:
+    """It bit if anything was seen."""
     return Proof(bit=bool(seen), evidence="; ".join(seen) or "nothing was seen")
 
 

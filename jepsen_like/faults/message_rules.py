@@ -180,6 +180,7 @@ class Rules(Generic[Message]):
         return armed
 
     def taking(self, message: Message) -> Armed[Message] | None:
+        """The rule that takes this message, if any."""
         for armed in self._armed:
             if armed.takes(message, self._random):
                 return armed

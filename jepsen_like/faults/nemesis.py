@@ -115,6 +115,7 @@ class Nemesis:
         self._began_ms = 0
 
     def begin(self) -> None:
+        """The time of the schedule begins now."""
         self._began_ms = self._recording.now_ms()
         self._due = [(each.at_ms, number, "inject") for number, each in enumerate(self._schedule)]
         heapq.heapify(self._due)
@@ -210,6 +211,7 @@ class Nemesis:
         return nodes if alike.isdisjoint(nodes) else ()
 
     def _faulty(self, kind: str | None = None) -> set[int]:
+        """Nodes that have a fault, or one of a kind."""
         return {
             node
             for number, (in_force, _) in self._in_force.items()

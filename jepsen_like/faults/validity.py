@@ -129,6 +129,7 @@ def _spans_ns(ops: Sequence[Op]) -> Iterable[tuple[int, int]]:
 
 
 def fault_outcome_as_json(outcome: FaultOutcome) -> dict[str, Value]:
+    """As `verdict.json` has it."""
     fault = outcome.scheduled.fault
     return {
         "kind": fault.kind,

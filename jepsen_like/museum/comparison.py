@@ -27,6 +27,7 @@ class Comparison:
 
     @property
     def red(self) -> Played:
+        """The one to be told."""
         told = self.unjudged or self.judged
         assert told is not None
         return told

@@ -46,6 +46,7 @@ class Exhibit:
 
     @property
     def bug(self) -> str:
+        """What is wrong in the red run, by name."""
         settings = [f"{name}={value}" for name, value in self.settings.items()]
         return ",".join([*self.plants.split(",")] if self.plants else settings)
 

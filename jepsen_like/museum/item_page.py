@@ -19,6 +19,7 @@ _FINDINGS_SHOWN = 3
 
 
 def item_page(item: Item, shown: list[Comparison]) -> Iterator[str]:
+    """Lines."""
     yield f"{item.id}  {item.title}  ({item.issue})"
     yield f"design: {item.design}"
     yield ""
@@ -52,6 +53,7 @@ def exhibit_page(shown: Comparison) -> Iterator[str]:
 
 
 def run_page(played: Played, rule: str) -> Iterator[str]:
+    """One run that was judged as it went on, and by its history."""
     yield from _steps(played)
     if played.rule:
         yield f"what was looked at: {_end(played)}"
@@ -62,6 +64,7 @@ def run_page(played: Played, rule: str) -> Iterator[str]:
 
 
 def described(exhibit: Exhibit) -> str:
+    """The bug, and the rule that is missing."""
     if not exhibit.plants:
         return exhibit.bug
     rules = [f"{name} (not: {EVERY_PLANT[name].breaks})" for name in exhibit.plants.split(",")]
@@ -74,6 +77,7 @@ def _mended(exhibit: Exhibit) -> str:
 
 
 def summary(shown: Comparison) -> str:
+    """What the checkers say of the red run, in one line."""
     said = []
     if shown.judged is not None:
         said.append(shown.judged.rule or shown.judged.end.value)

@@ -46,6 +46,7 @@ class Played:
         return self.end in (End.VIOLATED, End.STUCK, End.CRASHED)
 
     def verdict(self) -> Verdict:
+        """By what clients saw alone."""
         return judge(self.history)
 
 
@@ -75,6 +76,7 @@ def played(
     bug: str,
     workload: str = "log",
 ) -> Played:
+    """How it ended, and what is in the account."""
     production.end()
     end, rule, detail = ended
     options = {"schedule": schedule, "bug": bug, "idempotent": False}

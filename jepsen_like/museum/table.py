@@ -48,6 +48,7 @@ ones are as they ship.
 
 
 def document(items: Iterable[Item], figures: Figures, *, seeds: int) -> str:
+    """The whole of docs/museum.md."""
     rows = "".join(_row(item, figures) + "\n" for item in items)
     return _HEAD.format(seeds=seeds) + rows
 
@@ -66,6 +67,7 @@ def figures_in(text: str) -> tuple[Figures, int]:
 
 
 def key_of(exhibit: Exhibit) -> str:
+    """As it stands in the table."""
     return f"`{exhibit.schedule}`, `{exhibit.bug}`"
 
 

@@ -102,12 +102,14 @@ class Flow:
             await self._changed.wait()
 
     def later_seconds(self) -> float:
+        """How much later a frame that comes now shall go."""
         total_ms = 0
         for delay in self._counted(Delay, "frames delayed"):
             total_ms += delay.delay_ms + self._random.randint(0, delay.jitter_ms)
         return total_ms / 1000
 
     def close_seconds(self) -> float:
+        """How much later the end of a connection shall be told."""
         return sum(each.delay_ms for each in self._counted(SlowClose, "closes told late")) / 1000
 
     def _counted(self, kind: type[Kind], what: str) -> Iterator[Kind]:

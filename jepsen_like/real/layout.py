@@ -156,11 +156,13 @@ class ClusterLayout:
         return ",".join(f"{node.host}:{self.advertised_port(node)}" for node in self.brokers)
 
     def advertised_port(self, node: NodeLayout) -> int:
+        """Where a broker says that it listens."""
         own = (each.port for each in self.links if (each.source, each.target) == (CLIENTS, node.id))
         return next(own, node.port)
 
     @property
     def proxied(self) -> tuple[Link, ...]:
+        """All links that need a proxy."""
         return (*self.links, *self.zookeeper_links)
 
     @property
@@ -230,6 +232,7 @@ class ClusterLayout:
         return "through proxies" if self.links else "direct"
 
     def properties(self, node: NodeLayout, settings: Mapping[str, str]) -> str:
+        """The text of the node's server.properties."""
         return "".join(f"{key}={value}\n" for key, value in self._pairs(node, settings))
 
     def _pairs(self, node: NodeLayout, settings: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -144,6 +144,7 @@ class LocalCluster:
         return DirectoryLock(self.layout.directory)
 
     def process(self, node: NodeLayout) -> ProcessId | None:
+        """The node's living process, if it has one."""
         return living(node.pid_file)
 
     def start(self, node_id: int) -> ProcessId:
@@ -168,12 +169,14 @@ class LocalCluster:
 
     @property
     def zookeeper(self) -> ZooKeeper | None:
+        """The ZooKeeper that belongs to the cluster."""
         if not self.layout.zookeepers:
             return None
         return ZooKeeper.open(self.layout.directory / _ZOOKEEPER)
 
     @property
     def delay_line(self) -> DelayLine | None:
+        """The delay line before its ZooKeeper, if there is one."""
         return DelayLine.open(self.layout.directory / _DELAY)
 
     def start_all(self) -> None:
@@ -199,6 +202,7 @@ class LocalCluster:
         self.kill_zookeeper()
 
     def kill_zookeeper(self) -> None:
+        """Kill all servers, and the delay line before them."""
         zookeeper = self.zookeeper
         for server in () if zookeeper is None else zookeeper.servers:
             process = ProcessId.load(server.pid_file)
@@ -256,6 +260,7 @@ class LocalCluster:
         return killed
 
     def exited(self) -> list[Exited]:
+        """The nodes whose process is gone although nobody stopped it."""
         gone = []
         for node in self.layout.nodes:
             process = ProcessId.load(node.pid_file)

@@ -98,6 +98,7 @@ def is_alive(process: ProcessId | None) -> bool:
 
 
 def living(pid_file: Path) -> ProcessId | None:
+    """The process that the file names, if it lives."""
     process = ProcessId.load(pid_file)
     return process if is_alive(process) else None
 
@@ -172,6 +173,7 @@ class DirectoryLock:
         self._me = ProcessId(os.getpid(), started_at(os.getpid()) or "")
 
     def owner(self) -> ProcessId | None:
+        """The living process that holds the lock, if any."""
         return living(self._path)
 
     def __enter__(self) -> Self:

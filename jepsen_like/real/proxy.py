@@ -211,6 +211,7 @@ class ProxyMesh(ServerThread):
         return self.do(partial(self._impose, impairment, directions))
 
     def lift(self, imposed: Imposed) -> None:
+        """Let the frames that waited go on."""
         self.do(lambda: self._flows.lift(imposed))
 
     def arm(self, rule: FrameRule) -> Armed[Frame]:
@@ -237,6 +238,7 @@ class ProxyMesh(ServerThread):
         return self.do(partial(self._for_each, directions, Relay.leave_asker))
 
     def heal(self) -> None:
+        """Lift and release everything."""
         self.do(self._heal)
 
     # --- in the thread -----------------------------------------------------------------------
@@ -299,6 +301,7 @@ class ProxyMesh(ServerThread):
         return redirected(answer, api_key, version, self._proxies)
 
     def taking(self, frame: Frame) -> Armed[Frame] | None:
+        """The rule that takes this frame, if any."""
         return self._rules.taking(frame) if self._rules else None
 
     def passed(self, frame: Frame) -> None:

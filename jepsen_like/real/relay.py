@@ -155,6 +155,7 @@ class FrameQueue:
         await self._room.wait()
 
     async def run(self) -> None:
+        """Until the end has been told."""
         while True:
             await self._filled.wait()
             due, frame = self._waiting.popleft()
@@ -199,6 +200,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection so that the other end sees a reset, not an orderly end."""
     transport = writer.transport
     if not transport.is_closing():
         linger = pack("ii", 1, 0)
@@ -228,6 +230,7 @@ class Relay:
             self.reset()
 
     def reset(self) -> None:
+        """Both ends see their connection reset."""
         for queue in (self._requests, self._answers):
             queue.put(None)
         for writer in (self._to_asker, self._to_asked):

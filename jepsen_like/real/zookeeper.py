@@ -132,6 +132,7 @@ class ZooKeeper:
 
     @property
     def connect(self) -> str:
+        """The value of `zookeeper.connect`."""
         return ",".join(f"{server.host}:{server.port}" for server in self.servers)
 
     def server(self, server_id: int) -> ZooKeeperServer:
@@ -144,6 +145,7 @@ class ZooKeeper:
     # --- processes ----------------------------------------------------------------------
 
     def process(self, server: ZooKeeperServer) -> ProcessId | None:
+        """The server's living process, if it has one."""
         return living(server.pid_file)
 
     def start(self, server_id: int) -> ProcessId:
@@ -159,6 +161,7 @@ class ZooKeeper:
         return process
 
     def start_all(self) -> None:
+        """Start every server that does not run."""
         for server in self.servers:
             if self.process(server) is None:
                 self.start(server.id)

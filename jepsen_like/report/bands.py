@@ -156,5 +156,6 @@ def _half(served: Column, healed: int, median: int, end: int) -> int | None:
 
 
 def _served_in(served: Column, begins: Column) -> Column:
+    """In the second from each of these on."""
     counts: Column = np.searchsorted(served, begins + _SECOND) - np.searchsorted(served, begins)
     return counts

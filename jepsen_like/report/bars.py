@@ -227,12 +227,14 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _every(rows: Column, count: int) -> Column:
+    """So many of them, evenly spaced."""
     if len(rows) <= count:
         return rows
     return rows[np.linspace(0, len(rows) - 1, max(count, 1)).astype(np.int64)]
 
 
 def _slowest(bars: Bars, rows: Column, count: int) -> Column:
+    """The one that took longest of each of so many stretches."""
     stretches = np.array_split(rows, max(count, 1))
     latency = bars.ret - bars.call
     found = [int(each[np.argmax(latency[each])]) for each in stretches if len(each)]

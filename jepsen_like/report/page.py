@@ -30,6 +30,7 @@ def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
 
 
 def is_page(html: str) -> bool:
+    """Whether what begins like this is one of ours."""
     return '<h1><span id="outcome">' in html
 
 

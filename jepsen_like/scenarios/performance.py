@@ -39,6 +39,7 @@ class Played:
 
     @property
     def text(self) -> str:
+        """The file as it would have to be."""
         return rewritten(self.script, self.outputs)
 
     def differences(self) -> list[str]:
@@ -99,6 +100,7 @@ class _Performance:
         return ""
 
     def _told(self) -> list[str]:
+        """What has come since it was asked last."""
         story = self._story.take()
         if not self._is_schedule:
             return story

@@ -100,16 +100,22 @@ class Workload(Protocol):
     def name(self) -> str: ...
 
     @property
-    def processes(self) -> int: ...
+    def processes(self) -> int:
+        """How many clients work at a time."""
+        ...
 
     @property
-    def topics(self) -> Sequence[NewTopic]: ...
+    def topics(self) -> Sequence[NewTopic]:
+        """The topics that `setup` creates."""
+        ...
 
     def next(self, process: int, now_ms: int) -> Wish | None:
         """What `process` shall do now; None: nothing yet, ask again in a few ms."""
         ...
 
-    def completed(self, op: Op) -> None: ...
+    def completed(self, op: Op) -> None:
+        """An operation has ended, in whatever way."""
+        ...
 
     def final(self, process: int) -> Sequence[Wish]:
         """What a process does at the very end, on a healed cluster."""
@@ -175,6 +181,7 @@ class Turns:
 
 
 def mixed(random: Random, weights: Mapping[Choice, int]) -> Choice:
+    """One of the keys, as often as its weight says."""
     choices: Sequence[Choice] = tuple(weights)
     return random.choices(choices, tuple(weights.values()))[0]
 

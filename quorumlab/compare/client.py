@@ -67,6 +67,7 @@ class MeasuringClient:
     # --- what others ask ----------------------------------------------------------------
 
     def mark(self, fault_ns: int, failed_nodes: Sequence[int] = ()) -> None:
+        """The fault happens now."""
         with self._lock:
             self._attempts.mark(fault_ns, failed_nodes)
 
@@ -155,6 +156,7 @@ class MeasuringClient:
         )
 
     def _outcomes(self, answer: ProduceResponse) -> dict[int, Outcome]:
+        """Outcomes by partition, counted through all topics."""
         found = {}
         for told in answer.responses:
             topic = named(self._topics, told.name, told.topic_id)

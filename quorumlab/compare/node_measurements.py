@@ -63,6 +63,7 @@ class Phase:
 
 
 def milestone_of(node: int, told: Mapping[str, Any]) -> Milestone:
+    """Reads one entry of `/v1/milestones`."""
     return convert({**told, "node": node}, Milestone)
 
 
@@ -143,6 +144,7 @@ def _done_ns(
 def _counted_ns(
     of_step: Sequence[Milestone], *, partitions: int, at_least: int | None
 ) -> int | None:
+    """Returns when the milestones had counted so many partitions."""
     counted = 0
     for each in of_step:
         counted += each.count
@@ -189,6 +191,7 @@ def difference(
 
 
 def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
+    """Sums counters over roles, by name."""
     summed: dict[str, int] = {}
     for counts in ledger.values():
         for name, count in counts.items():
@@ -197,6 +200,7 @@ def of_all_roles(ledger: Mapping[str, Counts]) -> dict[str, int]:
 
 
 def total(ledger: Mapping[str, Counts], names: Collection[str]) -> int:
+    """Sums these counters over all roles."""
     return sum(count for name, count in of_all_roles(ledger).items() if name in names)
 
 

@@ -139,6 +139,7 @@ def curve_legend(subjects: Sequence[str], numbers: Mapping[str, int]) -> str:
 
 
 def curves(title: str, found: Mapping[str, Points], numbers: Mapping[str, int]) -> str:
+    """One plot of a step, a curve a subject."""
     points = [point for each in found.values() for point in each]
     left, right = (log10(f(x for x, _ in points)) for f in (min, max))
     low = floor(log10(max(_LEAST_MS, min(y for _, y in points))))

@@ -112,6 +112,7 @@ class Cell:
         return self.outcome != FAILED
 
     def done_ms(self, step: str) -> float | None:
+        """Returns when a step was done, whoever has seen it."""
         if step == "first write":
             spread = self.client["first_ms"]
             return None if spread.never else spread.most

@@ -45,6 +45,7 @@ class Trial:
     seen: dict[str, float] = field(default_factory=dict)  # by step: ms since the fault
 
     def sees(self, step: str) -> None:
+        """It is done now."""
         self.seen[step] = round((time.monotonic_ns() - self.fault_ns) / 1e6, 1)
 
 

@@ -111,6 +111,7 @@ class Stage:
     def wait(
         self, condition: Callable[[], Result], what: str, pause: float = _POLL_SECONDS
     ) -> Result:
+        """Waits until the condition holds, and returns what it found."""
         while not (found := condition()):
             self.check(what)
             time.sleep(pause)
@@ -127,6 +128,7 @@ class Stage:
 
     @property
     def brokers(self) -> tuple[NodeLayout, ...]:
+        """The brokers that run."""
         running = self.cluster.running()
         return tuple(node for node in self.cluster.layout.brokers if node.id in running)
 
@@ -292,6 +294,7 @@ class Stage:
     # --- what nodes say of themselves ---------------------------------------------------
 
     def milestones(self) -> list[Milestone]:
+        """The milestones of all nodes that live."""
         found = []
         for node_id, page in self._pages("/v1/milestones").items():
             found += [milestone_of(node_id, each) for each in page.get("milestones", ())]

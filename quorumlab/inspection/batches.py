@@ -70,6 +70,7 @@ class _Window:
         return self._buffer[begin : begin + length]
 
     def forget(self) -> None:
+        """Makes the next call read from the file again."""
         self._buffer = b""
 
 

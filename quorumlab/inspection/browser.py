@@ -50,6 +50,7 @@ class Browser:
         self.path = "/"
 
     def run(self, line: str) -> Iterator[str]:
+        """Yields the answer to a command. Raises BrowseError."""
         try:
             words = shlex.split(line)
         except ValueError as error:
@@ -63,6 +64,7 @@ class Browser:
         yield from command(" ".join(words[1:]))
 
     def completions(self, line: str, word: str) -> list[str]:
+        """Returns what `word`, the last one of `line`, may become."""
         if line.lstrip() == word:
             return [name for name in (*self._commands, "exit") if name.startswith(word)]
         above, _, begun = word.rpartition("/")
@@ -172,4 +174,5 @@ def outline(node: Any, depth: int = 0) -> Iterator[str]:
 
 
 def value_text(value: Any) -> str:
+    """Text as it is, everything else as JSON."""
     return one_line(value) if isinstance(value, str) else json.dumps(value)

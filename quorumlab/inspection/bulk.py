@@ -231,6 +231,7 @@ class BulkText:
 
 
 def _keys(*columns: _Column) -> list[bytes]:
+    """The bytes of each row."""
     layout = [(str(at), each.dtype, each.shape[1:]) for at, each in enumerate(columns)]
     table = np.empty(len(columns[0]), layout)
     for at, each in enumerate(columns):
@@ -240,6 +241,7 @@ def _keys(*columns: _Column) -> list[bytes]:
 
 
 def _put(values: Sequence[Any], word: Callable[[Any], str], known: dict[Any, str]) -> list[str]:
+    """Values in words: each once, unless it is known."""
     try:
         return [*map(known.__getitem__, values)]
     except KeyError:
@@ -251,6 +253,7 @@ def _put(values: Sequence[Any], word: Callable[[Any], str], known: dict[Any, str
 
 
 def _joined(count: int, *words: _Words) -> str:
+    """The words of each row behind one another, row after row."""
     pieces = [each if isinstance(each, str) else "" for each in words] * count
     for place, each in enumerate(words):
         if not isinstance(each, str):

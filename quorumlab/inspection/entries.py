@@ -71,6 +71,7 @@ class Entry:
         return type_name(type(self.content))
 
     def data(self) -> dict[str, Any]:
+        """Returns the fields by Kafka's names, ready for JSON."""
         if isinstance(self.content, Unknown):
             unknown = self.content
             return {"key": unknown.key, "reason": unknown.reason, "value": unknown.value.hex()}

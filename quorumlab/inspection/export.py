@@ -101,6 +101,7 @@ def export(target: Target, directory: Path) -> tuple[dict[str, int], Complaints]
 
 
 def is_own(table: Path) -> bool:
+    """Whether it holds records as this module writes them."""
     try:
         return bool(pq.read_schema(table).equals(_RECORDS))
     except (OSError, pa.ArrowInvalid):

@@ -96,6 +96,7 @@ class LiveFacts:
 
     @property
     def option(self) -> str:
+        """The option of `quorumlab quorum` that names this node."""
         is_controller = any(voter.endpoint == self.name for voter in self.voters)
         return f"--bootstrap-{'controller' if is_controller else 'server'} {self.name}"
 

@@ -180,6 +180,7 @@ def _take_ends(found: Identity, target: Target) -> None:
 
 
 def _take_snapshots_voters(found: Identity, target: Target) -> None:
+    """Takes the voters in force at the end of the newest snapshot."""
     for path in target.snapshots[-1:]:
         first = next(read_batches(path), None)
         if isinstance(first, Batch) and first.header.is_control:

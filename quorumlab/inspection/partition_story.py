@@ -161,6 +161,7 @@ def _causes(
 
 
 def _asked(before: PartitionState, after: PartitionState) -> tuple[str, ...]:
+    """Guesses the cause of a change without such a record."""
     is_moving = (before.adding_replicas, before.removing_replicas) != (
         after.adding_replicas,
         after.removing_replicas,

@@ -178,6 +178,7 @@ class Selection:
         return bare != Selection()
 
     def may_take(self, type_: str, offset: int, timestamp_ms: int) -> bool:
+        """Decides by type, place and time alone."""
         return (
             (not self.types or type_ in self.types)
             and offset in self.offsets

@@ -55,6 +55,7 @@ class Replay:
     problems: Complaints = field(default_factory=Complaints)
 
     def take(self, batch: Batch) -> None:
+        """Apply a batch of the log."""
         self.timestamp_ms = batch.header.max_timestamp_ms
         if batch.header.is_control:
             at = OffsetAndEpoch(batch.header.next_offset, batch.header.leader_epoch)
@@ -68,6 +69,7 @@ class Replay:
                 self.take_one(entry)
 
     def take_one(self, entry: Entry) -> None:
+        """Apply one record alone."""
         self.timestamp_ms = entry.timestamp_ms
         at = OffsetAndEpoch(entry.offset + 1, entry.epoch)
         content = entry.content

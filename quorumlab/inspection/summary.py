@@ -69,6 +69,7 @@ class Summary:
 
 
 def summarize(target: Target, known: Identity) -> Summary:
+    """Reads all of it."""
     summary = Summary(voters=known.voters)
     for problem in known.problems:
         summary.problems.add(problem)
@@ -204,6 +205,7 @@ def committed(target: Target, known: Identity, summary: Summary) -> tuple[int, s
 
 
 def notes(summary: Summary) -> list[str]:
+    """Explains what people wonder about."""
     found = []
     idle = summary.types[type_name(NoOpRecord)]
     if summary.records and idle > _FLOOD_SHARE * summary.records:

@@ -152,6 +152,7 @@ def _by(items: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
 
 
 def _part(name: str) -> str:
+    """A name as part of a path."""
     return name.replace("/", "%2F")
 
 
@@ -182,6 +183,7 @@ def _matches(node: Any, path: str, parts: list[str]) -> Iterator[tuple[str, Any]
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its path, in order."""
     if not isinstance(tree, Mapping):
         yield path, tree
         return

@@ -134,6 +134,7 @@ class _Replay:
             yield Violation(rule="M-REPLAY", detail=detail, offset=offset)
 
     def compared(self) -> Iterator[Violation]:
+        """Compare the snapshots that end where the state is."""
         image = self._image
         if image is None:
             return
@@ -233,6 +234,7 @@ def _named_rows(
 def _odd(
     before: MetadataImage, after: MetadataImage, rows: Rows, counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.intp]:
+    """Returns the places in `rows` that must be judged one by one."""
     now = after.partitions.columns(rows)
     odd = ~now.is_columnar | _has_odd_members(after, now)
     old_rows = before.topics.rows_of(now.topic_id, now.partition)

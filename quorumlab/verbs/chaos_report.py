@@ -130,6 +130,7 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
 
 
 def _make(args: argparse.Namespace, planned: Planned) -> None:
+    """Makes a run that has no verdict yet."""
     directory = args.out / planned.directory
     if _is_made(directory):
         say(f"{planned.directory}: {_told(directory)['summary']} (made before)")
@@ -149,6 +150,7 @@ def _is_made(directory: Path) -> bool:
 
 
 def _put_aside(directory: Path) -> None:
+    """Keeps what an interrupted run left, out of the way."""
     if not directory.exists():
         return
     number = 1

@@ -107,6 +107,7 @@ def _option(name: str) -> str:
 
 
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
+    """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
         yield from map(run_plan, plans)
         return

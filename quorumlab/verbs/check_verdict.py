@@ -183,6 +183,7 @@ def write_page(args: argparse.Namespace, found: Found, verdict: Verdict) -> Path
 
 
 def _told_of_run(history: Path) -> Mapping[str, str]:
+    """Returns what the run said of itself, if it did."""
     try:
         told = json.loads((history.parent / "run.json").read_text())
     except (OSError, ValueError):

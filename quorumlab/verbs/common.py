@@ -58,6 +58,7 @@ def one_of(known: Collection[str], option: str, value: str) -> None:
 
 
 def check(code: ErrorCode, message: str | None) -> None:
+    """Raises ClusterError for what a node refused."""
     if code != ErrorCode.NONE:
         from jepsen_like.real.kafka_client import refusal  # has a client, which is slow to load
 

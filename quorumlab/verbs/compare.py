@@ -132,6 +132,7 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
 
 
 def _results(args: argparse.Namespace) -> Results:
+    """The results that --out holds, or new ones."""
     path = args.out / "results.json"
     refuse_other_directory(args.out, option="--out", holds=path.name)
     if not path.exists():
@@ -189,6 +190,7 @@ def _chosen(
 
 
 def _able(designs: Sequence[str], *, is_asked_for: bool) -> list[str]:
+    """The designs that this machine can run."""
     reason = missing_reason()
     if reason is None or list(designs) == [QUORUM]:
         return list(designs)

@@ -104,6 +104,7 @@ def _learned(batch: Batch, names: TopicNames) -> Iterator[Entry]:
 def _line(
     names: TopicNames, selection: Selection, tell: Callable[[Entry, TopicNames], str], entry: Entry
 ) -> str | None:
+    """The line of a record, if it is wanted."""
     return tell(entry, names) if _is_wanted(names, selection, entry) else None
 
 

@@ -35,6 +35,7 @@ def state_at(target: Target, moment: Moment) -> Replay:
 
 
 def named_moment(text: str | None) -> Moment:
+    """Parses an option of the command line."""
     try:
         return moment_of(text)
     except ValueError as error:

@@ -76,6 +76,7 @@ def _converse(browser: Browser, target: Target) -> None:
 
 
 def _page(lines: list[str]) -> None:
+    """Uses the user's pager for more than a screen holds."""
     if len(lines) < shutil.get_terminal_size().lines:
         say_lines(lines)
     else:

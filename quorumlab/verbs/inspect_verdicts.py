@@ -98,6 +98,7 @@ def _say_verified(target: Target, seen: Verified) -> None:
 
 
 def _say_context(target: Target, offset: int) -> None:
+    """The records around the first violation."""
     if offset < 0:
         return
     names = TopicNames()

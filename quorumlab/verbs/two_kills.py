@@ -255,6 +255,7 @@ def _partitions(cluster: LocalCluster) -> list[dict[str, Any]]:
 
 
 def _wait(condition: Callable[[], Any], complaint: str) -> float:
+    """The moment at which the condition came true."""
     if not await_value(condition, PATIENCE_SECONDS, pause_seconds=_POLL_SECONDS):
         raise ClusterError(f"{complaint} within {PATIENCE_SECONDS:.0f} s")
     return time.monotonic()

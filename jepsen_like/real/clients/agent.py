@@ -54,6 +54,7 @@ class Agent:
                 return Done(kind=Kind.FAIL, error=f"this client knows no {wish.f}")
 
     def read_committed(self, topic: str) -> Done:
+        """The register's value, which the active controller confirms."""
         try:
             node = self.active_controller()
         except NotConnected as error:
@@ -86,6 +87,7 @@ class Agent:
         return Done(kind=Kind.FAIL if f == "read" else kind, error=page.get("error"), extra=seen)
 
     def topics(self, node: int, prefix: str) -> Done:
+        """Those that the node knows and whose names begin so."""
         answered = ask(self._http[node], "/v1/topics", timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
             return Done(kind=Kind.FAIL, error=_why(answered))

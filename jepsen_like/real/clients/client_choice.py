@@ -32,6 +32,7 @@ def wall_clock() -> int:
 
 
 def play(steps: Steps[Result], nodes: Nodes) -> Result:
+    """Carry out one step after the other."""
     told: object = None
     while True:
         try:

@@ -141,6 +141,7 @@ class ConfluentClient:
         return Done(kind=Kind.OK, value=list(keys))
 
     def _end(self, consumer: Consumer, key: str) -> int | None:
+        """As the partition's leader tells now."""
         place = TopicPartition(*place_of(key))
         try:
             offsets = consumer.get_watermark_offsets(place, timeout=_OFFSETS_SECONDS)
@@ -177,6 +178,7 @@ class ConfluentClient:
         self._next[key] = offset + 1
 
     def _has_caught_up(self, consumer: Consumer) -> bool:
+        """Nothing is left to read."""
         ends = ((offset, self._end(consumer, key)) for key, offset in self._next.items())
         return all(end is not None and offset >= end for offset, end in ends)
 

@@ -57,6 +57,7 @@ class DiskImage:
 
     @property
     def device(self) -> str:
+        """`major:minor` of the loop device."""
         number = self._node.data.stat().st_dev
         return f"{os.major(number)}:{os.minor(number)}"
 
@@ -127,6 +128,7 @@ class DiskImage:
             os.close(directory)
 
     def fingerprint(self) -> dict[str, tuple[int, int]]:
+        """Size and checksum of every file."""
         found = {}
         for path in sorted(self._node.data.rglob("*")):
             if path.is_file():

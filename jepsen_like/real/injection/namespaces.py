@@ -80,6 +80,7 @@ def _switch_of(network: str) -> str:
 
 
 def _port_of(node_id: int) -> str:
+    """The name of the switch's interface."""
     return f"port-{node_id}"
 
 
@@ -152,6 +153,7 @@ class Switch:
         return table
 
     def lift(self, table: str) -> int:
+        """How many packets the rules of the table have dropped."""
         listed = json.loads(self._nft("-j", "list", "table", "netdev", table))["nftables"]
         parts = (part for each in listed if "rule" in each for part in each["rule"]["expr"])
         dropped: int = sum(part["counter"]["packets"] for part in parts if "counter" in part)
@@ -159,6 +161,7 @@ class Switch:
         return dropped
 
     def _rules(self, directions: Sequence[Direction]) -> Iterator[tuple[str, str]]:
+        """The port where a packet enters, and what it looks like."""
         here = self._address(_HERE)
         brokers = {node.id for node in self._layout.brokers}
         for source, target in directions:

@@ -47,6 +47,7 @@ class NodeLog:
         self._start = path.stat().st_size if path.exists() else 0
 
     def lines_with(self, words: Collection[str]) -> list[str]:
+        """The lines that hold any of the words."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
@@ -77,6 +78,7 @@ def logs_of(cluster: LocalCluster, node_ids: Iterable[int]) -> dict[int, NodeLog
 
 
 def complaints(logs: Mapping[int, NodeLog], words: Collection[str]) -> list[str]:
+    """The first line of each node that holds any of the words."""
     said = {node_id: log.lines_with(words) for node_id, log in logs.items()}
     return [f"node {node_id}: {lines[0]}" for node_id, lines in said.items() if lines]
 
@@ -158,6 +160,7 @@ def pause(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course
 
 
 def is_stopped(pid: int) -> bool:
+    """Whether it stands still now."""
     return state_of(Path(f"/proc/{pid}/stat")) == "T"
 
 

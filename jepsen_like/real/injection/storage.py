@@ -61,6 +61,7 @@ def storage_injectors(cluster: LocalCluster, disks: Disks) -> dict[str, Injector
 
 
 def _await_words(logs: Mapping[int, NodeLog], words: Sequence[str]) -> list[str]:
+    """The complaints of the nodes, as soon as one complains."""
     return await_value(partial(complaints, logs, words), _SEEN_SECONDS)
 
 

@@ -125,6 +125,7 @@ class ProcessComparison:
     green: Played
 
     def rules(self) -> list[str]:
+        """All that told of the red run."""
         found = {finding.rule for finding in self.red.verdict().findings}
         return [*filter(None, [self.red.rule]), *sorted(found)]
 
@@ -155,6 +156,7 @@ def compare_on_processes(exhibit: Exhibit, directory: Path) -> ProcessComparison
 
 
 def process_page(item: Item, shown: ProcessComparison) -> Iterator[str]:
+    """Lines."""
     yield f"{item.id}  {item.title}  ({item.issue}), on real processes"
     yield ""
     yield f"RED, with {shown.exhibit.bug}"

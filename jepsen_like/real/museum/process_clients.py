@@ -128,6 +128,7 @@ class RealClients:
         return client.ask(body, FetchResponse).responses[0].partitions[0]
 
     def _poll(self, client: Client, process: int, position: int) -> tuple[int, bool]:
+        """Where it is now, and whether that is the end."""
         with self._lock:
             self._production.go_on(process, "poll", [["poll"]])
         told = self._fetch(client, position)

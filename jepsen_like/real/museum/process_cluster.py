@@ -91,6 +91,7 @@ class ProcessCluster(ProcessPartition):
         self.note(", ".join(f"{self.names.of(node)} is broker {node}" for node in cast))
 
     def epoch(self, node: int) -> int:
+        """The leader epoch in the metadata of the node."""
         return int(self._topic(node).get("leader_epoch", -1))
 
     def is_fenced(self, node: int) -> bool:
@@ -106,6 +107,7 @@ class ProcessCluster(ProcessPartition):
     # --- the account, and what must hold --------------------------------------------------
 
     def _look(self) -> None:
+        """Note what has become of the partition, and judge it."""
         if not self.names.changing:
             return
         state = self._topic(self.controller)

@@ -125,6 +125,7 @@ class ProcessMachines:
                 self._hold(key, source, target, is_request=is_request, name=name, times=times)
 
     def hold_fetches(self, follower: int, leader: int) -> None:
+        """Those that are asked, and what is answered."""
         self.messages.note_fetches(follower, leader)
         name, key = fetches_of(follower, leader), api_key_of("fetch")
         self._hold(key, follower, leader, is_request=True, name=name)

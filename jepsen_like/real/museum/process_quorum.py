@@ -48,12 +48,14 @@ class ProcessQuorum(DirectedProcesses):
         self.note(f"voters {self._voters}, {'in the log' if layout.dynamic else 'static'}")
 
     def leads(self, node: int) -> tuple[int | None, int]:
+        """Whom the node takes for the leader, and of which epoch."""
         quorum = self._rig.page(node, "/v1/node").get("quorum", {})
         return quorum.get("leader_id"), quorum.get("epoch", -1)
 
     # --- time ---------------------------------------------------------------------------
 
     def _look(self) -> None:
+        """Note who leads, when that changes."""
         told = [self.leads(node) for node in self._voters if self._rig.is_up(node)]
         newest = max(told, key=lambda each: each[1], default=self._led)
         if newest != self._led and newest[0] is not None:

@@ -82,6 +82,7 @@ class ProcessZooKeeper(ProcessPartition):
         return self.watched.isr
 
     def leads(self, node: int, topic: str = TOPIC) -> bool:
+        """Does it take itself for the leader?"""
         is_up = self._rig.is_up(node)
         return is_up and self._clients_of(topic).is_served(self._address(node))
 
@@ -92,6 +93,7 @@ class ProcessZooKeeper(ProcessPartition):
         return [node for node in self.brokers if node != self.controller][-1]
 
     def told_isrs(self) -> set[tuple[int, ...]]:
+        """What brokers would tell a client."""
         pages = [self._rig.page(node, f"/v1/topics/{TOPIC}") for node in self.brokers]
         return {tuple(row["isr"]) for page in pages for row in page.get("partitions", ())}
 
@@ -123,6 +125,7 @@ class ProcessZooKeeper(ProcessPartition):
     # --- requests -----------------------------------------------------------------------
 
     def create(self, *replicas: int, topic: str = TOPIC) -> tuple[int, ...]:
+        """A topic of one partition; who leads it, and the others."""
         self.note(f"an administrator creates the node of {topic}")
         data = TopicAssignment(partitions={0: replicas}).encode()
         self._zookeeper.create(paths.topic(topic), data)

@@ -24,6 +24,7 @@ _PLANTED = "jepsen_like.museum.planted_node"
 
 
 def reaches(condition: Callable[[], bool], within_ms: float) -> bool:
+    """Does it come to hold in time?"""
     return await_value(condition, within_ms / 1000, pause_seconds=_POLL_SECONDS)
 
 

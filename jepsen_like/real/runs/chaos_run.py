@@ -82,6 +82,7 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
 def _judged(
     options: RunOptions, ran: Ran, directory: RunDirectory, watcher: Watcher
 ) -> tuple[Ran, History]:
+    """By the history as the file has it."""
     watcher.progress("checking the history")
     history = read_history(directory.history.read_bytes())
     verdict = compose([judge(history), ran.verdict])

@@ -147,6 +147,7 @@ class Served:
     _read: set[str] = field(default_factory=set)
 
     def begin(self, op: Op) -> None:
+        """All is healed."""
         self._since = op.index
 
     def __call__(self, op: Op) -> None:

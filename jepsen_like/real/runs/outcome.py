@@ -135,6 +135,7 @@ class Ran:
 
     @property
     def summary(self) -> str:
+        """valid, violated, undecided or void."""
         is_void = self.void and self.verdict.outcome is not Outcome.VIOLATED
         return "void" if is_void else self.verdict.outcome.value
 

@@ -102,6 +102,7 @@ class Workers:
         self._given_up.set()
 
     def stop(self) -> None:
+        """Let every process finish what it does."""
         self._stop.set()
         for future in self._running:
             future.result()
@@ -182,6 +183,7 @@ class NemesisThread:
         self._playing = self._threads.submit(self._run)
 
     def stop(self) -> None:
+        """No further fault, and all that is in force is healed. Raises what went wrong."""
         self._stop.set()
         self._threads.shutdown()
         if self._playing is not None:

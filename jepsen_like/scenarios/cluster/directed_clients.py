@@ -43,6 +43,7 @@ def number_of(value: str) -> int:
 
 
 def values_in(batches: bytes) -> Iterator[tuple[int, str]]:
+    """Offset and value of each record."""
     for position, header in headers(batches):
         for record in records_of(batches[position : position + header.size_bytes]):
             yield record.offset, (record.value or b"").decode()
@@ -88,6 +89,7 @@ class DirectedClients(AskingCore):
         *,
         timeout_ms: int,
     ) -> None:
+        """`timeout_ms`: when it gives up."""
         super().__init__(timeout_ms=timeout_ms)
         self.sent: dict[str, Produced] = {}  # by value
         self._acknowledged: dict[tuple[Key, int], set[int]] = {}  # sequences, by producer id

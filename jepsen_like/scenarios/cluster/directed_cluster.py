@@ -195,6 +195,7 @@ class DirectedCluster:
         return -1 if replica is None else replica.leader_epoch
 
     def is_leading(self, node: int, key: Key | None = None) -> bool:
+        """Does it take itself for the leader?"""
         found = self.broker(node).replicas.find("", *(self.key if key is None else key))
         return isinstance(found, Partition) and isinstance(found.role, LeaderOf)
 
@@ -237,6 +238,7 @@ class DirectedCluster:
         raise Stuck(bound, f"not within {within_ms} ms: {what}")
 
     def begin(self, start_ms: int) -> None:
+        """Wait until all are up, and give out the names."""
         self._convergence.reach("L-BR", is_ready, start_ms)
         self.cast()
 

@@ -73,6 +73,7 @@ class Names:
 
     @property
     def unnamed(self) -> list[int]:
+        """The nodes that have no name yet."""
         return [node for node in self.nodes() if node not in self._named.values()]
 
     def why_unknown(self, said: str, *, is_node: bool) -> str:

@@ -126,6 +126,7 @@ def blocks_in(
 
 
 def rewritten(script: Script, outputs: Sequence[Sequence[str]]) -> str:
+    """The text of the script with other output, one a block."""
     return "".join(f"{line}\n" for line in _lines(script, outputs))
 
 

@@ -90,6 +90,7 @@ class DirectedQuorum(Observer):
         self.note(f"{wanted.voters} voters, kraft.version {wanted.kraft_version}")
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
+        """Note who leads, when that changes."""
         node, replica = host.node_id, self.quorum.replicas[host.node_id]
         led = replica.leader.epoch if replica.leads else None
         before = self._led.get(node)
@@ -192,6 +193,7 @@ class DirectedQuorum(Observer):
         self.note(what)
 
     def _reach(self, bound: str, condition: Callable[[], bool], within_ms: int, what: str) -> None:
+        """Stuck under the name of `bound` if it does not come true."""
         if not self._world.reaches(condition, within_ms, _EVENTS_MAX):
             raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.quorum.summary()}")
 
@@ -342,6 +344,7 @@ class DirectedQuorum(Observer):
         self.host(node).command(lambda _now_ms: None)
 
     def _forget(self, node: int) -> None:
+        """Its process has ended."""
         self._led.pop(node, None)
         if self._tracer is not None:
             self._tracer.forget(node)

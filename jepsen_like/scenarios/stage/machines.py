@@ -120,6 +120,7 @@ class SimulatedMachines:
         self._hosts[node].resume()
 
     def sync_in(self, node: int, ms: int) -> None:
+        """How long a sync takes from now on."""
         self._note(f"each sync of {self._names.of(node)} takes {ms} ms")
         self.change_disk(node, sync_us_min=ms * 1000)
         self.slow.add(node)
@@ -171,6 +172,7 @@ class SimulatedMachines:
         name: str = "",
         times: int | None = None,
     ) -> None:
+        """Requests of an API, or the answers to them."""
         self.messages.note_api(api, sources, targets, is_request=is_request, times=times)
         matches = carries(api, sources, targets, is_request=is_request)
         self.hold(matches, name, times=times)

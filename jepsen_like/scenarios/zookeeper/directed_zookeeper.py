@@ -148,6 +148,7 @@ class DirectedZooKeeper(Observer):
         return found.open_log.end_offset if found is not None and found.log else 0
 
     def told_isrs(self) -> set[tuple[int, ...]]:
+        """What brokers would tell a client."""
         images = [node.broker.cluster.image for node in self.cluster.up]
         return {
             state.isr

@@ -37,6 +37,7 @@ class ZkNews:
         self._shown = ""
 
     def look(self) -> PartitionState | None:
+        """The state of now."""
         state = self._partition.state
         if state is not None:
             shown = led(self._names, state.leader, state.leader_epoch, state.isr)
