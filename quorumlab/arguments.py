@@ -172,7 +172,8 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        if message.startswith("the following arguments are required") and (there := self._verbs()):
+        there = [name for action in self._verb_actions() for name in action.choices]
+        if message.startswith("the following arguments are required") and there:
             message += f"; there are {', '.join(there)}"
         self.complain(message.removeprefix("argument "))
 
@@ -204,9 +205,6 @@ class Parser(argparse.ArgumentParser):
             action,
             f"no {str(value)!r}: {did_you_mean(str(value), names)}there are {', '.join(names)}",
         )
-
-    def _verbs(self) -> list[str]:
-        return [name for action in self._verb_actions() for name in action.choices]
 
     def _verb_actions(self) -> "Iterator[argparse._SubParsersAction[Parser]]":
         for action in self._actions:

@@ -11,14 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from quorumlab import __version__
-from quorumlab.arguments import (
-    Failed,
-    Parser,
-    UsageError,
-    Verbs,
-    did_you_mean,
-    loading_modules,
-)
+from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean, loading_modules
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
 __all__ = ["EXTRAS", "foreign", "main", "overwritten"]
@@ -71,7 +64,7 @@ VERBS: Verbs = {
     "check": ("judge a history: valid, violated or undecided, and why", "check"),
     "bench": ("run the benchmarks: one JSON line a figure", "bench"),
     "compare": ("the designs side by side, under the same failure", "compare"),
-    "demo": ("watch a cluster survive two kills (under 45 s)", "demo"),
+    "demo": ("watch a cluster survive two kills (under 45 s)", "up:add_demo_options"),
     "inspect": ("look into a metadata log, ours or Kafka's", "inspect"),
     "doctor": ("what is wrong with a cluster? Reads only", "doctor"),
 }

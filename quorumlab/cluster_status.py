@@ -47,7 +47,8 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
         "under_replicated_partitions": metadata.get("under_replicated_partitions", 0),
         "offline_partitions": metadata.get("offline_partitions", 0),
         "metadata_is_current": metadata.get("is_current", False),
-        "metadata_is_known": _is_known(metadata),
+        # A node that hears of no leader has an empty image, which says nothing of the cluster.
+        "metadata_is_known": metadata.get("is_current", False) or metadata.get("offset", -1) >= 0,
     }
 
 
@@ -57,13 +58,9 @@ def active_controller(cluster: LocalCluster) -> int | None:
 
 
 def _ask_all(cluster: LocalCluster, running: Mapping[int, ProcessId]) -> Answers:
-    answers: dict[int, Mapping[str, Any]] = {}
-    for node in cluster.layout.nodes:
-        if node.id in running:
-            status, page = cluster.ask(node, "/v1/node")
-            if status == 200:
-                answers[node.id] = page
-    return answers
+    nodes = (node for node in cluster.layout.nodes if node.id in running)
+    told = {node.id: cluster.page(node, "/v1/node") for node in nodes}
+    return {node_id: page for node_id, page in told.items() if page}
 
 
 def _zookeepers(cluster: LocalCluster) -> Iterator[dict[str, int | str | None]]:
@@ -127,19 +124,11 @@ def _metadata(
     """Asks for a node that can tell how things are now; else the best informed one counts."""
     last_known: Mapping[str, Any] = {}
     for node_id in in_order_of_knowledge(answers, active_controller):
-        node = cluster.layout.node(node_id)
-        status, page = cluster.ask(node, "/v1/metadata", _READING_SECONDS)
-        if status == 200 and page["is_current"]:
-            found: Mapping[str, Any] = page
-            return found
-        if status == 200 and not last_known:
-            last_known = page
+        page = cluster.page(cluster.layout.node(node_id), "/v1/metadata", _READING_SECONDS)
+        if page.get("is_current"):
+            return page
+        last_known = last_known or page
     return last_known
-
-
-def _is_known(metadata: Mapping[str, Any]) -> bool:
-    """A node that hears of no leader has an empty image, which says nothing of the cluster."""
-    return bool(metadata.get("is_current")) or int(metadata.get("offset", -1)) >= 0
 
 
 def in_order_of_knowledge(answers: Answers, active_controller: int | None) -> list[int]:

@@ -22,82 +22,44 @@ __all__ = ["expose"]
 
 Facts = Callable[[], Mapping[str, Any]]  # the page that /v1/node shows
 
-
 _CONTROLLER = "kafka_controller_kafkacontroller_"
 _RAFT = "kafka_server_raft_metrics_"
 _REPLICAS = "kafka_server_replicamanager_"
 _REQUESTS = "kafka_network_requestmetrics_"
 _APPLIED = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
 
-# A part of the node's facts, the number in it, the name of its gauge, and what it is.
-_GAUGES: Sequence[tuple[str, str, str, str]] = (
-    ("metadata", "active_brokers", _CONTROLLER + "activebrokercount", "Unfenced brokers"),
-    ("metadata", "fenced_brokers", _CONTROLLER + "fencedbrokercount", "Fenced brokers"),
-    ("metadata", "topics", _CONTROLLER + "globaltopiccount", "Topics"),
-    ("metadata", "partitions", _CONTROLLER + "globalpartitioncount", "Partitions"),
-    (
-        "metadata",
-        "offline_partitions",
-        _CONTROLLER + "offlinepartitionscount",
-        "Partitions without a leader",
-    ),
-    (
-        "metadata",
-        "offset",
-        _CONTROLLER + "lastappliedrecordoffset",
-        "Offset of the last metadata record applied",
-    ),
-    (
-        "take_over",
-        "ms",
-        _CONTROLLER + "takeovertimems",
-        "From this node's last election until it was the active controller, -1 never",
-    ),
-    (
-        "take_over",
-        "replayed_records",
-        _CONTROLLER + "takeoverreplayedrecords",
-        "Records that it had to apply for that, -1 never",
-    ),
-    ("quorum", "epoch", _RAFT + "current_epoch", "Epoch of the quorum"),
-    ("quorum", "leader_id", _RAFT + "current_leader", "Leader of the quorum, -1 unknown"),
-    ("quorum", "voted_id", _RAFT + "current_vote", "Whom this node voted for, -1 nobody"),
-    ("quorum", "high_watermark", _RAFT + "high_watermark", "What the quorum has committed"),
-    ("quorum", "log_end_offset", _RAFT + "log_end_offset", "End of the metadata log"),
-    ("broker", "partitions", _REPLICAS + "partitioncount", "Replicas on this broker"),
-    ("broker", "leaders", _REPLICAS + "leadercount", "Partitions led by this broker"),
-    (
-        "broker",
-        "under_replicated",
-        _REPLICAS + "underreplicatedpartitions",
-        "Partitions led here whose ISR is smaller than their replicas",
-    ),
-    (
-        "broker",
-        "under_min_isr",
-        _REPLICAS + "underminisrpartitioncount",
-        "Partitions led here whose ISR is below min.insync.replicas",
-    ),
-    (
-        "broker",
-        "at_min_isr",
-        _REPLICAS + "atminisrpartitioncount",
-        "Partitions led here whose ISR is exactly min.insync.replicas",
-    ),
-    (
-        "broker",
-        "offline_replicas",
-        _REPLICAS + "offlinereplicacount",
-        "Replicas on this broker whose log is not open",
-    ),
-    (
-        "broker",
-        "metadata_offset",
-        _APPLIED,
-        "Offset of the last metadata record that this broker acts upon",
-    ),
-    ("broker", "state_code", "kafka_server_kafkaserver_brokerstate", "3 is RUNNING"),
-)
+# A number of the node's facts, by its part and name; the name of its gauge; and what it is.
+_GAUGES: Sequence[list[str]] = [
+    line.split(maxsplit=2)
+    for line in f"""
+    metadata.active_brokers {_CONTROLLER}activebrokercount Unfenced brokers
+    metadata.fenced_brokers {_CONTROLLER}fencedbrokercount Fenced brokers
+    metadata.topics {_CONTROLLER}globaltopiccount Topics
+    metadata.partitions {_CONTROLLER}globalpartitioncount Partitions
+    metadata.offline_partitions {_CONTROLLER}offlinepartitionscount Partitions without a leader
+    metadata.offset {_CONTROLLER}lastappliedrecordoffset Offset of the last metadata record applied
+    take_over.ms {_CONTROLLER}takeovertimems \
+      From this node's last election until it was the active controller, -1 never
+    take_over.replayed_records {_CONTROLLER}takeoverreplayedrecords \
+      Records that it had to apply for that, -1 never
+    quorum.epoch {_RAFT}current_epoch Epoch of the quorum
+    quorum.leader_id {_RAFT}current_leader Leader of the quorum, -1 unknown
+    quorum.voted_id {_RAFT}current_vote Whom this node voted for, -1 nobody
+    quorum.high_watermark {_RAFT}high_watermark What the quorum has committed
+    quorum.log_end_offset {_RAFT}log_end_offset End of the metadata log
+    broker.partitions {_REPLICAS}partitioncount Replicas on this broker
+    broker.leaders {_REPLICAS}leadercount Partitions led by this broker
+    broker.under_replicated {_REPLICAS}underreplicatedpartitions \
+      Partitions led here whose ISR is smaller than their replicas
+    broker.under_min_isr {_REPLICAS}underminisrpartitioncount \
+      Partitions led here whose ISR is below min.insync.replicas
+    broker.at_min_isr {_REPLICAS}atminisrpartitioncount \
+      Partitions led here whose ISR is exactly min.insync.replicas
+    broker.offline_replicas {_REPLICAS}offlinereplicacount \
+      Replicas on this broker whose log is not open
+    broker.metadata_offset {_APPLIED} Offset of the last metadata record that this broker acts upon
+    broker.state_code kafka_server_kafkaserver_brokerstate 3 is RUNNING""".strip().splitlines()
+]
 
 
 class _NodeCollector(Collector):
@@ -107,7 +69,8 @@ class _NodeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         facts = self._facts()
         is_controller = "controller" in facts["roles"]
-        for part, number, name, what in _GAUGES:
+        for of_part, name, what in _GAUGES:
+            part, _, number = of_part.partition(".")
             if name.startswith(_CONTROLLER) and not is_controller:
                 continue  # boards add these up: brokers would count everything again
             if number in facts.get(part, ()):

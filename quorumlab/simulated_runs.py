@@ -1,10 +1,6 @@
-"""The directories of simulated runs: the same files as those of runs on processes.
+"""The directories of simulated runs: the same files as those of runs on processes (docs/chaos.md).
 
-DIR/history.msgpack   every operation
-DIR/run.json          the plan, its schedule, the commit of the code, and the digest of the run
-DIR/verdict.json      what the judge says, the faults that bit, why the run is void
-DIR/timeline.txt      the history for people, around the evidence if there is any
-DIR/report.html       all of it as a page
+`run.json` has the plan, its schedule, the commit of the code, and the digest of the run.
 """
 
 import json

@@ -96,11 +96,7 @@ class _Drawing:
         for wanted in self._waiting:
             name, given = kind_and_role(wanted)
             kind = KINDS[name]
-            roles = (
-                [given]
-                if given
-                else [each for each in kind.roles if self._is_free(kind, each, at_ms)]
-            )
+            roles = [given] if given else self._free_roles(kind, at_ms)
             if roles:
                 self._waiting.remove(wanted)
                 return self._schedule(name, self._random.choice(roles), at_ms)
@@ -121,10 +117,11 @@ class _Drawing:
             fault=Fault(kind=name, role=role, parameters=parameters),
         )
 
-    def _is_free(self, kind: FaultKind, role: Role, at_ms: int) -> bool:
-        return not kind.takes_away or all(
-            self._busy_until_ms[group] <= at_ms for group in self._groups(role)
-        )
+    def _free_roles(self, kind: FaultKind, at_ms: int) -> list[Role]:
+        def is_free(role: Role) -> bool:
+            return all(self._busy_until_ms[group] <= at_ms for group in self._groups(role))
+
+        return [role for role in kind.roles if not kind.takes_away or is_free(role)]
 
     def _groups(self, role: Role) -> tuple[str, ...]:
         groups = _TAKEN_FROM[role]

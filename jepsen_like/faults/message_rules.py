@@ -1,9 +1,7 @@
 """Rules over single messages between nodes: which of them are held, lost, doubled or late.
 
-A rule names messages by who sends them, who gets them, their API and whether they are requests; a
-trigger says which of those that match it takes. A response goes from the node that was asked to
-the one that asked, so that `source` is always the sender. The first rule in force that takes a
-message has it; what no rule takes goes on by itself.
+A response goes from the node that was asked to the one that asked, so that `source` is always the
+sender. The first rule in force that takes a message has it; what no rule takes goes on by itself.
 
 A fault of messages is made of rules (`rules_of`), by these parameters:
 

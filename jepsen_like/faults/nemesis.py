@@ -5,17 +5,12 @@ that takes them away is not, since the schedule saw to it that enough nodes are 
 reason a node that is late to return puts off the next one that goes. A storm spares nobody, so that
 none of this holds there.
 
-The nodes that have a role (`Roles`) are found at the moment of injection: the leaders are
-asked of what watches the cluster; which node, where any would do, is drawn.
-
 The nemesis has no clock, no thread and no timer: `play` does what is due, and says when it wants to
-be called again. `jepsen_like.real.runs.worker_threads` and `jepsen_like.sim.chaos.workload_run`
-do. Pure.
+be called again. Pure.
 
-What came of each fault is in the history: `inject` and `heal`, with the fault's number, kind, role,
-nodes and parameters; `heal` has what shows whether it bit. A fault that cannot be injected (nobody
-has the role, or the node is down by an earlier fault) is `not-injected`, with the reason: it never
-counts.
+The history has `inject` and `heal` of each fault; `heal` has what shows whether it bit. A fault
+that cannot be injected (nobody has the role, or the node is down by an earlier fault) is
+`not-injected`, with the reason: it never counts.
 """
 
 import heapq

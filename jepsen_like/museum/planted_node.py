@@ -2,9 +2,8 @@
 
     python -m jepsen_like.museum.planted_node PLANTS node --config ...
 
-The museum and the tests start it in place of the shipped node. Everything after the names is for
-`quorumlab`. Nothing else plants anything in a process: a cluster
-that is started by `quorumlab up` or `quorumlab node` cannot have a planted bug.
+The museum and the tests start it in place of the shipped node. Nothing else plants anything in a
+process.
 """
 
 import runpy

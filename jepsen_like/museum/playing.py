@@ -13,7 +13,7 @@ from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import Header, History, Value
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, Beginning
-from jepsen_like.scenarios.stage.production import Production, Step
+from jepsen_like.scenarios.stage.story import Production, Step
 from jepsen_like.sim.time.ending import ANY_ERROR, described, raised_in
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation

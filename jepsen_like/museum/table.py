@@ -1,8 +1,8 @@
-"""The museum as a table: for a terminal, for scripts, and for docs/museum.md.
+"""The museum as a table, for docs/museum.md.
 
-The figures of the document, how many runs were red and green, were measured by the command that it
-names; everything else in it follows from the items. `figures_in` reads the figures back, so that a
-test can tell whether the rest is current.
+Its figures, how many runs were red and green, were measured by the command that it names;
+everything else follows from the items. `figures_in` reads the figures back, so that a test can tell
+whether the rest is current.
 """
 
 import re
@@ -83,7 +83,7 @@ def _row(item: Item, figures: Figures) -> str:
         item.mechanism,
         item.design,
         "<br>".join(map(key_of, exhibits)),
-        "<br>".join(map(_said_by, exhibits)),
+        "<br>".join(", ".join(_said_by(exhibit)) for exhibit in exhibits),
         item.mended_by,
         "<br>".join(figures.get(key_of(exhibit), "?") for exhibit in exhibits),
         "<br>".join(map(_at_random, exhibits)),
@@ -92,11 +92,7 @@ def _row(item: Item, figures: Figures) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _said_by(exhibit: Exhibit) -> str:
-    return ", ".join(_said(exhibit))
-
-
-def _said(exhibit: Exhibit) -> Iterator[str]:
+def _said_by(exhibit: Exhibit) -> Iterator[str]:
     if exhibit.violated:
         yield exhibit.violated
     if exhibit.seen:

@@ -187,11 +187,7 @@ class ClusterLayout:
         raise ClusterError(f"no node {node_id} in {self.directory}; its nodes are {known}")
 
     def save(self) -> None:
-        stored = asdict(self) | {"directory": None}
-        path = self.directory / CLUSTER_FILE
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(stored, indent=2) + "\n")
-        temporary.rename(path)
+        write_json(self.directory / CLUSTER_FILE, asdict(self) | {"directory": None})
 
     @classmethod
     def load(cls, directory: Path) -> "ClusterLayout":
@@ -295,6 +291,13 @@ class ClusterLayout:
             yield "quorumlab.engine", self.engine
         yield "controller.listener.names", "CONTROLLER"
         yield "listeners", ",".join(listeners)
+
+
+def write_json(path: Path, stored: object) -> None:
+    """The file is there as a whole, or as it was before."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(stored, indent=2) + "\n")
+    temporary.rename(path)
 
 
 def _refuse_moved(directory: Path, made_in: Path) -> None:

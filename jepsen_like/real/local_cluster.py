@@ -305,6 +305,11 @@ class LocalCluster:
         answered = ask((node.host, node.http_port), path, timeout_seconds=timeout_seconds)
         return answered.status, answered.page
 
+    def page(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> dict[str, Any]:
+        """What the node says there; {} if it says nothing."""
+        status, page = self.ask(node, path, timeout_seconds)
+        return page if status == HTTPStatus.OK and isinstance(page, dict) else {}
+
     def wait_ready(
         self,
         timeout_seconds: float = 60.0,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from jepsen_like.installation import command
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.layout import ClusterError, write_json
 
 __all__ = [
     "DirectoryLock",
@@ -47,9 +47,7 @@ class ProcessId:
     log_start: int = field(default=0, compare=False)  # where in its log file its own lines begin
 
     def save(self, path: Path) -> None:
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(self)))
-        temporary.rename(path)
+        write_json(path, asdict(self))
 
     @classmethod
     def load(cls, path: Path) -> "ProcessId | None":

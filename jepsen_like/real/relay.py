@@ -9,9 +9,7 @@ ends of it, also when it is cancelled.
 
 A `Relay` passes frames of the asker to the asked, and the answers back. A frame is four bytes of
 length and so many bytes, in Kafka's protocol and in ZooKeeper's alike. Each direction is a queue of
-frames, which the impairments of its flow hold up. The content of a frame is not looked at here:
-`jepsen_like.real.proxy` does, where rules take single messages of Kafka's protocol, and
-`jepsen_like.real.address_rewriting`.
+frames, which the impairments of its flow hold up. The content of a frame is not looked at here.
 """
 
 import asyncio

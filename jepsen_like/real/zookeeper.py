@@ -31,7 +31,7 @@ from typing import ClassVar
 
 from jepsen_like.installation import install_command
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
-from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory
+from jepsen_like.real.layout import HOST, ClusterError, ProcessDirectory, write_json
 from jepsen_like.real.processes import ProcessId, end, kill, last_lines, living, spawn
 
 __all__ = ["STOP_SECONDS", "NoZooKeeper", "ZooKeeper", "missing_reason"]
@@ -121,9 +121,7 @@ class ZooKeeper:
             (server.path / "data").mkdir(parents=True, exist_ok=True)
             (server.path / "data/myid").write_text(f"{server.id}\n")
             server.config.write_text(laid_out._config(server))
-        temporary = directory / "zookeeper.tmp"
-        temporary.write_text(json.dumps([asdict(server) for server in servers], indent=2) + "\n")
-        temporary.rename(directory / "zookeeper.json")
+        write_json(directory / "zookeeper.json", list(map(asdict, servers)))
         return laid_out
 
     @classmethod

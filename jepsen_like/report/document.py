@@ -33,8 +33,6 @@ from jepsen_like.report.series import QUANTILES, Series, series_of, unseen_of
 __all__ = ["Told", "document"]
 
 _DRAWN = 16  # operations of a finding
-
-
 Edge = tuple[int, int, str]  # two rows, and the kind
 
 
@@ -200,7 +198,8 @@ def _operations(ops: Sequence[Op], bars: Bars, rows: Any, evidence: set[int]) ->
     for place, row in enumerate(rows.tolist()):
         invoked, completed = int(bars.invoked[row]), int(bars.completed[row])
         ended = ops[completed] if completed not in (NONE, invoked) else None
-        texts.append(_short(_text(ops[invoked], ended)))
+        text = _text(ops[invoked], ended)
+        texts.append(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]} ...")
         if row in evidence:
             whole[str(place)] = [_line(each) for each in (ops[invoked], ended) if each is not None]
     return {
@@ -221,10 +220,6 @@ def _text(invoked: Op, ended: Op | None) -> str:
         return described(invoked)
     extra = "" if not ended.extra else f"  {_extra(ended)}"
     return f"{described(invoked)} {described(ended)}{extra}".lstrip()
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]} ..."
 
 
 def _extra(op: Op) -> str:

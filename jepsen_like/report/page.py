@@ -8,6 +8,7 @@ nothing else at all.
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -35,20 +36,29 @@ def is_page(html: str) -> bool:
 
 def _joined(shown: Document) -> str:
     outcome, workload = shown["verdict"]["outcome"], shown["header"]["workload"]
-    style, script = _part("page.css"), "\n".join(map(_part, _SCRIPTS))
+    style, script = (
+        part(__package__, "page.css"),
+        "\n".join(part(__package__, name) for name in _SCRIPTS),
+    )
     slots = {
         "policy": f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}",
-        "title": _ascii(f"{outcome}: {workload}, seed {shown['header']['seed']}"),
+        "title": escape(f"{outcome}: {workload}, seed {shown['header']['seed']}"),
         "style": style,
         "script": script,
         "data": _inert(shown),
     }
-    return _SLOT.sub(lambda slot: slots[slot[1]], _part("page.html"))
+    return filled(__package__, slots)
+
+
+def filled(package: str, slots: Mapping[str, str]) -> str:
+    """The page of a package, in ASCII."""
+    html = _SLOT.sub(lambda slot: slots[slot[1]], part(package, "page.html"))
+    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 @cache
-def _part(name: str) -> str:
-    text = files(__package__).joinpath(name).read_text(encoding="ascii")
+def part(package: str, name: str) -> str:
+    text = files(package).joinpath(name).read_text(encoding="ascii")
     assert "</script" not in text or name == "page.html", name
     return text
 
@@ -64,7 +74,3 @@ def _inert(shown: Document) -> str:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _ascii(text: str) -> str:
-    return escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -22,8 +22,6 @@ _FUNCTIONS_MAX = 12
 _OUTCOMES = 3
 
 Quantiles = Sequence[Sequence[int]]  # a row a quantile, NONE in buckets without an operation
-
-
 _POINTS = 600
 
 

@@ -7,7 +7,7 @@ light.
 `language`     how a text is written, and what a command looks like
 `stage`        what every play has: machines, links, messages, names, an account, a story
 `quorum`, `cluster`, `zookeeper`   what can be directed, with its commands and conditions
-`settings`     how a text begins; `vocabulary`: all that it may say
-`schedules`    finds the schedules, and carries their commands out
+`settings`     how a text begins
+`schedules`    all that a text may say; finds the schedules, and carries their commands out
 `performance`  plays a text from its first line to its last
 """

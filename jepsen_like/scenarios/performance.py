@@ -1,7 +1,6 @@
 """Plays a script: each command in its turn, and what came of it beside what the file says.
 
-The first command starts what the others act on. What breaks an invariant of the simulator ends the
-script with a line that says so: then nothing that follows is what the file says. What came of the
+What breaks an invariant of the simulator ends the script with a line that says so. What came of the
 commands of a schedule is dated in virtual time: the same text gives the same lines.
 """
 
@@ -19,9 +18,8 @@ from jepsen_like.scenarios.schedules import AWAIT, SIMULATED, carry_out, conditi
 from jepsen_like.scenarios.settings import started, told
 from jepsen_like.scenarios.stage.directed_forms import Directed
 from jepsen_like.scenarios.stage.machines import POLL_US
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Crash, Stuck, Violation

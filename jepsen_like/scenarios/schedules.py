@@ -26,14 +26,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
+from jepsen_like.scenarios.cluster import cluster_conditions, cluster_forms
 from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
-from jepsen_like.scenarios.language.forms import Misused
+from jepsen_like.scenarios.language.forms import Form, Forms, Misused
 from jepsen_like.scenarios.language.script import Block, Command, ScriptError, blocks_in, parse
+from jepsen_like.scenarios.quorum import quorum_conditions, quorum_forms
 from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.settings import ClusterSettings, started
-from jepsen_like.scenarios.stage.directed_forms import Directed
-from jepsen_like.scenarios.stage.production import Production
-from jepsen_like.scenarios.vocabulary import VOCABULARIES
+from jepsen_like.scenarios.settings import STARTS, ClusterSettings, started
+from jepsen_like.scenarios.stage import directed_forms
+from jepsen_like.scenarios.stage.directed_forms import AROUND, Directed
+from jepsen_like.scenarios.stage.story import Production
+from jepsen_like.scenarios.zookeeper import zk_forms
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 
 __all__ = [
@@ -81,6 +84,32 @@ class Schedule:
 
 
 Schedules = Mapping[str, Schedule]
+
+
+# --- what may be said -------------------------------------------------------------------------
+
+# By what is started: its commands, and its conditions.
+VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
+    "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),
+    "cluster": (cluster_forms.FORMS, cluster_conditions.CONDITIONS),
+    "zookeeper": (zk_forms.FORMS, zk_forms.CONDITIONS),
+}
+
+
+def vocabulary() -> Iterator[dict[str, str]]:
+    """What several kinds share is there once. Only schedules begin one with ZooKeeper."""
+    for usage, meaning in STARTS.items():
+        yield {"for": "start", "write": usage, "meaning": meaning}
+    for usage, meaning in AROUND.items():
+        yield {"for": "all", "write": usage, "meaning": meaning}
+    shared = {"all": (directed_forms.FORMS, directed_forms.CONDITIONS)}
+    told: list[Form] = []
+    for place, prefix in enumerate(("", "condition, ")):
+        for kind, tables in {**shared, **VOCABULARIES}.items():
+            new = [form for form in tables[place].all if form not in told]
+            told += new
+            for form in new:
+                yield {"for": prefix + kind, "write": form.usage, "meaning": form.meaning}
 
 
 def carry_out(directed: Directed, kind: str, command: str) -> None:

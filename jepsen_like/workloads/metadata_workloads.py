@@ -6,16 +6,14 @@ is linearizable. `read-stale` asks one broker with an ordinary DescribeConfigs. 
 old, but it was committed once, and it never grows older in the eyes of one process. A key is a
 topic. Source: Ongaro's thesis 6.4 (ReadIndex); etcd's robustness tests.
 
-`cas-register`: registers in the log of the quorum alone, without a broker or a topic. A
-compare-and- set that finds another value fails, with the extra {"seen": value}. Source: Jepsen's
-linearizable register.
+`cas-register`: registers in the log of the quorum alone. A compare-and-set that finds another value
+fails, with the extra {"seen": value}. Source: Jepsen's linearizable register.
 
 `partition-epoch`: the partition epoch as a compare-and-set register. A write asks the controller,
 as a partition's leader would by AlterPartition, to change the ISR if the partition epoch is still
 the one that was looked up before. An acknowledged write made a new partition epoch, its `version`:
 no two writes may have made the same one, and a write that began after another had ended made a
-later one. The cluster changes ISRs by itself, too, so that versions have gaps. The partitions hold
-no records: any ISR is as good as another, and nothing can be lost. Source: KIP-497.
+later one. The cluster changes ISRs by itself, too, so that versions have gaps. Source: KIP-497.
 
 `set`: its elements are topics, created once, deleted, and listed from every node. While faults come
 and go, a list from one node is `read-stale`: it may be old, yet it holds nothing that nobody asked

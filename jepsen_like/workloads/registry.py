@@ -26,8 +26,6 @@ WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "register": register,
     "set": topic_set,
 }
-
-
 _OF_THE_QUORUM = {
     "register": "a majority of controllers confirms what it reads, and here there is one",
     "cas-register": "its registers lie in the log of a metadata quorum, which this design has not",

@@ -1,9 +1,7 @@
 """The comparison itself: which cells are measured in which order, and the measuring of one by one.
 
 The most telling cells come first: what fails most often, at the sizes that are quick; then larger
-sizes, the designs' own time-outs, and the rest. A budget leaves out cells at the end. The results
-are kept after each cell, and a measured cell is not measured again. They say on which machine they
-were measured: times depend on it, counts do not.
+sizes, the designs' own time-outs, and the rest. A budget leaves out cells at the end.
 """
 
 import os

@@ -1,8 +1,7 @@
 """The experiments of a comparison, as values: what is done to a cluster, and what its steps are.
 
-An experiment has its fault, its steps, the subjects that can take part, and topics. `scenarios`
-does each experiment to running processes. Steps are named in their order; those of the nodes are
-milestones (`node_measurements.STEPS`), the others are seen from outside.
+Steps are named in their order; those of the nodes are milestones (`node_measurements.STEPS`), the
+others are seen from outside. `scenarios` does each experiment to running processes.
 
 Partitions are counted through several topics, laid out by hand. Kafka's controller writes at most
 10,000 records for a request, so one topic has 9,000 partitions at most, and more come as several.

@@ -4,14 +4,11 @@ Bars of steps, curves of growth, what the client saw, and the ledger. The page's
 own style by its digest, and nothing else at all.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from html import escape
-from importlib.resources import files
 from itertools import groupby
 
-from jepsen_like.report.page import digest
+from jepsen_like.report.page import digest, filled, part
 from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.node_measurements import goes_on, of_all_roles
 from quorumlab.compare.plots import bars, curve_legend, curves, legend, shown_ms
@@ -23,7 +20,6 @@ from quorumlab.compare.table import in_order
 
 __all__ = ["page"]
 
-_SLOT = re.compile(r"\{\{(\w+)\}\}")
 _TITLE = "What each way of keeping the metadata costs when something fails"
 _OPEN_SIZE = 1000  # of an experiment, the group nearest to it is shown at once
 _FACTS: Mapping[str, str] = {
@@ -38,7 +34,7 @@ _FACTS: Mapping[str, str] = {
 
 
 def page(results: Results) -> str:
-    style = _part("page.css")
+    style = part(__package__, "page.css")
     cells = in_order(results.cells.values())
     experiments = [name for name in EXPERIMENTS if any(c.experiment == name for c in cells)]
     slots = {
@@ -52,8 +48,7 @@ def page(results: Results) -> str:
             for name in experiments
         ),
     }
-    html = _SLOT.sub(lambda slot: slots[slot[1]], _part("page.html"))
-    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return filled(__package__, slots)
 
 
 def _facts(results: Results) -> Iterator[str]:
@@ -258,8 +253,3 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: Sequence[in
         f'<div class="scroll" tabindex="0" role="region" aria-label="{head[0]}"><table>'
         f"<thead><tr>{first}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-@cache
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="ascii")

@@ -31,8 +31,6 @@ _CLASSES: Mapping[str, str] = {
     "in sync": "applied",
     "grown": "applied",
 }
-
-
 _WIDTH, _HEIGHT = 340.0, 220.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 34.0, 10.0, 24.0
 _CHARACTER = 6.5  # wide at most, in the style's size

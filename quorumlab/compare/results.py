@@ -1,25 +1,6 @@
 """results.json: what was measured, cell by cell, in one versioned schema.
 
 Written whole after every cell, by a rename: whoever stops the comparison keeps what it has.
-
-    schema      "quorumlab-compare/1"
-    machine     where it was measured: processors, memory, Python, load when it began, commits
-    seed
-    zookeeper_delay_ms    answers of ZooKeeper come so much later than it gave them
-    cells       one for each subject, experiment, number of partitions and setting that was tried:
-      subject, experiment, partitions, timeouts
-      outcome   "measured", "gave up" (in the time limit), "not there" (the design has no such
-                thing) or "failed"; `why` says why it was not measured
-      silence_ms  after which a broker is given up
-      seconds   all in all, the start of the cluster included
-      limit_seconds  when it would have given up
-      affected  partitions that had to get another leader
-      phases    by step: first_ms, done_ms since the fault (done_ms null: not seen to end), count
-      seen      by step, ms since the fault, as seen from outside
-      client    (of no count above 10,000 partitions, where brokers hold no data)
-                first_ms (of the affected) and others_ms, longest_ms as quantiles; errors by code
-      records   acknowledged, lost, unread partitions; `admitted`: the design's document says so
-      ledger    by role and name: how often since the experiment began
 """
 
 import json
@@ -30,6 +11,7 @@ from typing import Any
 
 from msgspec import convert
 
+from jepsen_like.real.layout import write_json
 from quorumlab.compare.node_measurements import Phase
 
 __all__ = ["Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
@@ -91,7 +73,7 @@ class Records:
     acknowledged: int = 0
     lost: int = 0
     unread: int = 0  # partitions
-    admitted: str = ""
+    admitted: str = ""  # the design's document says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +83,17 @@ class Cell:
     partitions: int
     timeouts: str
     outcome: str
-    why: str = ""
-    silence_ms: int = 0
-    seconds: float = 0.0
-    limit_seconds: float = 0.0
-    affected: int = 0
-    phases: Mapping[str, Phase] = field(default_factory=dict)
-    seen: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""  # it was not measured
+    silence_ms: int = 0  # after which a broker is given up
+    seconds: float = 0.0  # all in all, the start of the cluster included
+    limit_seconds: float = 0.0  # when it would have given up
+    affected: int = 0  # partitions that had to get another leader
+    phases: Mapping[str, Phase] = field(default_factory=dict)  # by step
+    seen: Mapping[str, float] = field(default_factory=dict)  # by step: ms since the fault
     client: Mapping[str, Spread] = field(default_factory=lambda: dict(_NO_CLIENT))
-    errors: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)  # that the client met, by code
     records: Records = Records()
-    ledger: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ledger: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by role and name
 
     @property
     def key(self) -> CellKey:
@@ -166,11 +148,9 @@ class Results:
             "machine": dict(self.machine),
             "seed": self.seed,
             "zookeeper_delay_ms": self.zookeeper_delay_ms,
-            "cells": [asdict(cell) for cell in self.cells.values()],
+            "cells": list(map(asdict, self.cells.values())),
         }
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(stored, indent=1) + "\n")
-        temporary.rename(self.path)
+        write_json(self.path, stored)
 
     @classmethod
     def load(cls, path: Path) -> "Results":

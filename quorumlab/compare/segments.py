@@ -9,6 +9,7 @@ same for all and would hide growth.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
+from statistics import linear_regression
 
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
@@ -16,8 +17,6 @@ from quorumlab.compare.results import Cell
 __all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments"]
 
 SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
-
-
 _FLOOR_MS = 0.5  # below it, one time is as good as another on a machine that does other things
 _FLAT = 0.3
 _LINEAR = (0.8, 1.25)
@@ -67,10 +66,7 @@ def exponent(points: Iterable[tuple[int, float]]) -> float | None:
     logs = [(log(partitions), log(max(ms, _FLOOR_MS))) for partitions, ms in points]
     if len({x for x, _ in logs}) < 2:
         return None
-    mean_x = sum(x for x, _ in logs) / len(logs)
-    mean_y = sum(y for _, y in logs) / len(logs)
-    spread = sum((x - mean_x) ** 2 for x, _ in logs)
-    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / spread
+    return linear_regression(*zip(*logs, strict=True)).slope
 
 
 def in_words(found: float | None) -> str:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from jepsen_like.real.kafka_client import Client, refusal
@@ -317,10 +316,10 @@ class Stage:
         def have_all_told() -> bool:
             running = self.cluster.running()
             for node in self.cluster.layout.nodes:
-                if node.id in running and node.id not in found:
-                    code, page = self.cluster.ask(node, path, timeout_seconds=_PAGE_SECONDS)
-                    if code == HTTPStatus.OK and isinstance(page, dict):
-                        found[node.id] = page
+                if node.id not in running or node.id in found:
+                    continue
+                if page := self.cluster.page(node, path, _PAGE_SECONDS):
+                    found[node.id] = page
             return running.keys() <= found.keys()
 
         self.wait(have_all_told, f"not every node tells {path}")

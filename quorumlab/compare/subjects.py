@@ -28,8 +28,6 @@ __all__ = [
 
 QUORUM = "quorum"
 ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
-
-
 Timeouts = Literal["equal", "defaults"]
 
 EQUAL_SILENCE_MS = 2000  # Kafka's for a leader of the quorum; the other defaults are longer

@@ -21,8 +21,6 @@ _PIECE_BYTES = 4 << 20
 _SEARCH_BYTES_MAX = 64 << 20  # how far before the end the last batch is looked for
 _MAGIC_AT = 16
 _LIKELY = re.compile(rb"\x02.{26}\xff{14}", re.DOTALL)  # from the magic to the absent producer
-
-
 _TOLD_MAX = 100
 
 

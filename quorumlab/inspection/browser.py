@@ -1,7 +1,6 @@
-"""A metadata tree as a file system with a working directory, one command line at a time.
+"""A metadata tree as a file system with a working directory: a line comes in, lines go out.
 
-A line comes in, and lines go out: prompt, completion and paging are the terminal's part
-(`quorumlab.verbs.inspect_tree`).
+Prompt, completion and paging are the terminal's part (`quorumlab.verbs.inspect_tree`).
 """
 
 import json
@@ -39,7 +38,7 @@ class Browser:
         self._tree = tree
         self._load = load
         self._commands: Mapping[str, Callable[[str], Iterator[str]]] = {
-            "ls": self._ls,
+            "ls": lambda path: listing(self._found(path)),
             "cd": self._cd,
             "cat": self._cat,
             "tree": self._outline,
@@ -98,9 +97,6 @@ class Browser:
             return looked_up(self._tree, absolute)
         except KeyError as error:
             raise BrowseError(f"{absolute}: there is no {error} there") from error
-
-    def _ls(self, path: str) -> Iterator[str]:
-        yield from listing(self._found(path))
 
     def _cd(self, path: str) -> Iterator[str]:
         found = self._found(path or "/")

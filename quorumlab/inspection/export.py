@@ -1,11 +1,5 @@
 """Records and the state at the end as Parquet files, for Spark and pandas.
 
-    records.parquet      offset, epoch, timestamp_ms, type, version, topic, partition, broker, data
-    brokers.parquet      one row a registered broker
-    topics.parquet       one row a topic
-    partitions.parquet   one row a partition: leader, epochs, replicas, ISR ...
-    configs.parquet      resource, name, value
-
 `data` is the record as JSON with Kafka's names. What is not known is null.
 """
 

@@ -1,15 +1,9 @@
 """The records that a user wants: by type, subject, place and time, or by expression.
 
 A single record is judged by its facts, a block of partition records by columns, with one result. An
-expression (`--where EXPR`) compares the fields of a record:
-
-    leader == 3 and 2 not in isr
-    type == "CONFIG_RECORD" and name == "retention.ms"
-    topic == "orders" and partition in [0, 3] and offset > 1000
-
-It has Python's syntax, of which only comparisons, `and`, `or`, `not`, `in`, literals and names are
-taken. A name is a field of some record, or one of offset, epoch, timestamp, type, topic, partition
-and broker; any other is refused. A record without the field matches no comparison with it.
+expression (`--where EXPR`, see docs/inspect.md) has Python's syntax, of which only comparisons,
+`and`, `or`, `not`, `in`, literals and names are taken. A record without the field that is named
+matches no comparison with it.
 """
 
 import ast

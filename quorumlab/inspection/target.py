@@ -1,14 +1,11 @@
 """Targets: the directories and files of a metadata log that words on the command line name.
 
-A target is a node's directory, its data directory, `__cluster_metadata-0` itself, one segment, one
-snapshot, or HOST:PORT of a live cluster. Nothing is opened for writing, and no lock is looked at.
-
-Is a file a part of a metadata log? A file with a whole batch in it, wherever, may be one; bytes
-before that batch are damage. A file without a whole batch is the border case. A crash that cuts off
-the very first write leaves a prefix of one batch, with zeros behind it where the file was
-preallocated. Such a file is read as a log without records: each header field that is there in full
-has a value that the first batch of a metadata log may have. Any other file never was a log, and is
-refused; beside files of the same log that have batches it is damage.
+A file with a whole batch in it, wherever, may be one of a metadata log; bytes before that batch are
+damage. A file without a whole batch is the border case. A crash that cuts off the very first write
+leaves a prefix of one batch, with zeros behind it where the file was preallocated. Such a file is
+read as a log without records: each header field that is there in full has a value that the first
+batch of a metadata log may have. Any other file never was a log, and is refused; beside files of
+the same log that have batches it is damage.
 
 Records of a later Kafka are accepted, though this version does not know them: their frame is known.
 The preview of KRaft in Kafka 2.8 wrote an older frame, which no later release reads.

@@ -1,22 +1,9 @@
 """Is a log what a quorum and its controllers would have written?
 
-    L-CRC, L-OFFSET, L-EPOCH   checksums hold, offsets have no gaps, epochs do not go back
-    L-START                    a log that does not begin at 0 has a snapshot that it goes on from
-    L-CACHE                    leader-epoch-checkpoint says what the batches say
-    S-WHOLE, S-IMAGE           snapshots are whole, and equal to the log replayed up to them
-    M-REPLAY                   every record can follow from what came before
-
-    Of partitions and brokers this must hold after every batch:
-
-    M-LI      a leader is in the ISR, or there is none
-    M-SUB     ISR and ELR are parts of the replicas and have nobody in common; there is no ELR
-              beside an ISR as large as min.insync.replicas; an empty ISR leaves some ELR behind
-    M-PE      a partition epoch rises by one a record; a leader epoch never falls, and rises
-              whenever the leader is another
-    M-FEN     nobody who is fenced or shutting down comes into an ISR or is elected
-    M-BE      the epoch of a broker rises when another incarnation of it registers
-
-Rows are sifted in columns; only those that look odd are judged one by one, with the reason.
+docs/inspect.md lists the rules: those of the log and its snapshots (L, S), that every record can
+follow from what came before (M-REPLAY), and what must hold of partitions and brokers after every
+batch (the other M). Rows are sifted in columns; only those that look odd are judged one by one,
+with the reason.
 
 Source: the invariants of KIP-497, KIP-595, KIP-630, KIP-841, KIP-903 and KIP-966 that a log alone
 can show; Kafka's PartitionChangeBuilder.

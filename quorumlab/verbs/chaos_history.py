@@ -1,8 +1,4 @@
-"""`quorumlab chaos timeline TARGET` and `chaos export TARGET`: a history for people, or as a file.
-
-quorumlab chaos timeline runs/seed-7            what surrounds the evidence, as lanes
-quorumlab chaos export runs/seed-7 --edn FILE   for other checkers; --jsonl FILE: JSON lines
-"""
+"""`quorumlab chaos timeline` and `chaos export`: a history for people, or as a file."""
 
 import argparse
 import json

@@ -1,10 +1,4 @@
-"""`quorumlab chaos museum [ITEM]`: known failures of Apache Kafka, red and green.
-
-    quorumlab chaos museum                      what there is; nothing is played
-    quorumlab chaos museum all                  all of them, one line each
-    quorumlab chaos museum B5                   one, step by step, with its violation and witness
-    quorumlab chaos museum --seeds 20           the schedules with the times of 20 seeds
-    quorumlab chaos museum D1 --real            on real processes, through proxies
+"""`quorumlab chaos museum [ITEM]`: known failures of Apache Kafka, red and green (docs/museum.md).
 
 Exit codes: 0 red is red and green is green, 1 an exception in the simulator, 2 no such item, 4
 something is not as the museum says.

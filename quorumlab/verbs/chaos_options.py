@@ -1,7 +1,7 @@
 """The options of `chaos museum`, `scenario`, `sim`, `replay` and `shrink`.
 
-These verbs load the simulator, which takes a second or two: they are imported once a command line
-is understood. Who asks for help, or has misspelt an option, does not wait for it.
+These verbs load the simulator, which takes a second or two: later, once a command line is
+understood.
 """
 
 import argparse
@@ -37,8 +37,6 @@ SIM_DEFAULTS: dict[str, Any] = {
     "no_idempotence": False,
     "invariants": False,
 }
-
-
 _PLAN = f"""
     --design DESIGN  quorum, or {", ".join(DESIGNS)} (default: quorum)
     --zookeepers N  of a zk design (default: 1)

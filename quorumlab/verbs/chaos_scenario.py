@@ -1,14 +1,5 @@
 """`quorumlab chaos scenario [SCENARIO …]`: the protocol as text, played by the simulator.
 
-    quorumlab chaos scenario                    what there is: number and title; nothing is played
-    quorumlab chaos scenario 5                  one, with what comes of each command
-    quorumlab chaos scenario all                all of them, one line each
-    quorumlab chaos scenario kip_279            a schedule that brings a broken rule to light
-    quorumlab chaos scenario my.txt             one of your own, scenario or schedule
-    quorumlab chaos scenario my.txt --rewrite   write what comes of it into the file
-    quorumlab chaos scenario --commands         what a scenario may say
-    quorumlab chaos scenario 13 --plant NAME    on rules with this bug
-
 Exit codes: 0 what came is what the file says, 1 the file cannot be read or written, 2 a line of it
 cannot be understood, 4 what came differs: the difference is printed.
 """
@@ -20,8 +11,7 @@ from pathlib import Path
 from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.language.script import Script, ScriptError, names, parse, scenario
 from jepsen_like.scenarios.performance import Played, play
-from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text
-from jepsen_like.scenarios.vocabulary import vocabulary
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text, vocabulary
 from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.output import complain, print_rows, say
 from quorumlab.verbs.common import one_of

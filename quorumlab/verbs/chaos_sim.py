@@ -1,12 +1,6 @@
-"""`quorumlab chaos sim`, `replay` and `shrink`: runs on virtual time.
+"""`quorumlab chaos sim`, `replay` and `shrink`: runs on virtual time, each a function of its plan.
 
-    quorumlab chaos sim --workload log --faults kill,partition --seeds 0..19 --out runs
-    quorumlab chaos sim --design zk-v3 --sweep 100
-    quorumlab chaos replay runs/seed-7
-    quorumlab chaos shrink runs/seed-7
-
-A run is a function of its plan. Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5
-void or undecided.
+Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5 void or undecided.
 """
 
 import argparse

@@ -1,8 +1,5 @@
 """`quorumlab chaos sim` over many seeds: on processes of this machine, or on Spark with `--master`.
 
-    quorumlab chaos sim --sweep 100000 --master spark://host:7077
-    quorumlab chaos sim --workload log --seeds 0..9999 --master local[*]
-
 Each seed is judged where it is run. What comes back are verdicts, what was covered, and the seeds
 that failed with the lines that replay them.
 """
@@ -69,7 +66,8 @@ def run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
     bitten: Counter[str] = Counter()
     for result in results:
         bitten.update(result.bitten)
-    say("faults that bit: " + (_counted(bitten) or "none"))
+    counted = " ".join(f"{name}={count:,}" for name, count in sorted(bitten.items()))
+    say(f"faults that bit: {counted or 'none'}")
     red = [each for each in results if each.outcome is Outcome.VIOLATED]
     errors = [each for each in results if each.is_error]
     for result in [*red[:_FAILURES_SHOWN], *errors[:_FAILURES_SHOWN]]:
@@ -146,7 +144,3 @@ def _known_traces(folders: Sequence[str]) -> list[str]:
     sources = (path.read_text() for folder in folders for path in (_ROOT / folder).rglob("*.py"))
     found = (match for source in sources for match in _TRACES.findall(source))
     return sorted({first or second for first, second in found})
-
-
-def _counted(counts: Counter[str]) -> str:
-    return " ".join(f"{name}={count:,}" for name, count in sorted(counts.items()))

@@ -1,7 +1,6 @@
 """The verdict of `quorumlab check`: for people, as JSON, and as a page.
 
-A verdict names what was looked at, each object, and the operations that break a rule. The page goes
-where `--report` says, or beside a run that is violated.
+The page goes where `--report` says, or beside a run that is violated.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Options that several verbs share: the cluster, the format, and values that are refused."""
 
 import argparse
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,17 @@ def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
             )
         text = cluster.layout.bootstrap_servers
     return addresses(text, "--bootstrap-server")
+
+
+def pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Each is KEY=VALUE. Raises UsageError."""
+    found = []
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise UsageError(f"{option} {text}: expected KEY=VALUE")
+        found.append((key, value))
+    return found
 
 
 def addresses(text: str, option: str) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""`quorumlab compare`: the designs side by side, under the same failure.
+"""`quorumlab compare`: the designs side by side, under the same failure (docs/compare.md).
 
 DIR gets results.json after every cell, and compare.html at the end; the same command goes on where
 it was stopped. Exit codes: 0 all measured (a design that gives up is a result), 1 a cell failed,

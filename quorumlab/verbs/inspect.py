@@ -1,10 +1,8 @@
 """`quorumlab inspect`: look into a metadata log, ours or the one of a real Apache Kafka.
 
-It only reads: no lock is taken and nothing is written, so that a running node may be looked at.
-Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation.
-
-A verb's module is imported once a command line names the verb: a dump does not pay for the others.
-Below are also the exit codes and the progress that these modules share.
+It only reads: no lock is taken and nothing is written, so that a running node may be looked at. A
+verb's module is imported once a command line names the verb. Below are also the exit codes and the
+progress that these modules share.
 """
 
 import argparse

@@ -22,15 +22,11 @@ def run_tree(args: argparse.Namespace, target: Target) -> int:
     tree = tree_of(state.image)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if args.path is None and is_terminal and args.format == "text" and not args.recursive:
-        _converse(Browser(tree, lambda place: _tree_at(target, place)), target)
+        browser = Browser(tree, lambda place: tree_of(state_at(target, moment_of(place)).image))
+        _converse(browser, target)
     else:
         _list(tree, args)
     return DAMAGED if state.problems else 0
-
-
-def _tree_at(target: Target, place: str) -> Node:
-    """Raises ValueError for what is no place."""
-    return tree_of(state_at(target, moment_of(place)).image)
 
 
 def _list(tree: Node, args: argparse.Namespace) -> None:

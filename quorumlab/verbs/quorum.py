@@ -41,8 +41,6 @@ from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 __all__ = ["add_options"]
 
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
-
-
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -213,12 +211,8 @@ def _add(args: argparse.Namespace) -> int:
         )
         with _open_client(args) as client:
             _check_change(client.ask(request, AddRaftVoterResponse))
-    _tell(
-        args,
-        f"{'DRY RUN of adding' if args.dry_run else 'Added'} {done}",
-        config.node_id,
-        directory_id,
-    )
+    did = "DRY RUN of adding" if args.dry_run else "Added"
+    _tell(args, f"{did} {done}", config.node_id, directory_id)
     return 0
 
 
@@ -249,12 +243,8 @@ def _remove(args: argparse.Namespace) -> int:
             request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
             _check_change(client.ask(request, RemoveRaftVoterResponse))
     done = f"KRaft controller {node_id} with directory id {uuid_text(directory_id)}"
-    _tell(
-        args,
-        f"{'DRY RUN of removing' if args.dry_run else 'Removed'} {done}",
-        node_id,
-        directory_id,
-    )
+    did = "DRY RUN of removing" if args.dry_run else "Removed"
+    _tell(args, f"{did} {done}", node_id, directory_id)
     return 0
 
 

@@ -11,7 +11,7 @@ from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, declare
 from quorumlab.output import FORMAT, answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import BROKERS, DIRECTORY, bootstrap_servers, check
+from quorumlab.verbs.common import BROKERS, DIRECTORY, bootstrap_servers, check, pairs
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -49,7 +49,7 @@ from wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from wire.primitives import ZERO_UUID, uuid_text
+from wire.primitives import uuid_text
 
 __all__ = ["add_options"]
 
@@ -74,25 +74,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             action.option_for_words = "--topic"
 
 
-def _pairs(texts: Iterable[str]) -> list[tuple[str, str]]:
-    pairs = []
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise UsageError(f"--config {text}: expected KEY=VALUE")
-        pairs.append((key, value))
-    return pairs
-
-
 def _create(args: argparse.Namespace) -> int:
+    configs = pairs("--config", args.config)
     topic = CreatableTopic(
         name=args.topic,
         num_partitions=-1 if args.partitions is None else args.partitions,
         replication_factor=-1 if args.replication_factor is None else args.replication_factor,
-        assignments=(),
-        configs=tuple(
-            CreatableTopicConfig(name=key, value=value) for key, value in _pairs(args.config)
-        ),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
     with Client(bootstrap_servers(args)) as client:
@@ -100,7 +88,7 @@ def _create(args: argparse.Namespace) -> int:
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
     check(result.error_code, result.error_message)
-    _warn(key for key, _ in _pairs(args.config))
+    _warn(key for key, _ in configs)
     _tell(args, f"Created topic {args.topic}.", topic_id=uuid_text(result.topic_id))
     return 0
 
@@ -117,12 +105,8 @@ def _warn(keys: Iterable[str]) -> None:
 
 
 def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
-    topics = None
-    if names is not None:
-        topics = tuple(MetadataRequestTopic(topic_id=ZERO_UUID, name=name) for name in names)
-    request = MetadataRequest(
-        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-    )
+    topics = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
     return client.ask(request, MetadataResponse)
 
 
@@ -165,8 +149,7 @@ def _describe(args: argparse.Namespace) -> int:
 
 def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
     """Asks which reassignments are going on, by topic and partition."""
-    request = ListPartitionReassignmentsRequest(topics=None)
-    answer = client.ask(request, ListPartitionReassignmentsResponse)
+    answer = client.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
     check(answer.error_code, answer.error_message)
     return {
         (topic.name, partition.partition_index): partition.adding_replicas
@@ -177,14 +160,10 @@ def _adding_replicas(client: Client) -> dict[tuple[str, int], tuple[int, ...]]:
 
 def _configs(client: Client, names: list[str]) -> dict[str, dict[str, str | None]]:
     """Asks for what was set for each topic itself, without defaults."""
-    request = DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(
-                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
-            )
-            for name in names
-        )
+    resources = (
+        DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in names
     )
+    request = DescribeConfigsRequest(resources=tuple(resources))
     answer = client.ask(request, DescribeConfigsResponse)
     return {
         result.resource_name: {
@@ -234,7 +213,7 @@ def _is_wanted(partition: MetadataResponsePartition, args: argparse.Namespace) -
 
 
 def _delete(args: argparse.Namespace) -> int:
-    topic = DeleteTopicState(name=args.topic, topic_id=ZERO_UUID)
+    topic = DeleteTopicState(name=args.topic)
     request = DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
     with Client(bootstrap_servers(args)) as client:
         (result,) = client.ask(request, DeleteTopicsResponse).responses
@@ -249,9 +228,8 @@ def _delete(args: argparse.Namespace) -> int:
 
 
 def _alter(args: argparse.Namespace) -> int:
-    changes: list[tuple[str, int, str | None]] = [
-        (key, SET, value) for key, value in _pairs(args.config)
-    ]
+    settings = pairs("--config", args.config)
+    changes: list[tuple[str, int, str | None]] = [(key, SET, value) for key, value in settings]
     changes += [(key, DELETE, None) for key in args.delete_config]
     if args.partitions is None and not changes:
         raise UsageError("topics alter: give --partitions, --config or --delete-config")
@@ -260,14 +238,14 @@ def _alter(args: argparse.Namespace) -> int:
             _add_partitions(client, args.topic, args.partitions)
         if changes:
             _alter_configs(client, args.topic, changes)
-            _warn(key for key, kind, _ in changes if kind == SET)
+            _warn(key for key, _ in settings)
     _tell(args, f"Altered topic {args.topic}.")
     return 0
 
 
 def _add_partitions(client: Client, name: str, count: int) -> None:
-    topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-    request = CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
+    topic = CreatePartitionsTopic(name=name, count=count)
+    request = CreatePartitionsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
     (result,) = client.ask(request, CreatePartitionsResponse).results
     check(result.error_code, result.error_message)
 
@@ -280,7 +258,7 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     resource = AlterConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs
     )
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    request = IncrementalAlterConfigsRequest(resources=(resource,))
     answer = client.ask(request, IncrementalAlterConfigsResponse)
     check(answer.responses[0].error_code, answer.responses[0].error_message)
 

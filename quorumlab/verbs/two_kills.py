@@ -244,17 +244,13 @@ def _farewell(cluster: LocalCluster) -> None:
 def _partitions(cluster: LocalCluster) -> list[dict[str, Any]]:
     """The partition table as a living broker knows it, or an empty one."""
     for node in cluster.layout.brokers:
-        if cluster.process(node) is not None:
-            code, page = cluster.ask(node, f"/v1/topics/{TOPIC}")
-            if code == 200:
-                return [
-                    row
-                    | {
-                        "replicas": ",".join(map(str, row["replicas"])),
-                        "isr": ",".join(map(str, row["isr"])),
-                    }
-                    for row in page["partitions"]
-                ]
+        if cluster.process(node) is None:
+            continue
+        if page := cluster.page(node, f"/v1/topics/{TOPIC}"):
+            return [
+                row | {name: ",".join(map(str, row[name])) for name in ("replicas", "isr")}
+                for row in page["partitions"]
+            ]
     raise ClusterError("no broker tells about the topic")
 
 

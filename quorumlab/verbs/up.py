@@ -1,4 +1,7 @@
-"""`quorumlab up`: start a local cluster, say when it is ready, and watch it until Ctrl-C."""
+"""`quorumlab up`: start a local cluster, say when it is ready, and watch it until Ctrl-C.
+
+The options of `quorumlab demo` are here, too: what it does needs a Kafka client.
+"""
 
 import argparse
 import sys
@@ -11,7 +14,7 @@ from jepsen_like.installation import command
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.processes import DirectoryLock, ProcessId
-from quorumlab.arguments import declare
+from quorumlab.arguments import declare, later
 from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
@@ -49,6 +52,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         {DIRECTORY}
         {FORMAT}"""
     declare(parser, run, table, about)
+
+
+def add_demo_options(parser: argparse.ArgumentParser) -> None:
+    about = (
+        "Start six processes, produce, kill -9 a partition leader and the active "
+        "controller, restart both, and hold every acknowledged record against what is read back. "
+        "Exit code 1 if one is missing. Its data stays."
+    )
+    table = "--dir D  its directory (default: a new one in ./demo-data)"
+    declare(parser, later("two_kills:run"), table, about)
 
 
 def run(args: argparse.Namespace) -> int:

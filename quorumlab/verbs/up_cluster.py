@@ -18,7 +18,7 @@ from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.output import refuse_other_directory, say
-from quorumlab.verbs.common import in_bounds, one_of
+from quorumlab.verbs.common import in_bounds, one_of, pairs
 from wire.zk.designs import DESIGNS
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
@@ -132,14 +132,11 @@ def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
 
 
 def _settings(texts: Iterable[str]) -> dict[str, str]:
-    settings = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise UsageError(f"--set {text}: expected KEY=VALUE")
-        if key in _OF_EACH_NODE:
-            raise UsageError(f"--set {text}: each node has its own {key}, and `up` writes it")
-        settings[key] = value
+    settings = dict(pairs("--set", texts))
+    for key in _OF_EACH_NODE:
+        if key in settings:
+            text = f"--set {key}={settings[key]}"
+            raise UsageError(f"{text}: each node has its own {key}, and `up` writes it")
     return settings
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.scenarios.language.script import names
-from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
-from jepsen_like.scenarios.vocabulary import vocabulary
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, vocabulary
 from quorumlab.cli import main
 from tests.quorumlab.pasted import pasted
 

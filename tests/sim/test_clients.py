@@ -4,7 +4,7 @@ import pytest
 
 from jepsen_like.histories.history import Kind
 from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients, run_with_clients
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from tests.sim.commands import sim

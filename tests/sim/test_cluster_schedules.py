@@ -5,7 +5,7 @@ import pytest
 from jepsen_like.museum.item import ITEMS
 from jepsen_like.planted.every_bug import CLUSTER_PLANTS, CLUSTER_SCHEDULED, planted
 from jepsen_like.scenarios.schedules import SCHEDULES
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.sim.violation import Stuck, Violation
 
 SHOWN = {exhibit.schedule: exhibit.plants for item in ITEMS.values() for exhibit in item.exhibits}

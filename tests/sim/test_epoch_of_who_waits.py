@@ -8,7 +8,7 @@ from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.schedules import SIMULATED, carry_out
 from jepsen_like.scenarios.settings import started
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from wire.errors import ErrorCode
 
 # x is on a alone when b is elected. y takes its place on all three, then a leads again.

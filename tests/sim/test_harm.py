@@ -11,7 +11,7 @@ from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import Header, History, Kind
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.scenarios.schedules import HARM
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 
 CASES = [(name, plant) for name, entry in HARM.items() for plant in entry.finds]
 OTHER_SEEDS = range(1, 6)  # messages take other times

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from jepsen_like.scenarios.schedules import QUORUM_SCHEDULES
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 
 # Each as it is, and some with other settings.
 CASES: list[tuple[str, Mapping[str, int]]] = [

@@ -13,7 +13,7 @@ from jepsen_like.checkers.judges import judge
 from jepsen_like.histories.history import Header, History
 from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.sim.violation import Violation
 from tests.sim.watching import looking
 

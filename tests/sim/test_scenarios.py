@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from jepsen_like.scenarios.quorum.directed_quorum import DirectedQuorum
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.sim.world.network import LinkFaults
 from quorum.core.types import ReplicaKey
 from quorum.raft.config import SnapshotSettings

@@ -10,7 +10,7 @@ from jepsen_like.histories.history import Value
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.real.runs.outcome import why_admitted
 from jepsen_like.scenarios.schedules import carry_out
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants

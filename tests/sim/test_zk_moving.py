@@ -1,6 +1,6 @@
 """Reassignments of zk-redesign that lose their connection to ZooKeeper on the way."""
 
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.client import TOPIC
 from wire.zk import paths

@@ -1,6 +1,6 @@
 """zk-v3: what is decided between the reading of a broker that starts and its registration."""
 
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from wire.zk.session import GetData, Operation
 

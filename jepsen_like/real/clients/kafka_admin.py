@@ -1,11 +1,8 @@
 """Topics, configs, and an operator's changes, in Kafka's own protocol.
 
-A topic is created and deleted through any broker. A config is written at the active controller
-itself: a broker passes a request on again when it is in doubt, so that a write might happen twice,
-with another one between, and no register does that. A read goes to the node that it names.
-
-An operator reassigns partitions, elects preferred leaders, adds and removes voters. No checker
-judges whether that succeeds; what it may not do is harm the others.
+What a request goes to, and why, is told in `jepsen_like.clients.admin_client`. An operator
+reassigns partitions, elects preferred leaders, adds and removes voters. No checker judges whether
+that succeeds; what it may not do is harm the others.
 """
 
 from collections.abc import Sequence

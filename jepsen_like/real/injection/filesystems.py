@@ -36,8 +36,6 @@ _FLUSH_ALL = 0
 _FLUSH_NOTHING = 2
 _UNMOUNT_TRIES = 50
 _BALLAST = ".ballast"
-
-
 _LOOK_SECONDS = 0.02
 
 

@@ -29,14 +29,7 @@ from jepsen_like.real.injection.network_faults import (
     on_flows,
     on_packets,
 )
-from jepsen_like.real.injection.process_faults import (
-    down,
-    exhaust,
-    kill,
-    pause,
-    restart_all,
-    stop,
-)
+from jepsen_like.real.injection.process_faults import down, exhaust, kill, pause, restart_all, stop
 from jepsen_like.real.injection.storage import STORAGE_KINDS, storage_injectors
 from jepsen_like.real.injection.zookeeper_faults import zookeeper_injectors
 from jepsen_like.real.local_cluster import LocalCluster

@@ -82,7 +82,7 @@ def _quorum_when(cluster: LocalCluster, holds: Callable[[_Quorum], bool]) -> _Qu
 
 def _told_quorum(cluster: LocalCluster) -> _Quorum | None:
     """The newest that any controller says it leads."""
-    pages = [cluster.ask(node, "/v1/node")[1] for node in cluster.layout.controllers]
+    pages = [cluster.page(node, "/v1/node") for node in cluster.layout.controllers]
     led = [
         _Quorum(epoch=told["epoch"], leader=page["node_id"], voters=frozenset(told["voters"]))
         for page in pages

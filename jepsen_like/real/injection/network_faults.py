@@ -1,11 +1,9 @@
 """Faults of the network: those that the proxies make without root, and lost packets below TCP.
 
-Which directions a kind lies on is told by `jepsen_like.faults.cut_links`, and which messages one
-takes by `jepsen_like.faults.message_rules`. A slow close ends the asker's side of a connection at
-once, and tells the asked node `delay_ms` later. Packets are dropped between namespaces, in which
-nodes meet without proxies: that makes what proxies cannot, a connection attempt that nobody
-answers, a sender that repeats ever more seldom, a connection of which only one end knows that it is
-dead.
+A slow close ends the asker's side of a connection at once, and tells the asked node `delay_ms`
+later. Packets are dropped between namespaces, in which nodes meet without proxies: that makes what
+proxies cannot, a connection attempt that nobody answers, a sender that repeats ever more seldom, a
+connection of which only one end knows that it is dead.
 
 The proof is what the proxies counted (frames that waited, connections that were refused, messages
 that a rule took), or how many packets the switch dropped.
@@ -18,13 +16,7 @@ from functools import partial
 from jepsen_like.faults.cut_links import CUTS, DirectionsOf, Groups, around
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
 from jepsen_like.faults.message_rules import ALWAYS, Trigger, rules_of
-from jepsen_like.real.impairments import (
-    Cut,
-    Delay,
-    Impairment,
-    Refuse,
-    SlowClose,
-)
+from jepsen_like.real.impairments import Cut, Delay, Impairment, Refuse, SlowClose
 from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
@@ -53,10 +45,6 @@ def _late(fault: Fault) -> Impairment:
     )
 
 
-def _told_late(fault: Fault) -> Impairment:
-    return SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS))
-
-
 NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
     **{
         kind: (directions, lambda _: Cut())
@@ -65,7 +53,10 @@ NETWORK_KINDS: dict[str, tuple[DirectionsOf, ImpairmentOf]] = {
     },
     "delay": (around, _late),
     "reset": (around, lambda _: Refuse()),
-    "slow-close": (around, _told_late),
+    "slow-close": (
+        around,
+        lambda fault: SlowClose(delay_ms=fault.parameters.get("delay_ms", _CLOSE_MS)),
+    ),
 }
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from http import HTTPStatus
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.fault import Course, Fault, Injector, Proof, in_force
@@ -70,8 +69,7 @@ def cut_zookeeper(
 
 def _session(cluster: LocalCluster, node: int) -> tuple[str, int]:
     """Its state and its id, as the broker has them; nothing if it does not answer."""
-    status, page = cluster.ask(cluster.layout.node(node), "/v1/node")
-    told = page["quorum"] if status == HTTPStatus.OK and isinstance(page, dict) else {}
+    told = cluster.page(cluster.layout.node(node), "/v1/node").get("quorum", {})
     return told.get("session", ""), told.get("session_id", 0)
 
 

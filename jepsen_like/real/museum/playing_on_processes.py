@@ -15,7 +15,7 @@ from jepsen_like.real.museum.process_quorum import QUORUM_SETTINGS, ProcessQuoru
 from jepsen_like.real.museum.rig import Rig
 from jepsen_like.scenarios.schedules import Beginning
 from jepsen_like.scenarios.settings import ClusterSettings, ZkSettings
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from wire.zk.designs import DESIGNS
 
 __all__ = ["ProcessComparison", "compare_on_processes", "play_on_processes", "process_page"]

@@ -10,7 +10,7 @@ from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import Address, ClusterError
 from jepsen_like.scenarios.cluster.directed_clients import Produced, number_of, values_in
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from wire.batch import data_batch
 from wire.errors import ErrorCode
 from wire.messages.fetching import (

@@ -19,7 +19,7 @@ from jepsen_like.real.museum.process_partition import (
     ProcessPartition,
 )
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production, led
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
 from wire.messages.partitions import (
@@ -113,9 +113,7 @@ class ProcessCluster(ProcessPartition):
         state = self._topic(self.controller)
         if not state:
             return
-        isr = ", ".join(sorted(map(self.names.of, state["isr"])))
-        leader = "nobody" if state["leader"] < 0 else self.names.of(state["leader"])
-        shown = f"{leader} leads in epoch {state['leader_epoch']}; in sync: {isr or 'nobody'}"
+        shown = led(self.names, state["leader"], state["leader_epoch"], state["isr"])
         if shown != self._shown:
             self._shown = shown
             self.note(f"metadata: {shown}")

@@ -7,12 +7,7 @@ raises Misused.
 from collections.abc import Callable, Iterable, Sequence
 
 from jepsen_like.faults.cut_links import both_ways
-from jepsen_like.faults.message_rules import (
-    Action,
-    FrameRule,
-    Trigger,
-    api_key_of,
-)
+from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, api_key_of
 from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.language.forms import Misused, Names
@@ -42,7 +37,7 @@ class ProcessMachines:
         self._looked = looked
         self._pace = pace
         self.messages = HeldMessages(
-            "a proxy", note=note, release=rig.mesh.release, lose=rig.mesh.drop
+            "a proxy", names, note=note, release=rig.mesh.release, lose=rig.mesh.drop
         )
         self._cuts: list[Imposed] = []
 
@@ -53,9 +48,6 @@ class ProcessMachines:
     @property
     def up(self) -> list[int]:
         return [node for node in self.nodes if self._rig.is_up(node)]
-
-    def _named(self, nodes: Iterable[int]) -> str:
-        return ", ".join(map(self._names.of, nodes))
 
     # --- time ---------------------------------------------------------------------------
 
@@ -87,8 +79,7 @@ class ProcessMachines:
     def pause(self, node: int) -> None:
         raise Misused("a process is not paused here")
 
-    def resume(self, node: int) -> None:
-        raise Misused("a process is not paused here")
+    resume = pause
 
     def sync_in(self, node: int, ms: int) -> None:
         raise Misused("the disk of a process cannot be slowed down")
@@ -97,8 +88,7 @@ class ProcessMachines:
 
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
         one, other = sorted(side), sorted(others)
-        verb = "is" if len(one) == 1 else "are"
-        self._note(f"{self._named(one)} {verb} cut off from {self._named(other)}")
+        self.messages.note_cut(one, other)
         self._cuts.append(self._rig.mesh.impose(Cut(), both_ways(one, other)))
 
     def heal(self) -> None:
@@ -127,8 +117,7 @@ class ProcessMachines:
         name: str = "",
         times: int | None = None,
     ) -> None:
-        what = f"{api} {'request' if is_request else 'answer'}"
-        self.messages.note(what, self._named(sources), self._named(targets), times)
+        self.messages.note_api(api, sources, targets, is_request=is_request, times=times)
         key = _CONTROL_KEYS[api] if api in _CONTROL_KEYS else api_key_of(api)
         froms = [None] if set(self._names.nodes()) <= set(sources) else sources
         for source in froms:
@@ -137,7 +126,7 @@ class ProcessMachines:
 
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Those that are asked, and what is answered."""
-        self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
+        self.messages.note_fetches(follower, leader)
         name, key = fetches_of(follower, leader), api_key_of("fetch")
         self._hold(key, follower, leader, is_request=True, name=name)
         self._hold(key, leader, follower, is_request=False, name=name)

@@ -17,8 +17,7 @@ from jepsen_like.real.museum.process_machines import ProcessMachines
 from jepsen_like.real.museum.rig import Rig
 from jepsen_like.scenarios.cluster.directed_clients import Produced, number_of
 from jepsen_like.scenarios.language.forms import Misused, Names
-from jepsen_like.scenarios.stage.production import Production
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.violation import Stuck
 from wire.batch import headers
 from wire.varint import Malformed

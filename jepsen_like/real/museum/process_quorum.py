@@ -15,7 +15,7 @@ from jepsen_like.real.kafka_client import NotConnected
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.process_partition import WAIT_MS, DirectedProcesses
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode

@@ -19,14 +19,9 @@ from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.injection.zookeeper_faults import zookeeper_nodes
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.process_clients import RealClients
-from jepsen_like.real.museum.process_partition import (
-    TIMEOUT_MS,
-    TOPIC,
-    WAIT_MS,
-    ProcessPartition,
-)
+from jepsen_like.real.museum.process_partition import TIMEOUT_MS, TOPIC, WAIT_MS, ProcessPartition
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.zk_promises import ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck

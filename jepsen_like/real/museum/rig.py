@@ -57,9 +57,7 @@ class Rig:
         return node_id in self.cluster.running()
 
     def page(self, node_id: int, path: str) -> dict[str, Any]:
-        """What a node says of itself; {} if it says nothing."""
-        status, page = self.cluster.ask(self.cluster.layout.node(node_id), path)
-        return page if status == 200 and isinstance(page, dict) else {}
+        return self.cluster.page(self.cluster.layout.node(node_id), path)
 
     def start_the_dead(self) -> None:
         for node in self.cluster.layout.nodes:

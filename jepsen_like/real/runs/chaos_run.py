@@ -1,7 +1,6 @@
-"""A chaos run from its first process to its verdict.
+"""A chaos run from its first process to its verdict, which is on the history as the file has it.
 
-The history is whole at any moment: a run that is interrupted leaves what it has seen, and what it
-has seen can be judged. The verdict is on the history as the file has it.
+The history is whole at any moment: a run that is interrupted leaves what it has seen.
 """
 
 import time

@@ -1,11 +1,6 @@
 """What a run leaves behind: history, description, verdict; the cluster's directory beside them.
 
-DIR/history.msgpack   every operation, written while the run went on
-DIR/run.json          what was run, with which versions, and the schedule of faults
-DIR/verdict.json      what the checkers say, the faults that bit, what was counted
-DIR/timeline.txt      the history for people
-DIR/report.html       the same as a page, with faults, latencies and what broke
-DIR/cluster/          configurations and logs of the nodes; their data if it is worth a look
+docs/chaos.md says which file has what.
 """
 
 import importlib.metadata

@@ -1,8 +1,6 @@
 """Tells what happens in a cluster: who is the active controller, what the metadata says of brokers
 and of the partition, what replicas append, and what is committed; which ISR changes brokers ask
 for, and what nodes refuse one another.
-
-What the metadata says is told once, when it is committed; a broker knows it a moment later.
 """
 
 from broker.partition.partition import FollowerOf, LeaderOf, Partition

@@ -12,8 +12,7 @@ from controller.committed_reads import ReadCommittedRequest, ReadCommittedRespon
 from jepsen_like.clients.admin_client import register_write
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.scenarios.language.forms import Names
-from jepsen_like.scenarios.stage.production import Production
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.cluster.client import LOST_SEQUENCE, TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.pipelined_client import PipelinedJudge
 from jepsen_like.sim.assemblies.quorum.asking import AskingCore

@@ -17,9 +17,8 @@ from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
 from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
 from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story, led
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
@@ -222,9 +221,7 @@ class DirectedCluster:
         state = self.partition
         if state is None or self.names.of(self.brokers[0]).isdecimal():
             return
-        leader = "nobody" if state.leader < 0 else self.names.of(state.leader)
-        isr = ", ".join(sorted(map(self.names.of, state.isr)))
-        shown = f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
+        shown = led(self.names, state.leader, state.leader_epoch, state.isr)
         if shown != self._shown:
             self._shown = shown
             self.note(f"metadata: {shown}")
@@ -317,9 +314,7 @@ class DirectedCluster:
 
     def reassign(self, replicas: list[int]) -> None:
         """An administrator wants these replicas and no others, and is not waited for."""
-        self.note(
-            f"an administrator wants the replicas to be {', '.join(map(self.names.of, replicas))}"
-        )
+        self.note(f"an administrator wants the replicas to be {self.names.listed(replicas)}")
         self.clients.order(self.controller, _reassignment(replicas))
 
     def prefer(self, node: int, controller: int) -> None:

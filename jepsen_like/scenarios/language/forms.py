@@ -68,6 +68,9 @@ class Names:
         changing = (name for name, lookup in self.changing.items() if lookup() == node)
         return next(changing, str(node))
 
+    def listed(self, nodes: Iterable[int]) -> str:
+        return ", ".join(map(self.of, nodes))
+
     @property
     def unnamed(self) -> list[int]:
         """The nodes that have no name yet."""

@@ -13,9 +13,8 @@ from typing import Any
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.production import Production
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
@@ -324,10 +323,9 @@ class DirectedQuorum(Observer):
         for _ in range(batches):
             self.propose(leader)
         end_offset = self.end_offset(leader)
-        named = ", ".join(map(self.names.of, sorted(followers)))
         self.until(
             lambda: all(self.end_offset(node) == end_offset for node in followers),
-            f"{named} have it",
+            f"{self.names.listed(sorted(followers))} have it",
         )
 
         def is_news(message: Message) -> bool:

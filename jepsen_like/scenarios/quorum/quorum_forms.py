@@ -81,7 +81,7 @@ def write(quorum: DirectedQuorum, count: int, node: int) -> None:
 @FORMS.form("hold records to NODES", "answers to fetches that have records; no others")
 @FORMS.form("hold records to NODES as NAME", "under a name")
 def hold_records(quorum: DirectedQuorum, nodes: list[int], name: str = "") -> None:
-    quorum.note(f"no records arrive at {', '.join(map(quorum.names.of, nodes))}")
+    quorum.note(f"no records arrive at {quorum.names.listed(nodes)}")
     quorum.machines.hold(lambda message: message.target in nodes and _has_records(message), name)
 
 

@@ -1,9 +1,10 @@
 """Messages that are held back, by the names that a scenario gives to the rules that hold them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jepsen_like.faults.message_rules import Armed
+from jepsen_like.scenarios.language.forms import Names
 
 __all__ = ["HeldMessages", "fetches_of"]
 
@@ -16,12 +17,14 @@ class HeldMessages:
     def __init__(
         self,
         keeper: str,
+        names: Names,
         *,
         note: Callable[[str], None],
         release: Callable[[Rule], None] = Armed.release,
         lose: Callable[[Rule], None] = Armed.drop,
     ) -> None:
         self._keeper = keeper
+        self._names = names
         self._note = note
         self._release = release
         self._lose = lose
@@ -30,12 +33,27 @@ class HeldMessages:
     def add(self, name: str, rule: Rule) -> None:
         self._rules.setdefault(name, []).append(rule)
 
-    def note(self, what: str, sources: str, targets: str, times: int | None = None) -> None:
-        count = "every" if times is None else "one"
-        self._note(f"{self._keeper} holds {count} {what} from {sources} to {targets}")
+    def note_cut(self, one: Sequence[int], other: Sequence[int]) -> None:
+        verb = "is" if len(one) == 1 else "are"
+        self._note(f"{self._names.listed(one)} {verb} cut off from {self._names.listed(other)}")
 
-    def note_fetches(self, follower: str, leader: str) -> None:
-        self._note(f"{self._keeper} holds every fetch of {follower} from {leader}")
+    def note_api(
+        self,
+        api: str,
+        sources: Sequence[int],
+        targets: Sequence[int],
+        *,
+        is_request: bool,
+        times: int | None,
+    ) -> None:
+        amount = "every" if times is None else "one"
+        what = f"{amount} {api} {'request' if is_request else 'answer'}"
+        ends = f"from {self._names.listed(sources)} to {self._names.listed(targets)}"
+        self._note(f"{self._keeper} holds {what} {ends}")
+
+    def note_fetches(self, follower: int, leader: int) -> None:
+        ends = f"of {self._names.of(follower)} from {self._names.of(leader)}"
+        self._note(f"{self._keeper} holds every fetch {ends}")
 
     def has(self, name: str) -> bool:
         """Something is held under this name."""

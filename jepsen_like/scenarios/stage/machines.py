@@ -55,7 +55,7 @@ class SimulatedMachines:
         self._events_max = events_max
         self._network = world.network
         self._hosts = world.nodes
-        self.messages = HeldMessages("the network", note=note)
+        self.messages = HeldMessages("the network", names, note=note)
         self._interception = Interception(world.network, world.deliver)
         self._targets: dict[str, set[int]] = {}  # by rule: of what it has taken
         self._cuts: list[LinkCut] = []
@@ -72,9 +72,6 @@ class SimulatedMachines:
     def events_max(self) -> int:
         """The most events of a run; more is an endless loop."""
         return EVENTS_MAX if self._events_max is None else self._events_max
-
-    def _named(self, nodes: Iterable[int]) -> str:
-        return ", ".join(map(self._names.of, nodes))
 
     # --- time ---------------------------------------------------------------------------
 
@@ -136,8 +133,7 @@ class SimulatedMachines:
 
     def cut(self, side: Iterable[int], others: Iterable[int]) -> None:
         one, other = sorted(side), sorted(others)
-        verb = "is" if len(one) == 1 else "are"
-        self._note(f"{self._named(one)} {verb} cut off from {self._named(other)}")
+        self.messages.note_cut(one, other)
         self._cuts.append(self._network.cut(both_ways(one, other), kind="partition"))
 
     def are_cut(self, one: int, other: int) -> bool:
@@ -177,14 +173,13 @@ class SimulatedMachines:
         times: int | None = None,
     ) -> None:
         """Requests of an API, or the answers to them."""
-        what = f"{api} {'request' if is_request else 'answer'}"
-        self.messages.note(what, self._named(sources), self._named(targets), times)
+        self.messages.note_api(api, sources, targets, is_request=is_request, times=times)
         matches = carries(api, sources, targets, is_request=is_request)
         self.hold(matches, name, times=times)
 
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
-        self.messages.note_fetches(self._names.of(follower), self._names.of(leader))
+        self.messages.note_fetches(follower, leader)
         name = fetches_of(follower, leader)
         directions = ((follower, leader, FetchRequest), (leader, follower, FetchResponse))
         for source, target, body in directions:

@@ -1,11 +1,23 @@
-"""What a scenario tells: lines in the order in which things happened; what is news; and tables."""
+"""What a scenario tells, as lines and tables, and the account of a run that is directed.
 
-from collections.abc import Mapping, Sequence
+The account says what happened when, and what clients saw. The same schedule is played on the
+shipped rules and on rules with a bug; judged by the simulator's invariants or left alone, so that
+only what clients saw can tell (`is_judged`); in the simulator, and some of them on real processes.
+The history is as `jepsen_like.histories.history` has it.
+"""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jepsen_like.histories.history import Value
+from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.sim.logs.logtree import Entry
+from jepsen_like.sim.open_history import OpenHistory
 from wire.messages.fetching import EpochEndOffset
 
 __all__ = ["Story", "appended_after", "logs_table", "offsets", "table", "told_to_part"]
+
+_STEPS_MAX = 2_000
 
 
 class Story:
@@ -51,6 +63,13 @@ def told_to_part(node: int, follower: int, diverging: EpochEndOffset) -> str:
     )
 
 
+def led(names: Names, leader: int, epoch: int, isr: Iterable[int]) -> str:
+    """`a leads in epoch 1; in sync: a, b`."""
+    who = "nobody" if leader < 0 else names.of(leader)
+    in_sync = ", ".join(sorted(map(names.of, isr))) or "nobody"
+    return f"{who} leads in epoch {epoch}; in sync: {in_sync}"
+
+
 # --- tables, with the columns under each other ----------------------------------------------
 
 
@@ -72,3 +91,26 @@ def logs_table(cells: Mapping[int, Mapping[int, str]]) -> list[str]:
     columns = range(min(held), max(held) + 1)
     rows = [(node, *(mine.get(offset, "") for offset in columns)) for node, mine in cells.items()]
     return table(("offset", *map(str, columns)), rows)
+
+
+# --- the account ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    at_ms: int  # of virtual time
+    what: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Production(OpenHistory):
+    """`settings` overrule those of the schedule; with a `seed`, messages take varying times."""
+
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    seed: int = 0
+    is_judged: bool = True
+    steps: list[Step] = field(default_factory=list)
+
+    def note(self, what: str) -> None:
+        if len(self.steps) < _STEPS_MAX:
+            self.steps.append(Step(at_ms=self.now_us() // 1000, what=what))

@@ -19,8 +19,7 @@ from jepsen_like.scenarios.cluster.directed_cluster import WAIT_MS
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.settings import ZkSettings
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.production import Production
-from jepsen_like.scenarios.stage.story import Story
+from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions

@@ -57,12 +57,11 @@ def depose(zookeeper: DirectedZooKeeper) -> None:
 
 @FORMS.form("pause NODE when it looks who lives", "it has asked what each broker has registered")
 def pause_at(zookeeper: DirectedZooKeeper, node: int) -> None:
+    def looks(operation: Operation) -> bool:
+        return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
+
     what = "the controller knows who is gone, and asks for what the others have registered"
-    zookeeper.pause_at(node, _looks_who_lives, what)
-
-
-def _looks_who_lives(operation: Operation) -> bool:
-    return isinstance(operation, GetData) and paths.parent(operation.path) == paths.BROKER_IDS
+    zookeeper.pause_at(node, looks, what)
 
 
 # --- elections by the replicas themselves -----------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from jepsen_like.scenarios.cluster.cluster_forms import DirectedPartition
 from jepsen_like.scenarios.language.forms import Names
+from jepsen_like.scenarios.stage.story import led
 from jepsen_like.sim.assemblies.cluster.client import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
@@ -38,15 +39,12 @@ class ZkNews:
     def look(self) -> PartitionState | None:
         """The state of now."""
         state = self._partition.state
-        if state is not None and (shown := self._described(state)) != self._shown:
-            self._shown = shown
-            self._note(f"ZooKeeper: {shown}")
+        if state is not None:
+            shown = led(self._names, state.leader, state.leader_epoch, state.isr)
+            if shown != self._shown:
+                self._shown = shown
+                self._note(f"ZooKeeper: {shown}")
         return state
-
-    def _described(self, state: PartitionState) -> str:
-        isr = ", ".join(sorted(map(self._names.of, state.isr)))
-        leader = "nobody" if state.leader < 0 else self._names.of(state.leader)
-        return f"{leader} leads in epoch {state.leader_epoch}; in sync: {isr or 'nobody'}"
 
 
 class ZkJudge:

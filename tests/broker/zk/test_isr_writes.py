@@ -8,7 +8,7 @@ from broker.partition.isr import Committed, PendingExpand, PendingShrink, maxima
 from broker.partition.partition import FollowerOf, LeaderOf
 from broker.zk.isr_notifications import IsrNotifications
 from broker.zk.isr_writes import IsrWrites
-from jepsen_like.scenarios.stage.production import Production
+from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult

@@ -8,9 +8,8 @@ import pytest
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.language.script import ScriptError, names, parse, rewritten, scenario
 from jepsen_like.scenarios.performance import Played, play
-from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM
+from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, VOCABULARIES, vocabulary
 from jepsen_like.scenarios.stage import machines
-from jepsen_like.scenarios.vocabulary import VOCABULARIES, vocabulary
 
 HEAD = "# A title.\n\n"
 
