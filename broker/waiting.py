@@ -18,7 +18,15 @@ from typing import Generic, Protocol, TypeVar
 from broker.partition.partition import LeaderOf, Partition
 from quorum.core import parking
 
-__all__ = ["WAIT_MAX_MS", "Answers", "Deadlines", "OffsetWaiters", "is_worth_compacting"]
+__all__ = [
+    "WAIT_MAX_MS",
+    "Answers",
+    "Deadlines",
+    "Expire",
+    "OffsetWaiters",
+    "Waiter",
+    "is_worth_compacting",
+]
 
 WAIT_MAX_MS = 300_000  # whatever a client asks for: it may have gone, and nobody would tell us
 

@@ -19,6 +19,7 @@ from jepsen_like.faults.kinds import clash
 
 __all__ = [
     "ADMIN_LOSES_BY",
+    "KINDS_A_RUN",
     "Planned",
     "is_report",
     "plan_campaign",

@@ -14,7 +14,7 @@ from quorumlab import __version__
 from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean, loading_modules
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
-__all__ = ["EXTRAS", "foreign", "main", "overwritten"]
+__all__ = ["EXTRAS", "INTERRUPTED", "VERBS", "foreign", "main", "overwritten"]
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 

@@ -31,6 +31,7 @@ __all__ = [
     "from_environment",
     "host_and_port",
     "load",
+    "node_config",
     "parse_properties",
 ]
 

@@ -44,7 +44,7 @@ from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["Output", "Owner", "Received", "ServedConnection", "ServerLimits"]
+__all__ = ["SLICE_BYTES", "Output", "Owner", "Received", "ServedConnection", "ServerLimits"]
 
 _log = logging.getLogger(__name__)
 SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones go together

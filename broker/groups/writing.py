@@ -19,7 +19,7 @@ from broker.waiting import Deadlines, OffsetWaiters
 from wire.batch import build_batch
 from wire.errors import ErrorCode
 
-__all__ = ["Concluded", "Writing"]
+__all__ = ["Concluded", "Write", "Writing"]
 
 Concluded = Callable[[ErrorCode, int], None]  # (error, now_ms), once
 

@@ -29,6 +29,7 @@ from wire.metadata_records import PartitionChangeRecord
 from wire.partition_columns import PartitionChanges
 
 __all__ = [
+    "COLUMNS_FROM",
     "ONE_BY_ONE_MAX",
     "elect_one_by_one",
     "elect_with",

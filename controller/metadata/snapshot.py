@@ -37,7 +37,7 @@ from wire.metadata_records import MetadataRecord
 from wire.partition_block import grouped
 from wire.partition_columns import NewPartitions, Uuids, joined, uuid_column
 
-__all__ = ["SnapshotLoad", "batches_of", "delta_between"]
+__all__ = ["BLOCK_RECORDS_MAX", "RECORDS_MAX", "SnapshotLoad", "batches_of", "delta_between"]
 
 BLOCK_RECORDS_MAX = 1024  # of a batch of topics and partitions, as in Kafka
 RECORDS_MAX = 128  # of another batch: these take a thread 100 times as long

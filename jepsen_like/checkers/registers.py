@@ -38,7 +38,7 @@ from jepsen_like.checkers.search import Budget, check_by_search
 from jepsen_like.checkers.verdict import Outcome, Verdict, compose
 from jepsen_like.histories.history import INITIAL, Kind, MalformedHistory, Value
 
-__all__ = ["check_registers", "initial_of", "may_begin_with_nil"]
+__all__ = ["beginning_with", "check_registers", "initial_of", "may_begin_with_nil"]
 
 Initial = Sequence[Value]
 _BEFORE = 2  # positions: the write's call and return

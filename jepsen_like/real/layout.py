@@ -31,12 +31,14 @@ __all__ = [
     "CONTROLLED_SHUTDOWN_MS",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
+    "HOST",
     "Address",
     "ClusterError",
     "ClusterLayout",
     "Link",
     "NodeLayout",
     "ProcessDirectory",
+    "write_json",
 ]
 
 HOST = "127.0.0.1"

@@ -52,7 +52,7 @@ from wire.messages.producing import ProduceResponse
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["ProxyMesh"]
+__all__ = ["ProxyMesh", "redirected"]
 
 _HEADER = Struct(">hhi")  # api key, api version, correlation id
 _CORRELATION_ID = Struct(">i")

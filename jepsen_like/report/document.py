@@ -30,7 +30,7 @@ from jepsen_like.report.bands import bands_and_marks, recoveries
 from jepsen_like.report.bars import DRAWN, NONE, Bars, Clock, Column, drawn
 from jepsen_like.report.series import QUANTILES, Series, series_of, unseen_of
 
-__all__ = ["Told", "document"]
+__all__ = ["Document", "Told", "document"]
 
 _DRAWN = 16  # operations of a finding
 Edge = tuple[int, int, str]  # two rows, and the kind

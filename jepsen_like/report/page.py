@@ -18,7 +18,7 @@ from jepsen_like.histories.history import History
 from jepsen_like.report.bars import DRAWN
 from jepsen_like.report.document import Document, Told, document
 
-__all__ = ["digest", "is_page", "page"]
+__all__ = ["digest", "filled", "is_page", "page", "part"]
 
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")

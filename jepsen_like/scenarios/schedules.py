@@ -46,6 +46,7 @@ __all__ = [
     "QUORUM_SCHEDULES",
     "SCHEDULES",
     "SIMULATED",
+    "VOCABULARIES",
     "Beginning",
     "Schedule",
     "Schedules",
@@ -53,6 +54,7 @@ __all__ = [
     "condition_of",
     "in_turn",
     "schedule_text",
+    "vocabulary",
 ]
 
 AWAIT = "deliver until "

@@ -14,7 +14,18 @@ from msgspec import convert
 from jepsen_like.real.layout import write_json
 from quorumlab.compare.node_measurements import Phase
 
-__all__ = ["Cell", "CellKey", "Records", "Results", "Spread", "spread_of"]
+__all__ = [
+    "FAILED",
+    "GAVE_UP",
+    "MEASURED",
+    "NOT_THERE",
+    "Cell",
+    "CellKey",
+    "Records",
+    "Results",
+    "Spread",
+    "spread_of",
+]
 
 SCHEMA = "quorumlab-compare/1"
 MEASURED, GAVE_UP, NOT_THERE, FAILED = "measured", "gave up", "not there", "failed"

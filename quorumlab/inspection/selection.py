@@ -28,6 +28,7 @@ from wire.record_json import field_names, type_name
 __all__ = [
     "EVERYWHERE",
     "Condition",
+    "Flags",
     "Selection",
     "WhereError",
     "parse_place",

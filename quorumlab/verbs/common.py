@@ -23,6 +23,7 @@ __all__ = [
     "in_bounds",
     "one_of",
     "open_cluster",
+    "pairs",
     "take_defaults",
 ]
 

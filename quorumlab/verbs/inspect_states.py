@@ -18,7 +18,7 @@ from quorumlab.inspection.tree import Change, Node, image_differences, leaves, p
 from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
 from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
 
-__all__ = ["run_at", "run_diff"]
+__all__ = ["named_moment", "run_at", "run_diff", "state_at"]
 
 
 def state_at(target: Target, moment: Moment) -> Replay:

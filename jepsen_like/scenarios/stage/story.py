@@ -15,7 +15,17 @@ from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.open_history import OpenHistory
 from wire.messages.fetching import EpochEndOffset
 
-__all__ = ["Story", "appended_after", "logs_table", "offsets", "table", "told_to_part"]
+__all__ = [
+    "Production",
+    "Step",
+    "Story",
+    "appended_after",
+    "led",
+    "logs_table",
+    "offsets",
+    "table",
+    "told_to_part",
+]
 
 _STEPS_MAX = 2_000
 

@@ -37,7 +37,7 @@ from jepsen_like.sim.runs.sweep import Run, SweepResult, commit_of_code, run_see
 from jepsen_like.sim.time.ending import ERROR
 from jepsen_like.sim.world.tracing import Tracer
 
-__all__ = ["Progress", "describe_failure", "run_sim", "swept_here"]
+__all__ = ["CLUSTER", "QUORUM", "Progress", "describe_failure", "run_sim", "swept_here"]
 
 EXIT_OK = 0
 EXIT_ERROR = 1

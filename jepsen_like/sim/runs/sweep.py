@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "SweepResult",
     "commit_of_code",
+    "error_outcome",
     "run_all",
     "run_seed",
     "sweep",

@@ -31,6 +31,7 @@ __all__ = [
     "in_sync",
     "is_ready",
     "led",
+    "led_as_told",
     "written_since",
 ]
 
