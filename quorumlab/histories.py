@@ -20,12 +20,12 @@ from jepsen_like.histories.history import (
     INITIAL,
     Header,
     History,
+    Lines,
     MalformedHistory,
     Op,
     Value,
-    stream_history,
 )
-from jepsen_like.histories.interchange import READERS, REGISTERS, read_as
+from jepsen_like.histories.interchange import READERS, REGISTERS, read_as, stream_as
 from quorumlab.arguments import Failed, UsageError
 
 __all__ = [
@@ -176,7 +176,7 @@ def tables_of(
 
 def _place(history: Path) -> Path | None:
     """Returns where the table of a history lies, or shall; None: nowhere beside it."""
-    from spark.convert import made_of
+    from spark.parquet import made_of
 
     path = history.parent / _HOME / f"{history.name}{TABLE}"
     if not path.exists():
@@ -192,7 +192,7 @@ def _place(history: Path) -> Path | None:
 def _table(
     history: Path, path: Path, run: str, asked: Asked, progress: Callable[[str], None]
 ) -> Table:
-    from spark.convert import convert, is_current
+    from spark.parquet import is_current, write_parquet
 
     if history.suffix == TABLE:
         if not is_current(history):
@@ -202,10 +202,10 @@ def _table(
     source = f"{history.name} {told.st_size} {told.st_mtime_ns} {asked}"
     if not is_current(path, source):
         progress(f"{run}: converting")
-        with operations_of(history, asked) as (header, ops):
-            convert(
+        with _streamed(history, asked) as (header, blocks):
+            write_parquet(
                 header,
-                ops,
+                blocks,
                 path,
                 run=run,
                 source=source,
@@ -216,18 +216,17 @@ def _table(
 
 @contextmanager
 def operations_of(history: Path, asked: Asked) -> Iterator[tuple[Header, Iterator[Op]]]:
-    """One after the other, if it is of our own kind; others are read as a whole.
+    """One after the other. Raises `Failed`, also while they are read, and `UsageError`."""
+    with _streamed(history, asked) as (header, blocks):
+        yield header, (op for lines in blocks for op in lines.ops())
 
-    Raises `Failed`, also while they are read, and `UsageError`.
-    """
+
+@contextmanager
+def _streamed(history: Path, asked: Asked) -> Iterator[tuple[Header, Iterator[Lines]]]:
     try:
-        with history.open("rb") as file:
-            if history.suffix == Path(HISTORY).suffix and asked.model is None:
-                header, ops = stream_history(file)
-            else:
-                read = read_as(file.read(), history.suffix, asked.model)
-                header, ops = read.header, iter(read.ops)
-            yield asked.header(header), ops
+        with history.open("rb") as file, _many_objects():
+            header, blocks = stream_as(file, history.suffix, asked.model)
+            yield asked.header(header), blocks
     except MalformedHistory as error:
         raise Failed(f"{history}: {error}") from error
 

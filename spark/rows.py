@@ -1,166 +1,260 @@
-"""A history as rows of the table: operations are paired, polls exploded, one after the other.
+"""A history as tables of rows: some thousand lines at once, as columns.
 
-In bounded memory, and in the order of completions: whoever wants them sorted sorts them.
+    lines -> operations: each invocation and its completion -> rows of an operation
+
+Most operations look alike: those become columns without anything in between. What says more, or
+cannot be believed, goes one by one to those who know what it means: `LogSteps` and `Lint`. In
+bounded memory; whoever wants the rows sorted sorts them.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
 
-import msgpack
+import numpy as np
+import pyarrow as pa
 
-from jepsen_like.checkers.judges import LINT_SHOWN, Split, key_of, split_of
+from jepsen_like.checkers.judges import LINT_SHOWN, Split, split_of
 from jepsen_like.checkers.lint import Lint
-from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
-from jepsen_like.checkers.operations import NEVER, OBSERVE, Operation, paired
+from jepsen_like.checkers.operations import OBSERVE
+from jepsen_like.checkers.pairing import Column, order_of
 from jepsen_like.checkers.verdict import Finding
-from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
-from spark.schema import BRINGING, NIL, TAKING, Row
+from jepsen_like.histories.history import NEMESIS, Header, Kind, Lines, Op, Value
+from spark.log_rows import STEPS, LogRows
+from spark.operation_rows import (
+    WHOLE,
+    Operations,
+    keyed_rows,
+    packed,
+    table_of_rows,
+    taking,
+    whole_rows,
+)
+from spark.schema import SCHEMA, Row
 
-__all__ = ["STEPS", "WHOLE", "rows"]
+__all__ = ["STEPS", "WHOLE", "tables", "with_run"]
 
-WHOLE = ""  # the object of what concerns the run as a whole
-_WHAT = {Sent: "send", Read: "read", Ended: "end"}
-STEPS = tuple(_WHAT.values())
-_NUMBERS = range(-(1 << 63), 1 << 63)
+_CHANGES = frozenset({"add", "append", "cas", "enqueue", "put", "remove", "write"})
+_ASKING = frozenset({"dequeue", "get", "read", "read-stale"})
+_PLAIN = frozenset({int, str, bool, float, bytes, type(None)})
 
 
-def rows(workload: str, ops: Iterable[Op]) -> Iterator[Row]:
-    exploding = _Exploding(split_of(workload))
-    for operation in paired(exploding.passing(ops)):
-        yield from exploding.lines()
-        yield from exploding.rows(operation)
-    yield from exploding.lines()
-    yield from exploding.lint_row()
+def tables(workload: str, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
+    """The rows without what is the same for the whole run. Raises `MalformedHistory`."""
+    rows = _Rows(split_of(workload))
+    for lines in blocks:
+        if lines.index:
+            yield from rows.of(lines)
+    yield from rows.at_the_end()
+
+
+def with_run(rows: pa.Table, header: Header, run: str) -> pa.Table:
+    told = [run, header.workload, json.dumps(dict(header.options), sort_keys=True)]
+    constants = [pa.repeat(pa.scalar(each), len(rows)) for each in told]
+    return pa.Table.from_arrays([*constants, *rows.columns], schema=SCHEMA)
 
 
 @dataclass(slots=True)
-class _Exploding:
+class _Paired:
+    """Of a block: which lines are what. Invocations of earlier blocks are put behind its lines."""
+
+    calls: Column
+    rets: Column  # -1: there is none
+    others: list[int]  # faults and observations
+    held: list[tuple[int, Op]]
+    begun: Mapping[int | str, int]  # by process, and not ended yet
+    ended: Mapping[int | str, int]  # by process, as info
+    is_right: bool  # as far as the order of a process's lines goes
+
+
+@dataclass(slots=True)
+class _Rows:
     split: Split
-    steps: LogSteps = field(default_factory=LogSteps)
-    unpaired: dict[int, list[Op]] = field(default_factory=dict)  # by index, which may come again
-    waiting: list[Row] = field(default_factory=list)
-    lint: Lint = field(default_factory=Lint)
+    log: LogRows = field(default_factory=LogRows)
+    position: int = 0
+    open: dict[int | str, tuple[int, Op]] = field(default_factory=dict)  # by process
+    lost: dict[int | str, Op] = field(default_factory=dict)  # as `Lint` has them
+    last: Op | None = None
     wrong: list[Finding] = field(default_factory=list)
     wrong_count: int = 0
 
-    def passing(self, ops: Iterable[Op]) -> Iterator[Op]:
-        """All of them, as pairing counts positions; what is no operation is kept as a line."""
-        for position, op in enumerate(ops):
-            for finding in self.lint.wrong(op):
+    def of(self, lines: Lines) -> Iterator[pa.Table]:
+        size = len(lines.index)
+        paired = self._paired(lines)
+        both, at = lines, np.arange(self.position, self.position + size)
+        if paired.held:
+            held = Lines.of(op for _, op in paired.held)
+            both = Lines(*([*column, *more] for column, more in zip(lines, held, strict=True)))
+            at = np.append(at, [position for position, _ in paired.held])
+        operations = Operations.of(both, paired.calls, paired.rets, at)
+        self._look_at(lines, both, paired, operations)
+        self.open |= {
+            process: (self.position + place, lines.op(place))
+            for process, place in paired.begun.items()
+        }
+        yield from self._rows(operations)
+        if paired.others:
+            rows = [_line(self.position + place, lines.op(place)) for place in paired.others]
+            yield table_of_rows(rows)
+        self.position += size
+
+    def at_the_end(self) -> Iterator[pa.Table]:
+        positions = [position for position, _ in self.open.values()]
+        lines = Lines.of(op for _, op in self.open.values())
+        if positions:
+            places = np.arange(len(positions))
+            yield from self._rows(
+                Operations.of(lines, places, np.full_like(places, -1), np.array(positions))
+            )
+        if self.wrong:
+            yield table_of_rows([_lint_row(self.wrong_count, self.wrong)])
+
+    def _rows(self, operations: Operations) -> Iterator[pa.Table]:
+        match self.split:
+            case Split.STEPS:
+                yield from self.log.of(operations)
+            case Split.KEYS:
+                yield keyed_rows(operations)
+            case Split.WHOLE:
+                yield whole_rows(operations)
+
+    def _paired(self, lines: Lines) -> _Paired:
+        """As `jepsen_like.checkers.operations.paired` pairs them; each process by itself at once.
+
+        Of a process that does anything but begin and end in turn, one line after the other.
+        """
+        others: list[int] = []
+        if NEMESIS in lines.process or OBSERVE in lines.f:
+            told = enumerate(zip(lines.process, lines.f, strict=True))
+            others = [at for at, (process, f) in told if process == NEMESIS or f == OBSERVE]
+        places = np.delete(np.arange(len(lines.index)), others)
+        if not len(places):
+            none = np.zeros(0, dtype=np.int64)
+            return _Paired(none, none, others, [], {}, {}, is_right=True)
+        take = taking(places)
+        kind, process = take(lines.kind), take(lines.process)
+        names = list(dict.fromkeys(process))
+        numbers = dict(zip(names, range(len(names)), strict=True))
+        code = np.fromiter(map(numbers.__getitem__, process), np.int64, len(process))
+        order = order_of(code)
+        code, places = code[order], places[order]
+        is_call = np.fromiter(map("invoke".__eq__, kind), bool, len(kind))[order]
+        is_info = np.fromiter(map("info".__eq__, kind), bool, len(kind))[order]
+        is_first = np.diff(code, prepend=-1) != 0
+        is_last = np.diff(code, append=len(names)) != 0
+        is_open = np.fromiter((name in self.open for name in names), bool, len(names))
+        before = np.where(is_first, is_open[code], np.roll(is_call, 1))
+        if (before == is_call).any() or (is_info & ~is_last).any():
+            return self._paired_one_by_one(lines, others)
+        if not self.lost.keys().isdisjoint(names):
+            return self._paired_one_by_one(lines, others)
+        calls = np.roll(places, 1)
+        is_held = is_first & ~is_call
+        calls[is_held] = len(lines.index) + np.arange(is_held.sum())
+        rets = places[~is_call]
+        by_end = np.argsort(rets)
+        begun, ended = is_call & is_last, is_info
+        return _Paired(
+            calls=calls[~is_call][by_end],
+            rets=rets[by_end],
+            others=others,
+            held=[self.open.pop(names[each]) for each in code[is_held].tolist()],
+            begun=_by_name(names, code[begun], places[begun]),
+            ended=_by_name(names, code[ended], places[ended]),
+            is_right=True,
+        )
+
+    def _paired_one_by_one(self, lines: Lines, others: list[int]) -> _Paired:
+        calls, rets, held = [], [], []
+        begun: dict[int | str, int] = {}
+        ended: dict[int | str, int] = {}
+        passed_over = set(others)
+        for at, (kind, process) in enumerate(zip(lines.kind, lines.process, strict=True)):
+            if at in passed_over:
+                continue
+            call = begun.pop(process, None)
+            if call is None and process in self.open:
+                call = len(lines.index) + len(held)
+                held.append(self.open.pop(process))
+            is_call = kind == "invoke"
+            if is_call:
+                begun[process] = at
+            elif kind == "info":
+                ended[process] = at
+            if call is not None:
+                calls.append(call)
+                rets.append(-1 if is_call else at)
+        whole = (np.array(each, dtype=np.int64) for each in (calls, rets))
+        return _Paired(*whole, others, held, begun, ended, is_right=False)
+
+    def _look_at(self, lines: Lines, both: Lines, paired: _Paired, operations: Operations) -> None:
+        """Whether the lines can be believed. Only those that may be wrong are looked at closely."""
+        last, self.last = self.last, lines.op(-1)
+        is_right = paired.is_right and _is_in_order(lines, last)
+        if is_right and _do_as_asked(both, paired, operations):
+            self.lost |= {process: lines.op(at) for process, at in paired.ended.items()}
+            return
+        held = {op.process: op for _, op in paired.held}
+        before = {process: op for process, (_, op) in self.open.items()}
+        lint = Lint(open=before | held, lost=self.lost, last=last)
+        for op in lines.ops():
+            for finding in lint.wrong(op):
                 self.wrong_count += 1
                 if self.wrong_count <= LINT_SHOWN:
                     self.wrong.append(finding)
-            if op.process == NEMESIS or op.f == OBSERVE:
-                self.waiting.append(_line(position, op))
-            else:
-                self.unpaired.setdefault(op.index, []).append(op)
-            yield op
-
-    def lines(self) -> Iterator[Row]:
-        yield from self.waiting
-        self.waiting.clear()
-
-    def lint_row(self) -> Iterator[Row]:
-        if self.wrong:
-            findings = [[each.rule, each.object, each.detail, each.ops] for each in self.wrong]
-            told = Op(
-                index=0,
-                time_ns=0,
-                kind=Kind.INFO,
-                process=NEMESIS,
-                f="lint",
-                value=[self.wrong_count, findings],
-            )
-            yield _line(0, told)._replace(what="lint")
-
-    def rows(self, operation: Operation) -> Iterator[Row]:
-        whole = self._whole(operation)
-        if self.split is not Split.STEPS:
-            key = key_of(operation) if self.split is Split.KEYS else WHOLE
-            row = whole._replace(object=key)
-            yield row if self.split is not Split.KEYS else _accessed(row, operation)
-            return
-        steps = self.steps.of(operation)
-        if not steps:
-            yield whole
-        for number, step in enumerate(steps):
-            yield _exploded(whole, number, step)
-
-    def _whole(self, operation: Operation) -> Row:
-        invoked = self._taken(operation.index)
-        completed = None
-        if operation.ret_index is not None:
-            completed = self._taken(operation.ret_index)
-        return Row(
-            object=WHOLE,
-            what="operation",
-            process=json.dumps(operation.process),
-            f=operation.f,
-            kind=operation.kind.value,
-            step=0,
-            call=operation.call,
-            ret=None if operation.ret == NEVER else operation.ret,
-            call_ns=invoked.time_ns,
-            ret_ns=None if completed is None else completed.time_ns,
-            invoked=operation.index,
-            completed=operation.ret_index,
-            argument=_packed(operation.argument),
-            result=_packed(operation.result),
-            error=None if completed is None else completed.error,
-            extra=_packed(operation.extra or None),
-        )
-
-    def _taken(self, index: int) -> Op:
-        waiting = self.unpaired[index]
-        if len(waiting) == 1:
-            del self.unpaired[index]
-        return waiting.pop(0)
 
 
-def _exploded(whole: Row, number: int, step: Step) -> Row:
-    row = whole._replace(
-        object=str(step.key),
-        what=_WHAT[type(step)],
-        step=number,
-        argument=None,
-        result=None,
-        extra=None if number else whole.extra,
-    )
-    match step:
-        case Sent(value=value, offset=offset):
-            return row._replace(offset=_known(offset), **_kept(value))
-        case Read(value=value, offset=offset, session=session, since=since):
-            read = row._replace(offset=offset, session=_known(session), **_kept(value))
-            return read._replace(start=_known(since))
-        case Ended(end=end, session=session, start=start, assigned=assigned):
-            began = row._replace(start=_known(start), assigned=_known(assigned))
-            return began._replace(offset=_known(end), session=_known(session))
-        case other:
-            assert_never(other)
+def _by_name(names: Sequence[int | str], code: Column, places: Column) -> dict[int | str, int]:
+    return {names[each]: place for each, place in zip(code.tolist(), places.tolist(), strict=True)}
 
 
-def _accessed(whole: Row, operation: Operation) -> Row:
-    """As an access, if it is a plain one: it says no more than a value."""
-    match operation.f, operation.argument, operation.result:
-        case f, [_, value], _ if f in BRINGING and value is not None:
-            told = _kept(value)
-        case f, [_, None], [_, value] if f in TAKING and operation.kind is Kind.OK:
-            told = _kept(value)
-        case f, [_, None], _ if f in TAKING and operation.kind is not Kind.OK:
-            told = {}
-        case _:
-            return whole
-    if operation.extra:
-        return whole
-    return whole._replace(what="access", argument=None, result=None, **told)
+def _is_in_order(lines: Lines, last: Op | None) -> bool:
+    index = np.array(lines.index if last is None else [last.index, *lines.index])
+    time_ns = np.array(lines.time_ns if last is None else [last.time_ns, *lines.time_ns])
+    return bool((index[1:] > index[:-1]).all() and (time_ns[1:] >= time_ns[:-1]).all())
 
 
-def _kept(value: Value) -> dict[str, Any]:
-    if isinstance(value, int) and not isinstance(value, bool) and value in _NUMBERS:
-        return {"number": value}
-    return {"value": NIL if value is None else _packed(value)}
+def _do_as_asked(lines: Lines, paired: _Paired, operations: Operations) -> bool:
+    doubts = []
+    ops = (operations.f, operations.kind, operations.argument, operations.result)
+    for at, (f, kind, asked, did) in enumerate(zip(*ops, strict=True)):
+        if kind == "ok":
+            if not (did == asked if f in _CHANGES else _did_as_asked(f, asked, did)):
+                doubts.append(at)
+        elif kind == "fail":
+            doubts.append(at)
+    take = taking(paired.rets)
+    if (take(lines.f)) != operations.f:
+        return False
+    for at in doubts:
+        asked, done = lines.op(paired.calls[at]), lines.op(paired.rets[at])
+        if any(Lint(open={asked.process: asked}).wrong(done)):
+            return False
+    return True
+
+
+def _did_as_asked(f: str, asked: Value, did: Value) -> bool:
+    """Whether it surely did: what is unusual, `Lint` is asked about."""
+    try:
+        if f == "send":
+            return bool(asked[0][1:] == [did[0][1], did[0][2][1]]) and len(asked) == len(did) == 1
+        if f == "poll":
+            return asked == [["poll"]] and len(did) == 1 and did[0][0] == "poll"
+        if f in _ASKING:
+            if asked is None:
+                return type(did) is list and _PLAIN.issuperset(map(type, did))
+            (key, nothing), (same, _) = asked, did
+            return nothing is None and type(key) is type(same) is str and key == same
+    except (IndexError, KeyError, TypeError, ValueError):
+        pass
+    return False
+
+
+def _lint_row(count: int, wrong: Sequence[Finding]) -> Row:
+    findings = [[each.rule, each.object, each.detail, each.ops] for each in wrong]
+    value = [count, findings]
+    told = Op(index=0, time_ns=0, kind=Kind.INFO, process=NEMESIS, f="lint", value=value)
+    return _line(0, told)._replace(what="lint")
 
 
 def _line(position: int, op: Op) -> Row:
@@ -177,18 +271,7 @@ def _line(position: int, op: Op) -> Row:
         ret_ns=None,
         invoked=op.index,
         completed=None,
-        argument=_packed(op.value),
+        argument=packed(op.value),
         error=op.error,
-        extra=_packed(dict(op.extra) or None),
+        extra=packed(dict(op.extra) or None),
     )
-
-
-def _known(number: int) -> int | None:
-    return None if number == UNKNOWN else number
-
-
-def _packed(value: Value) -> bytes | None:
-    if value is None:
-        return None
-    packed: bytes = msgpack.packb(value)
-    return packed

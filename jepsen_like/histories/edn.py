@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EdnError", "Keyword", "Symbol", "Tagged", "read_edn", "write_edn"]
+__all__ = ["EdnError", "Keyword", "Symbol", "Tagged", "Unfinished", "read_edn", "write_edn"]
 
 _DEPTH_MAX = 100
 _DIGITS_MAX = 1000  # Python itself refuses some thousands
@@ -34,6 +34,10 @@ class EdnError(ValueError):
     """The message names the line and the column."""
 
 
+class Unfinished(EdnError):
+    """The text ends within a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Keyword:
     name: str
@@ -50,9 +54,9 @@ class Tagged:
     value: Any
 
 
-def read_edn(text: str) -> Iterator[Any]:
-    """The values of a text, one after the other. Raises `EdnError`."""
-    reading = _Reading(text)
+def read_edn(text: str, line: int = 1) -> Iterator[Any]:
+    """The values of a text that begins with this line. Raises `EdnError`."""
+    reading = _Reading(text, line)
     while (value := reading.next()) is not _NOTHING:
         yield value
 
@@ -107,8 +111,9 @@ _NOTHING = object()
 
 
 class _Reading:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, line: int) -> None:
         self._text = text
+        self._line = line
         self._at = 0
         self._depth = 0
 
@@ -151,7 +156,7 @@ class _Reading:
             value = self.next()
             if value is _NOTHING:
                 self._at = begin
-                raise self._error(f"{closing!r} is missing")
+                raise self._unfinished(f"{closing!r} is missing")
             values.append(value)
 
     def _map(self) -> dict[Any, Any]:
@@ -165,7 +170,7 @@ class _Reading:
     def _string(self) -> str:
         found = _STRING.match(self._text, self._at)
         if found is None:
-            raise self._error("a string has no end")
+            raise self._unfinished("a string has no end")
         text = _ESCAPED.sub(self._unescaped, found[1]) if "\\" in found[1] else found[1]
         self._at = found.end()
         return text
@@ -189,7 +194,7 @@ class _Reading:
         value = self.next()
         if value is _NOTHING:
             self._at = at
-            raise self._error(f"#{tag} has no value")
+            raise self._unfinished(f"#{tag} has no value")
         return Tagged(tag, value)
 
     def _symbolic(self) -> float:
@@ -241,13 +246,19 @@ class _Reading:
                 return
             self._at += 2
             if self.next() is _NOTHING:
-                raise self._error("#_ takes nothing out")
+                raise self._unfinished("#_ takes nothing out")
+
+    def _unfinished(self, what: str) -> Unfinished:
+        return Unfinished(f"{self._place()}: {what}")
 
     def _error(self, what: str) -> EdnError:
+        return EdnError(f"{self._place()}: {what}")
+
+    def _place(self) -> str:
         before = self._text[: self._at]
-        line = before.count("\n") + 1
+        line = self._line + before.count("\n")
         column = self._at - (before.rfind("\n") + 1) + 1
-        return EdnError(f"line {line}, column {column}: {what}")
+        return f"line {line}, column {column}"
 
 
 def _character(name: str) -> str:

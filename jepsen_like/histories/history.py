@@ -26,124 +26,40 @@ Version 1 had the values without their frames, and does not notice damage; it is
 Pure: bytes in, bytes out. Source: jepsen.history; design decision 9.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BytesIO
 from sys import intern
-from typing import Any, BinaryIO
-from zlib import crc32
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgpack
+import msgspec
+
+from jepsen_like.histories.frames import MARKED, Frames, framed
 
 __all__ = [
     "FORMAT",
     "INITIAL",
-    "MARKED",
     "NEMESIS",
     "VERSION",
-    "Frames",
     "Header",
     "History",
     "Kind",
+    "Lines",
     "MalformedHistory",
     "Op",
     "Value",
     "encode_header",
     "encode_op",
-    "framed",
     "header_as_value",
     "header_of",
     "key_of",
     "place_of",
     "read_history",
     "stream_history",
+    "stream_lines",
 ]
-
-MARKED = 0xCF  # the byte with which a mark begins
-_BLOCK_BYTES = 1 << 20
-_MARK_BYTES = 9
-_CRC_BITS = 32
-
-
-def framed(content: bytes) -> bytes:
-    told = crc32(content) << _CRC_BITS | len(content)
-    return bytes([MARKED]) + told.to_bytes(_MARK_BYTES - 1) + content
-
-
-class Frames:
-    """The contents of whole frames, with a block or a frame at once in memory.
-
-    Damage raises `damaged`, with the byte where the frame begins.
-    """
-
-    def __init__(self, source: BinaryIO, damaged: Callable[[str], Exception]) -> None:
-        self._read: Callable[[int], bytes] = source.read
-        self._damaged = damaged
-        self._buffer = b""
-        self._at = 0  # in the buffer
-        self._begin = 0  # of the buffer, in the file
-        self.is_cut = False  # known at the end
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if not self._has(1):
-            raise StopIteration
-        if not self._has(_MARK_BYTES):
-            return self._torn_or_damaged(self._buffer[self._at] == MARKED)
-        begin = self._at + _MARK_BYTES
-        told = int.from_bytes(self._buffer[self._at + 1 : begin])
-        crc, length = told >> _CRC_BITS, told & ((1 << _CRC_BITS) - 1)
-        if self._buffer[self._at] != MARKED:
-            raise self._damage()
-        if begin + length > len(self._buffer):
-            if _is_value(self._buffer[begin:]):
-                raise self._damage()
-            if not self._has(_MARK_BYTES + length):
-                return self._torn_or_damaged(not _is_value(self._buffer[self._at + _MARK_BYTES :]))
-            begin = self._at + _MARK_BYTES
-        content = self._buffer[begin : begin + length]
-        if crc32(content) != crc:
-            raise self._damage()
-        self._at = begin + length
-        return msgpack.unpackb(content, strict_map_key=False)
-
-    def _has(self, count: int) -> bool:
-        """Whether there are so many bytes from here on; they are in the buffer then."""
-        while len(self._buffer) - self._at < count:
-            more = self._read(max(_BLOCK_BYTES, count))
-            if not more:
-                return False
-            self._begin += self._at
-            self._buffer = self._buffer[self._at :] + more
-            self._at = 0
-        return True
-
-    def _torn_or_damaged(self, is_torn: bool) -> Any:
-        if not is_torn:
-            raise self._damage()
-        self.is_cut = True
-        raise StopIteration
-
-    def _damage(self) -> Exception:
-        where = self._begin + self._at
-        return self._damaged(f"byte {where}: damaged: what stands there is not what was written")
-
-
-def _is_value(content: bytes) -> bool:
-    """Whether it begins with a whole msgpack value."""
-    unpacker = msgpack.Unpacker(max_buffer_size=max(1, len(content)), strict_map_key=False)
-    unpacker.feed(content)
-    try:
-        unpacker.skip()
-    except msgpack.OutOfData:
-        return False
-    except (ValueError, RecursionError, msgpack.UnpackException):
-        return True  # more than torn
-    return True
-
 
 FORMAT = "quorumlab-history"
 VERSION = 2
@@ -167,6 +83,7 @@ class Kind(StrEnum):
 
 
 _TORN_BYTES = 1 << 20  # of a frame that was cut, at most
+_END = object()
 _NOTHING: Mapping[str, Value] = {}  # one for all the many that have no more to say
 _KINDS = {kind.value: kind for kind in Kind}
 
@@ -187,6 +104,42 @@ class Op:
     value: Value = None
     error: str | None = None
     extra: Mapping[str, Value] = field(default_factory=dict)
+
+
+class Lines(NamedTuple):
+    """Some lines that follow one another, in columns."""
+
+    index: Sequence[int]
+    time_ns: Sequence[int]
+    kind: Sequence[str]
+    process: Sequence[int | str]
+    f: Sequence[str]
+    value: Sequence[Value]
+    error: Sequence[str | None]
+    extra: Sequence[Mapping[str, Value] | None]
+
+    @classmethod
+    def of(cls, ops: Iterable[Op]) -> "Lines":
+        rows = [
+            (op.index, op.time_ns, op.kind.value, op.process, op.f, op.value, op.error, op.extra)
+            for op in ops
+        ]
+        return cls(*map(list, zip(*rows, strict=True))) if rows else cls(*([] for _ in cls._fields))
+
+    def op(self, at: int) -> Op:
+        return Op(
+            index=self.index[at],
+            time_ns=self.time_ns[at],
+            kind=_KINDS[self.kind[at]],
+            process=self.process[at],
+            f=self.f[at],
+            value=self.value[at],
+            error=self.error[at],
+            extra=self.extra[at] or _NOTHING,
+        )
+
+    def ops(self) -> Iterator[Op]:
+        return map(self.op, range(len(self.index)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,14 +211,58 @@ def encode_op(op: Op) -> bytes:
 def read_history(content: bytes) -> History:
     """All whole frames. Raises `MalformedHistory` where it is damaged, or no history."""
     header, values = _values_in(BytesIO(content), torn_bytes=len(content) + _TORN_BYTES)
-    ops = [_op(value, number) for number, value in enumerate(values, 1)]
+    ops = [op for lines in _lines(values) for op in lines.ops()]
     return History(header=header, ops=ops, is_cut=values.is_cut)
 
 
-def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
-    """The same in bounded memory: operations come as they are asked for. A torn end is left out."""
+def stream_lines(source: BinaryIO) -> tuple[Header, Iterator[Lines]]:
+    """The same in bounded memory: lines come as they are asked for. A torn end is left out."""
     header, values = _values_in(source)
-    return header, (_op(value, number) for number, value in enumerate(values, 1))
+    return header, _lines(values)
+
+
+def stream_history(source: BinaryIO) -> tuple[Header, Iterator[Op]]:
+    header, blocks = stream_lines(source)
+    return header, (op for lines in blocks for op in lines.ops())
+
+
+def _lines(values: "Frames | _Unframed") -> Iterator[Lines]:
+    number = 1
+    while True:
+        count, block = values.block() if isinstance(values, Frames) else (0, b"")
+        if count:
+            yield _decoded(count, block, number)
+        else:
+            count = 1
+            value = next(values, _END)
+            if value is _END:
+                return
+            yield Lines.of([_op(value, number)])
+        number += count
+
+
+_Frame = tuple[
+    int,
+    int,
+    Literal["invoke", "ok", "fail", "info"],
+    int | str,
+    str,
+    Any,
+    str | None,
+    dict[Any, Any] | None,
+]
+_FRAMES = msgspec.msgpack.Decoder(list[int | _Frame])  # a mark is a value too
+_ARRAY = b"\xdd"  # msgpack's, with four bytes of length
+
+
+def _decoded(count: int, block: bytes, number: int) -> Lines:
+    """All of a block at once; one by one if any of it is unusual, or wrong."""
+    try:
+        found = _FRAMES.decode(_ARRAY + (2 * count).to_bytes(4) + block)
+        return Lines(*zip(*found[1::2], strict=True))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        frames = Frames(BytesIO(block), MalformedHistory)
+        return Lines.of(_op(value, each) for each, value in enumerate(frames, number))
 
 
 def _values_in(source: BinaryIO, *, torn_bytes: int = 0) -> tuple[Header, "Frames | _Unframed"]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jepsen_like.histories.frames import framed
 from jepsen_like.histories.history import (
     FORMAT,
     VERSION,
@@ -18,7 +19,6 @@ from jepsen_like.histories.history import (
     Op,
     encode_header,
     encode_op,
-    framed,
     header_as_value,
     read_history,
     stream_history,

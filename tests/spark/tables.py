@@ -1,6 +1,5 @@
 """Tables of small histories, made at once: many runs in one file."""
 
-import json
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jepsen_like.histories.history import History
-from spark.rows import rows
-from spark.schema import ORDER, SCHEMA, Row
+from jepsen_like.histories.history import History, Lines
+from spark.rows import tables, with_run
+from spark.schema import ORDER, SCHEMA
 from spark.table_files import seal
 
 __all__ = ["table_of", "write_table"]
@@ -19,17 +18,8 @@ GROUP_ROWS = 2000
 
 
 def table_of(history: History, run: str) -> pa.Table:
-    found = list(rows(history.header.workload, history.ops))
-    columns = list(zip(*found, strict=True)) or [()] * len(Row._fields)
-    told = [run, history.header.workload, json.dumps(dict(history.header.options), sort_keys=True)]
-    arrays = [
-        *(pa.repeat(pa.scalar(each), len(found)) for each in told),
-        *(
-            pa.array(column, SCHEMA.field(name).type)
-            for name, column in zip(Row._fields, columns, strict=True)
-        ),
-    ]
-    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    found = pa.concat_tables(tables(history.header.workload, [Lines.of(history.ops)]))
+    table = with_run(found, history.header, run)
     return table.sort_by([(name, "ascending") for name in ORDER])
 
 

@@ -12,7 +12,7 @@ from quorumlab.arguments import Failed
 from quorumlab.cli import main
 from quorumlab.histories import Asked, histories_in, tables_of
 from quorumlab.verbs import check_spark
-from spark.convert import is_current, made_of
+from spark.parquet import is_current, made_of
 from spark.session import Settings
 from tests.jepsen_like.play import Play
 from tests.spark.histories import random_history

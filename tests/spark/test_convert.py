@@ -1,9 +1,11 @@
 """The table: what of a history it keeps, in which order, and how much memory that takes."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pyarrow as pa
@@ -14,11 +16,11 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.judges import LINT_SHOWN, shows_nothing
 from jepsen_like.checkers.operations import OBSERVE, operations
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import NEMESIS, Header, Kind, MalformedHistory, Op
-from spark.convert import Sizes, convert, is_current
+from jepsen_like.histories.history import NEMESIS, Header, Kind, Lines, MalformedHistory, Op
 from spark.judging import Bounds, judged
-from spark.rows import rows
-from spark.schema import SCHEMA, VERSION
+from spark.parquet import Sizes, is_current, write_parquet
+from spark.rows import tables
+from spark.schema import SCHEMA, VERSION, Row
 from spark.verdicts import named, summed
 from tests.jepsen_like.play import Play
 from tests.spark.agreement import same
@@ -55,9 +57,25 @@ def test_columns_are_those_of_the_version() -> None:
     assert (VERSION, " ".join(SCHEMA.names)) == (4, names)
 
 
+def convert(header: Header, ops: Iterable[Op], path: Path, **more: Any) -> None:
+    """Of some lines at once, as a long history would be."""
+    write_parquet(header, blocks_of(ops), path, run="run", **more)
+
+
+def blocks_of(ops: Iterable[Op], size: int = 7) -> Iterator[Lines]:
+    left = iter(ops)
+    while block := list(islice(left, size)):
+        yield Lines.of(block)
+
+
+def rows(workload: str, ops: Iterable[Op]) -> list[Row]:
+    found = pa.concat_tables(tables(workload, blocks_of(ops))).to_pylist()
+    return [Row(**row) for row in sorted(found, key=lambda row: (row["call"], row["step"]))]
+
+
 def converted(play: Play, path: Path, sizes: Sizes | None = None) -> pa.Table:
     history = play.history
-    convert(history.header, history.ops, path, run="run", sizes=sizes)
+    convert(history.header, history.ops, path, sizes=sizes)
     return pq.read_table(path)
 
 
@@ -104,7 +122,7 @@ def test_rows_are_sorted_whatever_was_open_for_how_long(tmp_path: Path, sizes: S
     for seed in range(10):
         history = random_history(seed)
         path = tmp_path / f"table-{seed}"
-        convert(history.header, history.ops, path, run="run", sizes=sizes)
+        convert(history.header, history.ops, path, sizes=sizes)
         table = pq.read_table(path)
         order = table.select(["object", "call", "step"]).to_pylist()
         keys = [tuple(row.values()) for row in order]
@@ -129,7 +147,6 @@ def test_history_is_read_only_as_fast_as_it_is_written(tmp_path: Path) -> None:
         header,
         ops(),
         tmp_path / "table",
-        run="run",
         sizes=Sizes(chunk=10),
         progress=lambda rows: progress.append((rows, asked)),
     )
@@ -141,7 +158,7 @@ def test_history_is_read_only_as_fast_as_it_is_written(tmp_path: Path) -> None:
 def test_table_is_current_for_its_source_only(tmp_path: Path) -> None:
     path = tmp_path / "table"
     assert not is_current(path, "a")
-    convert(Header(workload="log", seed=0), [], path, run="run", source="a")
+    convert(Header(workload="log", seed=0), [], path, source="a")
     assert is_current(path, "a")
     assert not is_current(path, "b")
     path.write_bytes(b"no table")
@@ -152,7 +169,7 @@ def test_table_is_judged_as_the_history(tmp_path: Path) -> None:
     for seed in range(100):
         history = random_history(seed)
         path = tmp_path / "table"
-        convert(history.header, history.ops, path, run="run", sizes=Sizes(chunk=30))
+        convert(history.header, history.ops, path, sizes=Sizes(chunk=30))
         expected = judge(history)
         parts = [judged(pq.read_table(path), ANY)]
         if shows_nothing().reason in expected.reason:
@@ -164,7 +181,7 @@ def test_lines_with_one_index_are_converted_and_disbelieved(tmp_path: Path) -> N
     play = Play()
     play.send(0, "k-0", 1, 0)
     ops = [replace(op, index=0) for op in play.ops]
-    convert(play.history.header, ops, tmp_path / "table", run="run")
+    convert(play.history.header, ops, tmp_path / "table")
     assert judged(pq.read_table(tmp_path / "table"), ANY).outcome is Outcome.UNDECIDED
 
 
@@ -173,14 +190,14 @@ def test_value_that_no_table_can_hold_is_told(value: object, tmp_path: Path) -> 
     play = Play(workload="register")
     play.did(0, "write", ["x", value], None)
     with pytest.raises(MalformedHistory, match="no table can hold it"):
-        convert(play.history.header, play.ops, tmp_path / "table", run="run")
+        convert(play.history.header, play.ops, tmp_path / "table")
 
 
 def test_log_without_a_name_is_judged(tmp_path: Path) -> None:
     play = Play()
     play.send(0, "", 1, 0)
     play.read_all(1, {"": [[0, 2]]})
-    convert(play.history.header, play.ops, tmp_path / "table", run="run")
+    convert(play.history.header, play.ops, tmp_path / "table")
     verdict = summed([judged(pq.read_table(tmp_path / "table"), ANY)], single_run=True)
     assert verdict.outcome is Outcome.VIOLATED
     assert same(verdict) == same(judge(play.history))

@@ -5,8 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from spark.convert import Sizes, convert
+from jepsen_like.histories.history import Lines
 from spark.judging import whole_objects
+from spark.parquet import Sizes, write_parquet
 from spark.table_files import Stretch, read, stretches
 from spark.verdicts import named
 from tests.jepsen_like.play import Play
@@ -22,7 +23,7 @@ def table(tmp_path: Path) -> Path:
         for value in range(count):
             play.send(0, key, value, value)
     path = tmp_path / "table"
-    convert(play.history.header, play.ops, path, run="run", sizes=SMALL)
+    write_parquet(play.history.header, [Lines.of(play.ops)], path, run="run", sizes=SMALL)
     return path
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, Kind, MalformedHistory
+from jepsen_like.histories.history import Header, Kind, Lines, MalformedHistory
 from spark.checks import UnreadableTable, check, reason_of
-from spark.convert import Sizes, convert
+from spark.parquet import Sizes, write_parquet
 from spark.plan import Plan, Thresholds
 from spark.session import Settings, SparkUnavailable, one_master, session
 from spark.table_files import SummedUp, summed_up
@@ -51,7 +51,7 @@ def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
     histories = {f"run-{seed}": random_history(seed) for seed in range(8)}
     for run, history in histories.items():
         path, sizes = tmp_path / run, Sizes(chunk=20, group=10)
-        convert(history.header, history.ops, path, run=run, sizes=sizes)
+        write_parquet(history.header, [Lines.of(history.ops)], path, run=run, sizes=sizes)
     verdict = check(
         spark,
         sorted(tmp_path.iterdir()),
@@ -64,7 +64,9 @@ def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
 def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:
     play = Play(workload="register")
     play.did(0, "write", 7, 7)
-    convert(Header(workload="register", seed=0), play.ops, tmp_path / "table", run="run")
+    write_parquet(
+        Header(workload="register", seed=0), [Lines.of(play.ops)], tmp_path / "table", run="run"
+    )
     with pytest.raises(MalformedHistory, match="not what a write of a register looks like"):
         check(spark, [tmp_path / "table"], SETTINGS)
 
@@ -91,7 +93,7 @@ def test_object_that_needs_too_much_memory_is_undecided(
     play = Play()
     for number in range(48):
         play.send(0, "chaos-0", f"{number:0{1 << 20}}", number)
-    convert(play.history.header, play.ops, tmp_path / "table", run="run")
+    write_parquet(play.history.header, [Lines.of(play.ops)], tmp_path / "table", run="run")
     verdict = check(spark, [tmp_path / "table"], replace(SETTINGS, worker_mb=32))
     assert verdict.outcome.exit_code == 5
     assert "32 MB" in verdict.reason

@@ -7,12 +7,10 @@ is too large to be sorted at once, all chunks are read side by side, up to a cal
 have reached.
 """
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from jepsen_like.histories.history import Header, MalformedHistory, Op
-from spark.rows import rows
-from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY, Row
+from jepsen_like.histories.history import Header, Lines, MalformedHistory
+from spark.rows import tables, with_run
+from spark.schema import ORDER, SCHEMA, VERSION, VERSION_KEY
 from spark.table_files import seal
 
-__all__ = ["Sizes", "convert", "is_current", "made_of"]
+__all__ = ["Sizes", "is_current", "made_of", "write_parquet"]
 
 GROUP_ROWS = 1_000_000
 _SOURCE_KEY = b"quorumlab.source"
@@ -40,9 +38,9 @@ class Sizes:
     group: int = GROUP_ROWS
 
 
-def convert(
+def write_parquet(
     header: Header,
-    ops: Iterable[Op],
+    blocks: Iterable[Lines],
     path: Path,
     *,
     run: str,
@@ -59,8 +57,7 @@ def convert(
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         chunks = _Chunks(header, run, scratch)
-        source_rows = rows(header.workload, ops)
-        while chunk := list(islice(source_rows, limits.chunk)):
+        for chunk in _chunks(tables(header.workload, blocks), limits.chunk):
             chunks.add(chunk)
             if progress is not None:
                 progress(chunks.rows)
@@ -101,24 +98,18 @@ class _Chunks:
     """Sorted tables: one stays in memory, several are on disk and read as they are needed."""
 
     def __init__(self, header: Header, run: str, scratch: Path) -> None:
-        self._constants = [run, header.workload, json.dumps(dict(header.options), sort_keys=True)]
+        self._header = header
+        self._run = run
         self._scratch = scratch
         self._paths: list[Path] = []
         self._last: pa.Table | None = None
         self.rows = 0
 
-    def add(self, chunk: Sequence[Row]) -> None:
+    def add(self, chunk: pa.Table) -> None:
         if self._last is not None:
             self._spill(self._last)
         self.rows += len(chunk)
-        arrays = [
-            *(pa.repeat(pa.scalar(constant), len(chunk)) for constant in self._constants),
-            *(
-                pa.array(column, SCHEMA.field(name).type)
-                for name, column in zip(Row._fields, zip(*chunk, strict=True), strict=True)
-            ),
-        ]
-        table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+        table = with_run(chunk, self._header, self._run)
         self._last = table.sort_by([(name, "ascending") for name in ORDER]).combine_chunks()
 
     def tables(self) -> list[pa.Table]:
@@ -130,6 +121,21 @@ class _Chunks:
         with pa.ipc.new_file(str(path), SCHEMA) as file:
             file.write_table(table)
         self._paths.append(path)
+
+
+def _chunks(found: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    held = 0
+    for table in found:
+        waiting.append(table)
+        held += len(table)
+        while held >= size:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, size)
+            waiting = [whole.slice(size)]
+            held -= size
+    if held:
+        yield pa.concat_tables(waiting)
 
 
 def _objects(chunks: Sequence[pa.Table], sizes: Sizes) -> Iterator[_Sorted]:
@@ -199,6 +205,7 @@ def _grouped(objects: Iterable[_Sorted], sizes: Sizes) -> Iterator[pa.Table]:
 
 def _write(path: Path, groups: Iterable[pa.Table], source: str) -> None:
     schema = SCHEMA.with_metadata({**SCHEMA.metadata, _SOURCE_KEY: source.encode()})
-    with pq.ParquetWriter(path, schema) as writer:
+    texts = [field.name for field in SCHEMA if field.type != pa.int64()]
+    with pq.ParquetWriter(path, schema, use_dictionary=texts) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=max(1, len(group)))

@@ -1,0 +1,252 @@
+"""Operations in columns, and the rows of the table that they become: see `schema`.
+
+An operation becomes one row; in a workload that falls apart by keys it is a row of its key, and an
+access if it says no more than a value. What becomes several rows is in `log_rows`.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.histories.history import Kind, Lines, Value
+from spark.schema import BRINGING, NIL, SCHEMA, TAKING, Row
+
+__all__ = [
+    "NOTHING",
+    "WHOLE",
+    "Operations",
+    "keyed_rows",
+    "packed",
+    "table_of_rows",
+    "taking",
+    "whole_rows",
+]
+
+WHOLE = ""  # the object of what concerns the run as a whole
+NOTHING = object()  # in a column of values: there is none, where None is one
+_encode = msgspec.msgpack.Encoder().encode
+_NUMBERS = range(-(1 << 63), 1 << 63)
+_INTS = frozenset({int})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """In the order of their ends; those that never end are last."""
+
+    f: Sequence[str]
+    kind: Sequence[str]
+    argument: Sequence[Value]
+    result: Sequence[Value]
+    extra: Sequence[Mapping[str, Value] | None]  # of both; the completion wins
+    process: Sequence[int | str]
+    columns: Mapping[str, pa.Array]  # of the table, and the same for all rows of an operation
+    calls: Column  # positions
+    rets: Column  # -1: it has no completion
+
+    @classmethod
+    def of(cls, lines: Lines, calls: Column, rets: Column, at: Column) -> "Operations":
+        """Calls and rets are places in `lines`, of which `at` are the positions in the history."""
+        index, time_ns = (np.fromiter(each, np.int64, len(each)) for each in lines[:2])
+        is_open = rets < 0
+        invoked, completed = taking(calls), taking(rets)
+        f, process, kind = invoked(lines.f), invoked(lines.process), completed(lines.kind)
+        result, error = completed(lines.value), completed(lines.error)
+        if is_open.any():
+            kind = [Kind.INFO.value if no else each for no, each in zip(is_open, kind, strict=True)]
+            result, error = (
+                [None if no else each for no, each in zip(is_open, column, strict=True)]
+                for column in (result, error)
+            )
+        columns = {
+            "process": pa.array(_names(process), pa.string()),
+            "f": pa.array(f, pa.string()),
+            "kind": pa.array(kind, pa.string()),
+            "call": at[calls],
+            "ret": pa.array(at[rets], mask=np.array([each == Kind.INFO for each in kind], bool)),
+            "call_ns": time_ns[calls],
+            "ret_ns": pa.array(time_ns[rets], mask=is_open),
+            "invoked": index[calls],
+            "completed": pa.array(index[rets], mask=is_open),
+            "error": pa.array(error, pa.string()),
+        }
+        return cls(
+            f=f,
+            kind=kind,
+            argument=invoked(lines.value),
+            result=result,
+            extra=_both(invoked(lines.extra), completed(lines.extra), is_open),
+            process=process,
+            columns={name: pa.array(column) for name, column in columns.items()},
+            calls=at[calls],
+            rets=np.where(is_open, -1, at[rets]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.f)
+
+    def operation(self, at: int) -> Operation:
+        """As the checkers have them."""
+        invoked, completed = (self.columns[name][at].as_py() for name in ("invoked", "completed"))
+        kind = Kind(self.kind[at])
+        return Operation(
+            process=self.process[at],
+            f=self.f[at],
+            kind=kind,
+            argument=self.argument[at],
+            result=self.result[at],
+            call=int(self.calls[at]),
+            ret=NEVER if kind is Kind.INFO else int(self.rets[at]),
+            index=invoked,
+            ret_index=completed,
+            extra=self.extra[at] or {},
+        )
+
+    def rows(self, of: Sequence[int] | None, columns: Mapping[str, Any]) -> pa.Table:
+        """The rows of these operations, or of all. A column that is not given is null, or zero."""
+        count = len(self) if of is None else len(of)
+        taken = None if of is None else pa.array(of, pa.int64())
+        told: dict[str, Any] = {"step": 0, **columns}
+        if (values := told.pop("told", None)) is not None:
+            told["number"], told["value"] = _kept(values)
+        for name, column in self.columns.items():
+            told[name] = column if taken is None else column.take(taken)
+        return _table(told, count)
+
+
+def table_of_rows(rows: Sequence[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
+    return _table(dict(zip(Row._fields, map(list, columns), strict=True)), len(rows))
+
+
+def _table(columns: Mapping[str, Any], count: int) -> pa.Table:
+    return pa.Table.from_arrays(
+        [_array(columns.get(name), name, count) for name in Row._fields], schema=_ROWS
+    )
+
+
+_ROWS = pa.schema([SCHEMA.field(name) for name in Row._fields])
+
+
+def _array(column: Any, name: str, count: int) -> pa.Array:
+    of = SCHEMA.field(name).type
+    if column is None or isinstance(column, int | str):
+        return pa.repeat(pa.scalar(column, of), count)
+    return column if isinstance(column, pa.Array) else pa.array(column, of)
+
+
+def keyed_rows(operations: Operations) -> pa.Table:
+    objects: list[str] = []
+    whats: list[str] = []
+    told: list[Any] = []
+    wholes: list[int] = []
+    columns = (operations.f, operations.kind, operations.argument, operations.result)
+    for f, kind, asked, did, extra in zip(*columns, operations.extra, strict=True):
+        key, value = _accessed(f, kind, asked, did)
+        objects.append(key)
+        if extra or value is _MORE:
+            wholes.append(len(told))
+            whats.append("operation")
+            told.append(NOTHING)
+        else:
+            whats.append("access")
+            told.append(value)
+    found: dict[str, Any] = {"object": objects, "what": whats, "told": told}
+    if wholes:
+        arguments: list[bytes | None] = [None] * len(told)
+        results, extras = arguments.copy(), arguments.copy()
+        for at in wholes:
+            arguments[at] = packed(operations.argument[at])
+            results[at] = packed(operations.result[at])
+            extras[at] = packed(operations.extra[at] or None)
+        found |= {"argument": arguments, "result": results, "extra": extras}
+    return operations.rows(None, found)
+
+
+_MORE = object()
+
+
+def _accessed(f: str, kind: str, asked: Value, did: Value) -> tuple[str, Any]:
+    """The key, and the value that came or went; _MORE if the operation says more than that."""
+    if not isinstance(asked, list | tuple) or not asked:
+        return WHOLE, _MORE
+    key = asked[0] if type(asked[0]) is str else str(asked[0])
+    if len(asked) != 2:
+        return key, _MORE
+    if f in BRINGING and asked[1] is not None:
+        return key, asked[1]
+    if f in TAKING and asked[1] is None:
+        if kind != "ok":
+            return key, NOTHING
+        if isinstance(did, list | tuple) and len(did) == 2:
+            return key, did[1]
+    return key, _MORE
+
+
+def whole_rows(operations: Operations, of: Sequence[int] | None = None) -> pa.Table:
+    """Operations that concern the run as a whole."""
+    places = range(len(operations)) if of is None else of
+    columns = {
+        "object": WHOLE,
+        "what": "operation",
+        "argument": [packed(operations.argument[at]) for at in places],
+        "result": [packed(operations.result[at]) for at in places],
+        "extra": [packed(operations.extra[at] or None) for at in places],
+    }
+    return operations.rows(of, columns)
+
+
+def packed(value: Value) -> bytes | None:
+    return None if value is None else _encode(value)
+
+
+def taking(places: Column) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Takes what is at these places."""
+    if len(places) > 1:
+        return itemgetter(*places.tolist())
+    return lambda column: [column[at] for at in places]
+
+
+def _both(
+    before: Sequence[Mapping[str, Value] | None],
+    after: Sequence[Mapping[str, Value] | None],
+    is_open: NDArray[np.bool_],
+) -> Sequence[Mapping[str, Value] | None]:
+    if not any(after):
+        return before
+    return [
+        {**(invoked or {}), **completed} if completed and not no else invoked
+        for invoked, completed, no in zip(before, after, is_open, strict=True)
+    ]
+
+
+def _names(processes: Sequence[int | str]) -> list[str]:
+    return [str(each) if type(each) is int else json.dumps(each) for each in processes]
+
+
+def _kept(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    """As numbers, and as values that are none."""
+    numbers, others = values, [None] * len(values)
+    if not _INTS.issuperset(map(type, values)):
+        numbers = [each if type(each) is int else None for each in values]
+        others = [
+            None if type(each) is int or each is NOTHING else NIL if each is None else _encode(each)
+            for each in values
+        ]
+    try:
+        return pa.array(numbers, pa.int64()), pa.array(others, pa.binary())
+    except OverflowError:
+        others = [
+            other if number is None or number in _NUMBERS else _encode(number)
+            for number, other in zip(numbers, others, strict=True)
+        ]
+        numbers = [each if each in _NUMBERS else None for each in numbers]
+        return pa.array(numbers, pa.int64()), pa.array(others, pa.binary())

@@ -1,0 +1,124 @@
+"""The rows of columns are those of one operation after the other, of whatever histories."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jepsen_like.histories.history import (
+    History,
+    Kind,
+    Lines,
+    MalformedHistory,
+    Op,
+    encode_header,
+    encode_op,
+)
+from jepsen_like.histories.interchange import READERS, edn_lines, jsonl_lines
+from spark.operation_rows import table_of_rows
+from spark.rows import tables
+from tests.agreement.agreeing import history_of
+from tests.agreement.models import MODELS
+from tests.spark.histories import random_history
+from tests.spark.row_by_row import rows
+
+SEEDS = 60
+UNUSUAL: list[Any] = [
+    *(None, True, 1.0, 1.5, 1 << 63, -(1 << 63), "", "1", 'a "b" [c, ', "é\n", b"x", [], {}),
+    *([1], ["k", None], ["k", 1], [1, 2], ["k", [1, 2]], [None, 7], ["k", 1, 2], [True, 1]),
+    *({"k": [[0, 1]]}, [["poll"]], [["poll", {}]], [["poll", {"chaos-0": []}]], [{}, 5]),
+    *([["poll", {"chaos-0": [[0, "a"], [1, None]], "chaos-1": [[0, 1.5]]}]], [["send", "k", 1]]),
+    *([["send", "k", [3, 1]]], [["send", "k", [None, 1]]], [["send", "k", [-1, 1]]]),
+    *(
+        [["send", 5, [3, 1]]],
+        [["send", "k", 1], ["send", "k", 2]],
+        [["poll", {"k": [[1 << 40, 0]]}]],
+    ),
+]
+WRONG = [[["poll", {"k": [[True, 1]]}]], [["send", "k", [0, [1]]]], [["poll", 5]], 5, "text"]
+EXTRAS = [{"caught_up": True}, {"ends": {"chaos-0": 3}}, {"node": 1}, {"seek": "end"}, {"a": {}}]
+
+
+def spoilt(history: History, random: Random) -> History:
+    """As clients crash, and as recorders get it wrong."""
+    ops = list(history.ops)
+    for _ in range(random.randrange(5)):
+        at = random.randrange(len(ops))
+        changes: list[dict[str, Any]] = [
+            {"process": random.choice([0, 1, "1", "nemesis", 1 << 62])},
+            {"kind": random.choice(list(Kind))},
+            {"extra": random.choice(EXTRAS)},
+            {"error": random.choice(["timed out", "no", ""])},
+            {"time_ns": random.randrange(1000)},
+            {"f": random.choice(["read", "add", "poll", "observe", "cas"])},
+            {"value": random.choice(WRONG if random.random() < 0.1 else UNUSUAL)},
+            {"index": -1 - at},
+        ]
+        lines = [[], [ops[at]] * 2, *([replace(ops[at], **change)] for change in changes)]
+        ops[at : at + 1] = random.choice(lines) or ops[at : at + (len(ops) == 1)]
+    return replace(history, ops=ops)
+
+
+def histories(seed: int) -> Iterator[History]:
+    random = Random(seed)
+    yield random_history(seed)
+    for name in MODELS:
+        yield history_of(name, MODELS[name], seed)
+    for _ in range(3):
+        yield spoilt(random_history(random.randrange(1 << 30)), random)
+    name = random.choice(list(MODELS))
+    yield spoilt(history_of(name, MODELS[name], random.randrange(1 << 30)), random)
+
+
+def blocks_of(ops: list[Op], random: Random) -> Iterator[Lines]:
+    left = iter(ops)
+    while block := list(islice(left, random.choice([1, 3, 10, 100]))):
+        yield Lines.of(block)
+
+
+def sorted_rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def told(workload: str, blocks: Any) -> list[str] | str:
+    try:
+        return sorted_rows(pa.concat_tables(tables(workload, blocks)))
+    except MalformedHistory:
+        return "malformed"
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 20))
+def test_rows_are_those_of_one_operation_after_the_other(start: int) -> None:
+    for seed in range(start, start + 20):
+        for history in histories(seed):
+            workload = history.header.workload
+            try:
+                expected = sorted_rows(table_of_rows(list(rows(workload, history.ops))))
+            except MalformedHistory:
+                expected = "malformed"
+            found = told(workload, blocks_of(list(history.ops), Random(seed)))
+            assert found == expected, f"seed {seed}, {workload}"
+
+
+def test_files_are_read_as_their_values_are_one_by_one() -> None:
+    for seed in range(SEEDS):
+        for history in histories(seed):
+            header, ops = history.header, history.ops
+            framed = encode_header(header) + b"".join(map(encode_op, ops))
+            torn = framed + encode_op(ops[-1])[:-1]
+            assert lines(torn, ".msgpack") == list(map(repr, ops)), f"seed {seed}"
+            if any(op.value == b"x" for op in ops):
+                continue  # which no text can say
+            for form, suffix in ((jsonl_lines, ".jsonl"), (edn_lines, ".edn")):
+                text = "\n".join(form(history)).encode()
+                assert lines(text, suffix) == list(map(repr, ops)), f"seed {seed}, {suffix}"
+
+
+def lines(content: bytes, suffix: str) -> list[str]:
+    _, blocks = READERS[suffix](BytesIO(content))
+    return [repr(op) for block in blocks for op in block.ops()]
