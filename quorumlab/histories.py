@@ -224,7 +224,7 @@ def operations_of(history: Path, asked: Asked) -> Iterator[tuple[Header, Iterato
 @contextmanager
 def _streamed(history: Path, asked: Asked) -> Iterator[tuple[Header, Iterator[Lines]]]:
     try:
-        with history.open("rb") as file, _many_objects():
+        with history.open("rb") as file:
             header, blocks = stream_as(file, history.suffix, asked.model)
             yield asked.header(header), blocks
     except MalformedHistory as error:

@@ -7,8 +7,10 @@ cannot be believed, goes one by one to those who know what it means: `LogSteps` 
 bounded memory; whoever wants the rows sorted sorts them.
 """
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,16 +44,31 @@ _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})
 def tables(workload: str, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
     """The rows without what is the same for the whole run. Raises `MalformedHistory`."""
     rows = _Rows(split_of(workload))
-    for lines in blocks:
-        if lines.index:
-            yield from rows.of(lines)
-    yield from rows.at_the_end()
+    with _no_cycles():
+        for lines in blocks:
+            if lines.index:
+                yield from rows.of(lines)
+        yield from rows.at_the_end()
 
 
 def with_run(rows: pa.Table, header: Header, run: str) -> pa.Table:
-    told = [run, header.workload, json.dumps(dict(header.options), sort_keys=True)]
-    constants = [pa.repeat(pa.scalar(each), len(rows)) for each in told]
-    return pa.Table.from_arrays([*constants, *rows.columns], schema=SCHEMA)
+    options = json.dumps(dict(header.options), sort_keys=True)
+    told = {"run": run, "workload": header.workload, "options": options}
+    constants = {name: pa.repeat(pa.scalar(each), len(rows)) for name, each in told.items()}
+    arrays = [constants[name] if name in constants else rows.column(name) for name in SCHEMA.names]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Values have none: to look for these again and again would take most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
