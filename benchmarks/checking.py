@@ -1,6 +1,7 @@
 """Checking histories: operations a second on one core, 10^7 of them on Spark; beside Porcupine.
 
     python benchmarks/run.py checking
+    python benchmarks/run.py checking --only converted
     python benchmarks/run.py checking --only spark --operations 10000000
 
 What is loaded is columns in memory; a table is in memory too, as Spark's workers read it.
@@ -12,12 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.checking_histories import Shape, write
+from benchmarks.checking_histories import Shape, history, write
 from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers import porcupine_register
 from benchmarks.peers.local import scratch_directory
@@ -25,10 +27,13 @@ from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.queues import check_queue_columns
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.checkers.zones import sound
+from jepsen_like.histories.history import encode_header, encode_op
+from jepsen_like.histories.interchange import edn_lines, jsonl_lines, stream_as
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from spark.checks import check
 from spark.columns import log_columns, queue_columns, register_columns
 from spark.judging import Bounds, judged
+from spark.parquet import write_parquet
 from spark.session import Settings, session
 from spark.sweeps import sweep_seeds
 from spark.table_files import NAMES
@@ -45,9 +50,12 @@ PORCUPINE_OPERATIONS = {1: 10_000, 100: 100_000}  # by keys
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=["loaded", "porcupine", "spark", "sweeps"])
+    parser.add_argument("--only", choices=["converted", "loaded", "porcupine", "spark", "sweeps"])
     args = parser.parse_args()
     with scratch_directory() as directory:
+        if args.only in (None, "converted"):
+            for workload in KEYS:
+                converted(workload, args.operations // 10, directory)
         if args.only in (None, "loaded"):
             for shape in shapes(args.operations):
                 loaded_and_table(shape, directory / "table")
@@ -91,6 +99,26 @@ def loaded_and_table(shape: Shape, path: Path) -> None:
         told = [seconds_of(work) for _ in range(ROUNDS)]
         rates = [round(shape.operations / seconds) for seconds in told]
         print_figure(name, max(rates), "operations/s", of_rounds=rates, **parameters)
+
+
+def converted(workload: str, operations: int, directory: Path) -> None:
+    """From a file as it was written to the table as a file."""
+    shape = Shape(workload=workload, operations=operations, clients=10, keys=10, unknown=UNKNOWN)
+    progress(f"{shape}")
+    written = history(shape)
+    for suffix, content in (
+        (".msgpack", encode_header(written.header) + b"".join(map(encode_op, written.ops))),
+        (".jsonl", "\n".join(jsonl_lines(written)).encode()),
+        (".edn", "\n".join(edn_lines(written)).encode()),
+    ):
+
+        def work(content: bytes = content, suffix: str = suffix) -> None:
+            header, blocks = stream_as(BytesIO(content), suffix)
+            write_parquet(header, blocks, directory / "converted", run="run")
+
+        rates = [round(operations / seconds_of(work)) for _ in range(ROUNDS)]
+        parameters = {"workload": workload, "operations": operations, "form": suffix}
+        print_figure("converted", max(rates), "operations/s", of_rounds=rates, **parameters)
 
 
 def seconds_of(work: Callable[[], object]) -> float:

@@ -7,6 +7,8 @@ the changes have an unknown end: half of those were made. One lie can be planted
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from spark.schema import NIL, SCHEMA
+from jepsen_like.histories.history import Header, History, Kind, Op, Value
+from spark.schema import BRINGING, NIL, SCHEMA
 from spark.table_files import seal
 
-__all__ = ["Shape", "write"]
+__all__ = ["Shape", "history", "write"]
 
 Column = NDArray[np.int64]
 _GROUP_ROWS = 1_000_000
@@ -47,6 +50,54 @@ def write(shape: Shape, path: Path) -> None:
             writer.write_table(_table(shape.workload, part), row_group_size=max(1, end - begin))
     seal(path)
     assert count
+
+
+def history(shape: Shape) -> History:
+    """The same as clients would have written it down."""
+    rows = _MAKERS[shape.workload](_Played.of(shape))
+    order = np.lexsort((rows["step"], rows["call"]))
+    names = list(rows)
+    columns = zip(*(rows[name][order].tolist() for name in names), strict=True)
+    told = (dict(zip(names, row, strict=True)) for row in columns)
+    lines = []
+    for _, each in groupby(told, key=itemgetter("call")):
+        first, *_ = steps = list(each)
+        asked, did = _VALUES[shape.workload](steps)
+        end = Kind(first["kind"])
+        for at, kind, value in (
+            (first["call"], Kind.INVOKE, asked),
+            (first["completed"], end, did),
+        ):
+            lines.append((at, kind, first["process"], first["f"], value))
+    ops = [
+        Op(index=index, time_ns=1000 * index, kind=kind, process=process, f=f, value=value)
+        for index, (_, kind, process, f, value) in enumerate(sorted(lines, key=itemgetter(0)))
+    ]
+    return History(header=Header(workload=shape.workload, seed=0), ops=ops)
+
+
+def _log_values(steps: list[dict[str, Any]]) -> tuple[Value, Value]:
+    first = steps[0]
+    key = _key_name(first["object"])
+    if first["f"] == "send":
+        value = first["number"]
+        return [["send", key, value]], [["send", key, [max(first["offset"], 0), value]]]
+    records = [[each["offset"], each["number"]] for each in steps if each["what"] == "read"]
+    return [["poll"]], [["poll", {key: records} if records else {}]]
+
+
+def _keyed_values(steps: list[dict[str, Any]]) -> tuple[Value, Value]:
+    (first,) = steps
+    key, value = _key_name(first["object"]), first["number"]
+    is_change = first["f"] in BRINGING
+    return [key, value if is_change else None], [key, None if value < 0 else value]
+
+
+_VALUES = {"log": _log_values, "queue": _keyed_values, "register": _keyed_values}
+
+
+def _key_name(number: int) -> str:
+    return f"key-{number:03}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -280,7 +331,7 @@ def _table(workload: str, rows: dict[str, Any]) -> pa.Table:
 
 
 def _named(key: Column) -> pa.Array:
-    names = ["", *(f"key-{each:03}" for each in range(int(key.max(initial=-1)) + 1))]
+    names = ["", *(map(_key_name, range(int(key.max(initial=-1)) + 1)))]
     return pa.array(names, pa.string()).take(pa.array(key + 1))
 
 

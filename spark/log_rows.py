@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jepsen_like.checkers.log_steps import UNKNOWN, Ended, LogSteps, Read, Sent, Step
 from jepsen_like.histories.history import Value
-from spark.operation_rows import NOTHING, Operations, packed, whole_rows
+from spark.operation_rows import NOTHING, Operations, packed, texts, whole_rows
 
 __all__ = ["STEPS", "LogRows"]
 
@@ -156,7 +156,7 @@ class _Usual:
             sessions = [known[str(key)] for key in polled]
         except (KeyError, TypeError, ValueError):
             return False
-        if not any(polled.values()):
+        if not all(polled.values()):
             return False
         self.polls.append(at)
         self.sessions += sessions
@@ -194,7 +194,7 @@ def _sent(found: Sequence[Value], *, is_ok: bool) -> dict[str, Any] | None:
     is_plain = send.count("send") == len(send) and _KEYS.issuperset(map(type, key))
     if not is_plain or not _are_told_apart(value) or not (offset is None or _are_offsets(offset)):
         return None
-    return {"object": list(map(str, key)), "what": "send", "told": value, "offset": offset}
+    return {"object": texts(list(map(str, key))), "what": "send", "told": value, "offset": offset}
 
 
 def _read(polled: Sequence[Mapping[Any, Value]], sessions: Sequence[int]) -> dict[str, Any] | None:

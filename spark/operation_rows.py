@@ -28,6 +28,7 @@ __all__ = [
     "packed",
     "table_of_rows",
     "taking",
+    "texts",
     "whole_rows",
 ]
 
@@ -36,6 +37,7 @@ NOTHING = object()  # in a column of values: there is none, where None is one
 _encode = msgspec.msgpack.Encoder().encode
 _NUMBERS = range(-(1 << 63), 1 << 63)
 _INTS = frozenset({int})
+_TELLING = frozenset({int, str})  # types of which no value equals one of the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +69,9 @@ class Operations:
                 for column in (result, error)
             )
         columns = {
-            "process": pa.array(_names(process), pa.string()),
-            "f": pa.array(f, pa.string()),
-            "kind": pa.array(kind, pa.string()),
+            "process": _names(process),
+            "f": texts(f),
+            "kind": texts(kind),
             "call": at[calls],
             "ret": pa.array(at[rets], mask=np.array([each == Kind.INFO for each in kind], bool)),
             "call_ns": time_ns[calls],
@@ -159,7 +161,7 @@ def keyed_rows(operations: Operations) -> pa.Table:
         else:
             whats.append("access")
             told.append(value)
-    found: dict[str, Any] = {"object": objects, "what": whats, "told": told}
+    found: dict[str, Any] = {"object": texts(objects), "what": texts(whats), "told": told}
     if wholes:
         arguments: list[bytes | None] = [None] * len(told)
         results, extras = arguments.copy(), arguments.copy()
@@ -228,13 +230,25 @@ def _both(
     ]
 
 
-def _names(processes: Sequence[int | str]) -> list[str]:
-    return [str(each) if type(each) is int else json.dumps(each) for each in processes]
+def texts(column: Sequence[str]) -> pa.Array:
+    """Of names that come again and again: each is looked at once."""
+    names = dict.fromkeys(column)
+    numbers = dict(zip(names, range(len(names)), strict=True))
+    code = np.fromiter(map(numbers.__getitem__, column), np.int64, len(column))
+    return pa.array(list(names), pa.string()).take(pa.array(code))
+
+
+def _names(processes: Sequence[int | str]) -> pa.Array:
+    if _TELLING.issuperset(map(type, processes)):
+        named = {each: json.dumps(each) for each in dict.fromkeys(processes)}
+        return texts(list(map(named.__getitem__, processes)))
+    return texts(list(map(json.dumps, processes)))
 
 
 def _kept(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
     """As numbers, and as values that are none."""
-    numbers, others = values, [None] * len(values)
+    numbers: Sequence[Any] = values
+    others: list[bytes | None] = [None] * len(values)
     if not _INTS.issuperset(map(type, values)):
         numbers = [each if type(each) is int else None for each in values]
         others = [

@@ -46,7 +46,7 @@ def tables(workload: str, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
     rows = _Rows(split_of(workload))
     with _no_cycles():
         for lines in blocks:
-            if lines.index:
+            if lines.indexes:
                 yield from rows.of(lines)
         yield from rows.at_the_end()
 
@@ -96,7 +96,7 @@ class _Rows:
     wrong_count: int = 0
 
     def of(self, lines: Lines) -> Iterator[pa.Table]:
-        size = len(lines.index)
+        size = len(lines.indexes)
         paired = self._paired(lines)
         both, at = lines, np.arange(self.position, self.position + size)
         if paired.held:
@@ -144,7 +144,7 @@ class _Rows:
         if NEMESIS in lines.process or OBSERVE in lines.f:
             told = enumerate(zip(lines.process, lines.f, strict=True))
             others = [at for at, (process, f) in told if process == NEMESIS or f == OBSERVE]
-        places = np.delete(np.arange(len(lines.index)), others)
+        places = np.delete(np.arange(len(lines.indexes)), others)
         if not len(places):
             none = np.zeros(0, dtype=np.int64)
             return _Paired(none, none, others, [], {}, {}, is_right=True)
@@ -167,7 +167,7 @@ class _Rows:
             return self._paired_one_by_one(lines, others)
         calls = np.roll(places, 1)
         is_held = is_first & ~is_call
-        calls[is_held] = len(lines.index) + np.arange(is_held.sum())
+        calls[is_held] = len(lines.indexes) + np.arange(is_held.sum())
         rets = places[~is_call]
         by_end = np.argsort(rets)
         begun, ended = is_call & is_last, is_info
@@ -182,7 +182,9 @@ class _Rows:
         )
 
     def _paired_one_by_one(self, lines: Lines, others: list[int]) -> _Paired:
-        calls, rets, held = [], [], []
+        calls: list[int] = []
+        rets: list[int] = []
+        held: list[tuple[int, Op]] = []
         begun: dict[int | str, int] = {}
         ended: dict[int | str, int] = {}
         passed_over = set(others)
@@ -191,7 +193,7 @@ class _Rows:
                 continue
             call = begun.pop(process, None)
             if call is None and process in self.open:
-                call = len(lines.index) + len(held)
+                call = len(lines.indexes) + len(held)
                 held.append(self.open.pop(process))
             is_call = kind == "invoke"
             if is_call:
@@ -201,8 +203,8 @@ class _Rows:
             if call is not None:
                 calls.append(call)
                 rets.append(-1 if is_call else at)
-        whole = (np.array(each, dtype=np.int64) for each in (calls, rets))
-        return _Paired(*whole, others, held, begun, ended, is_right=False)
+        call_column, ret_column = (np.array(each, dtype=np.int64) for each in (calls, rets))
+        return _Paired(call_column, ret_column, others, held, begun, ended, is_right=False)
 
     def _look_at(self, lines: Lines, both: Lines, paired: _Paired, operations: Operations) -> None:
         """Whether the lines can be believed. Only those that may be wrong are looked at closely."""
@@ -226,7 +228,7 @@ def _by_name(names: Sequence[int | str], code: Column, places: Column) -> dict[i
 
 
 def _is_in_order(lines: Lines, last: Op | None) -> bool:
-    index = np.array(lines.index if last is None else [last.index, *lines.index])
+    index = np.array(lines.indexes if last is None else [last.index, *lines.indexes])
     time_ns = np.array(lines.time_ns if last is None else [last.time_ns, *lines.time_ns])
     return bool((index[1:] > index[:-1]).all() and (time_ns[1:] >= time_ns[:-1]).all())
 

@@ -54,7 +54,7 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
         text = f"{text[:begin]} {text[begin + 1 :]}"
     objects = _Objects()
     operations, wanted = 0, 0
-    while text is not None:
+    while True:
         following = next(blocks, None)
         if following is None and is_vector:
             text = _without_closing(text)
@@ -73,7 +73,9 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
                 operations += len(found)
                 line += text.count("\n")
                 text, wanted = "", 0
-        text = None if following is None else text + following
+        if following is None:
+            return
+        text += following
 
 
 def _begin(text: str) -> int:

@@ -109,7 +109,7 @@ class Op:
 class Lines(NamedTuple):
     """Some lines that follow one another, in columns."""
 
-    index: Sequence[int]
+    indexes: Sequence[int]
     time_ns: Sequence[int]
     kind: Sequence[str]
     process: Sequence[int | str]
@@ -128,7 +128,7 @@ class Lines(NamedTuple):
 
     def op(self, at: int) -> Op:
         return Op(
-            index=self.index[at],
+            index=self.indexes[at],
             time_ns=self.time_ns[at],
             kind=_KINDS[self.kind[at]],
             process=self.process[at],
@@ -139,7 +139,7 @@ class Lines(NamedTuple):
         )
 
     def ops(self) -> Iterator[Op]:
-        return map(self.op, range(len(self.index)))
+        return map(self.op, range(len(self.indexes)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

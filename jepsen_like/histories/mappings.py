@@ -58,17 +58,17 @@ def lines_of(objects: Sequence[dict[str, Value]], first: int) -> Lines:
             raise MalformedHistory(f"not an operation: {each!r:.100}")
     try:
         lines = _columns(objects, first)
+        if _is_plain(lines):
+            return lines
     except (KeyError, TypeError):
-        lines = None
-    if lines is None or not _is_plain(lines):
-        return Lines.of(_op(each, number) for number, each in enumerate(objects, first))
-    return lines
+        pass
+    return Lines.of(_op(each, number) for number, each in enumerate(objects, first))
 
 
-def _columns(objects: Sequence[dict[str, Value]], first: int) -> Lines | None:
-    """None if a number is missing here or there."""
-    index = [each.get("index") for each in objects]
-    time_ns = [each.get("time") for each in objects]
+def _columns(objects: Sequence[dict[str, Value]], first: int) -> Lines:
+    """A number that is missing here or there is None."""
+    index: list[Any] = [each.get("index") for each in objects]
+    time_ns: list[Any] = [each.get("time") for each in objects]
     usual = len(OF_AN_OP) - 2  # no error, no key
     for numbers in (index, time_ns):
         if not any(number is not None for number in numbers):
@@ -95,7 +95,7 @@ def _columns(objects: Sequence[dict[str, Value]], first: int) -> Lines | None:
 
 def _is_plain(lines: Lines) -> bool:
     return (
-        _WHOLE.issuperset(map(type, chain(lines.index, lines.time_ns)))
+        _WHOLE.issuperset(map(type, chain(lines.indexes, lines.time_ns)))
         and _NAMES.issuperset(map(type, lines.process))
         and _TEXT.issuperset(map(type, lines.f))
         and _ERRORS.issuperset(map(type, lines.error))

@@ -97,6 +97,7 @@ def test_rows_are_those_of_one_operation_after_the_other(start: int) -> None:
     for seed in range(start, start + 20):
         for history in histories(seed):
             workload = history.header.workload
+            expected: list[str] | str
             try:
                 expected = sorted_rows(table_of_rows(list(rows(workload, history.ops))))
             except MalformedHistory:
