@@ -61,15 +61,12 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
         if following is None or len(text) >= wanted:
             try:
                 found = objects.of(text, line)
-            except Unfinished as error:
-                if following is None:
+            except EdnError as error:
+                if following is None or not isinstance(error, Unfinished):
                     raise MalformedHistory(str(error)) from error
                 wanted = 2 * len(text)  # tried again and again, it shall not take forever
-            except EdnError as error:
-                raise MalformedHistory(str(error)) from error
             else:
-                if found:
-                    yield lines_of(found, operations)
+                yield lines_of(found, operations)
                 operations += len(found)
                 line += text.count("\n")
                 text, wanted = "", 0
