@@ -24,6 +24,7 @@ from spark.operation_rows import table_of_rows
 from spark.rows import tables
 from tests.agreement.agreeing import history_of
 from tests.agreement.models import MODELS
+from tests.jepsen_like.play import Play
 from tests.spark.histories import random_history
 from tests.spark.row_by_row import rows
 
@@ -123,3 +124,15 @@ def test_files_are_read_as_their_values_are_one_by_one() -> None:
 def lines(content: bytes, suffix: str) -> list[str]:
     _, blocks = READERS[suffix](BytesIO(content))
     return [repr(op) for block in blocks for op in block.ops()]
+
+
+@pytest.mark.parametrize("f", ["assign", "subscribe"])
+def test_reader_that_sought_another_place_says_so_in_every_poll(f: str) -> None:
+    play = Play()
+    play.poll(0, {"k": [[0, "a"]]})
+    play.invoke(0, f, ["k"], seek="end" if f == "assign" else None)
+    play.ok(0)
+    for offset in (5, 6, 7):
+        play.poll(0, {"k": [[offset, offset]]})
+    expected = sorted_rows(table_of_rows(list(rows("log", play.ops))))
+    assert told("log", blocks_of(list(play.ops), Random(0))) == expected
