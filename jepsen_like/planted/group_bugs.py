@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 
-from broker.groups import coordinator, offsets, syncing
+from broker.groups import offsets, syncing
 from broker.groups.group import Group, Outcome
-from broker.groups.records import GroupMetadata
+from broker.groups.loading import Contents
+from broker.groups.records import Change, GroupChange, GroupMetadata
 from jepsen_like.planted.planting import plant_in
 from wire.capabilities import Lacking
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import OffsetCommitRequest
 
+_apply = Contents.apply
 _assigned = syncing.assigned
 _check_commit = offsets.check_commit
-_restore = coordinator.restore
 
 
 @plant_in("group", offsets, "check_commit", seeds_max=20, found_at=0)
@@ -24,7 +25,7 @@ def accepts_commits_of_earlier_generations(
     return ErrorCode.NONE if error is ErrorCode.ILLEGAL_GENERATION else error
 
 
-@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=7)
+@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=0)
 def accepts_commits_of_former_members(
     group: Group | None, request: OffsetCommitRequest, lacking: Lacking
 ) -> ErrorCode:
@@ -33,10 +34,12 @@ def accepts_commits_of_former_members(
     return ErrorCode.NONE if error is ErrorCode.UNKNOWN_MEMBER_ID else error
 
 
-@plant_in("group", coordinator, "restore", seeds_max=20, found_at=0)
-def begins_generations_anew(group_id: str, metadata: GroupMetadata, now_ms: int) -> Group:
+@plant_in("group", Contents, "apply", seeds_max=20, found_at=0)
+def begins_generations_anew(self: Contents, change: Change) -> None:
     """Breaks: a coordinator counts on from the generation that it finds in the log."""
-    return _restore(group_id, replace(metadata, generation=0), now_ms)
+    if isinstance(change, GroupChange) and change.metadata is not None:
+        change = replace(change, metadata=replace(change.metadata, generation=0))
+    _apply(self, change)
 
 
 @plant_in("group", syncing, "assigned", seeds_max=20, found_at=0)

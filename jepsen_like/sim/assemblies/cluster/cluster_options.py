@@ -181,7 +181,8 @@ def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptio
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
-    options = _draw_members(options, world.fork("operations/consumers"), is_wanted="members" in wants)
+    consumers = world.fork("operations/consumers")
+    options = _draw_members(options, consumers, is_wanted="members" in wants)
     directories, storage = "directories", "partition storage"
     options = _draw_directories(options, world.fork(directories), is_wanted=directories in wants)
     if directories in wants:
