@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from broker.groups import offsets, syncing
-from broker.groups.group import Group, Outcome
+from broker.groups.group import Group, Member, Outcome
 from broker.groups.loading import Contents
 from broker.groups.records import Change, GroupChange, GroupMetadata
 from jepsen_like.planted.planting import plant_in
@@ -58,3 +58,13 @@ def keeps_the_assignment_before(group: Group, metadata: GroupMetadata, now_ms: i
         for member in metadata.members
     )
     return _assigned(group, replace(metadata, members=tuple(members)), now_ms)
+
+
+# Kafka's coordinator does this. A leader has to be answered late and to assign otherwise the second
+# time, the coordinator has to move after that, and a member to ask again in the same generation.
+
+
+@plant_in("group_survivors", syncing, "may_assign")
+def takes_every_assignment_of_a_leader(group: Group, member: Member) -> bool:
+    """Breaks: a leader assigns once in a generation: what members are told is what lasts."""
+    return member.id == group.leader
