@@ -6,7 +6,6 @@ does after a turn that lasted long. Drawn from streams of its own, so that other
 order.
 """
 
-
 from jepsen_like.sim.time.virtual_time import VirtualTime, below
 from quorum.core.turn import CLIENTS_MAX, CONTROL_MAX
 
