@@ -51,9 +51,13 @@ def ledger(*values: bytes, producer_id: int = -1) -> tuple[PartitionLedgers, Sto
     tree = LogTree("D-ONE", "D-DIV")
     stored = StoredLog(tree=tree, topic_id=TOPIC, has_snapshots=False)
     for offset, value in enumerate(values):
-        sequence = {} if producer_id < 0 else {"producer_epoch": 0, "base_sequence": offset}
-        record = Record(value=value)
-        batch = build_batch([record], timestamp_ms=1, producer_id=producer_id, **sequence)
+        batch = build_batch(
+            [Record(value=value)],
+            timestamp_ms=1,
+            producer_id=producer_id,
+            producer_epoch=min(producer_id, 0),
+            base_sequence=offset if producer_id >= 0 else -1,
+        )
         records = assign(batch, base_offset=offset, leader_epoch=0)
         stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
     ledgers = PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree)
