@@ -12,7 +12,7 @@ from broker.groups.records import GroupMetadata
 from wire.errors import ErrorCode
 from wire.messages.groups import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["assigned", "assignment_failed", "sync"]
+__all__ = ["assigned", "assignment_failed", "may_assign", "sync"]
 
 
 def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int) -> Outcome:
@@ -33,7 +33,8 @@ def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int) -> Ou
         out.answers.append((member.sync_token, again))
     member.sync_token = token
     member.deadline_ms = None
-    if member.id == group.leader:
+    if may_assign(group, member):
+        group.assigned_generation = group.generation
         out.stored = group.stored({part.member_id: part.assignment for part in request.assignments})
     return out
 
@@ -51,6 +52,16 @@ def _refusal(group: Group, request: SyncGroupRequest) -> ErrorCode:
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
+
+
+def may_assign(group: Group, member: Member) -> bool:
+    """The leader, once in a generation.
+
+    It may ask twice, and deal out otherwise then: its first answer was late, and it has joined
+    again. Members hear of the first assignment; if the second were in the log, the next coordinator
+    would tell it to whoever asks once more, and one partition would have two owners.
+    """
+    return member.id == group.leader and group.assigned_generation != group.generation
 
 
 def _has_synced(group: Group, member: Member) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.time.pace import AT_ONCE, TURNS_US, Pace, draws_clients
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import Message
@@ -20,6 +22,7 @@ from quorum.core.effects import (
     StorageFailed,
     Token,
 )
+from quorum.core.turn import CLIENTS_MAX
 from quorum.core.types import Endpoint
 from tests.sim.test_host import Bench
 from wire.batch import data_batch
@@ -101,6 +104,18 @@ def fail_a_write() -> Host:
 def do_everything() -> None:
     take_turns()
     assert fail_a_write().waited_us == 0, "the connection is closed"
+
+
+def test_turns_have_few_requests_of_clients_in_one_run_of_eight() -> None:
+    drawn = [draws_clients(VirtualTime(seed)) for seed in range(400)]
+    assert 30 <= sum(drawn) <= 70
+
+    def limits(*, has_few: bool, turns_us: tuple[int, ...] = TURNS_US) -> set[int]:
+        pace = Pace(VirtualTime(drawn.index(has_few)), 1, turns_us)
+        return {pace.clients_max() for _ in range(50)}
+
+    assert limits(has_few=True) == {1, 2, CLIENTS_MAX}
+    assert limits(has_few=False) == limits(has_few=True, turns_us=AT_ONCE) == {CLIENTS_MAX}
 
 
 def test_shipped_turn_keeps_its_rules() -> None:

@@ -10,7 +10,8 @@ since the log was opened. What the next process finds is held against it (S-DU):
 - after a death without a power failure, everything that was appended, unless a truncation or a
   reset was under way, or the system has read again what a failed sync did not write;
 - a start that is not behind where retention, a deletion of records or a new beginning moved it;
-- a high watermark that was saved of this log, or a lower one, and none of a deleted one.
+- a high watermark that was saved of this log, or a lower one, and none of a deleted one (S-HW);
+- the producers whose batches it has, each with its last one (S-PR).
 
 Opening a log makes what was found of it durable.
 """
@@ -37,7 +38,7 @@ from quorum.core.effects import (
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.file_storage import FileStorage
-from wire.batch import headers
+from wire.batch import headers, read_header
 
 __all__ = ["PartitionLedgers", "read_all"]
 
@@ -156,7 +157,21 @@ class PartitionLedgers:
                 "S-HW", f"{state.log} is opened with {state.high_watermark}, not {saved}"
             )
         _starts_where_it_was_moved(state, stored)
+        _knows_its_producers(state, written)
         stored.durable = written.copy()
+
+
+def _knows_its_producers(state: LogState, content: Content) -> None:
+    """Logs are small here: a start that has to read for them reads every batch."""
+    told = [each for each in state.producers if each.batches]
+    known = {each.producer_id: each.batches[-1].last_offset for each in told}
+    last: dict[int, int] = {}
+    for entry in content.entries:
+        producer_id = read_header(entry.records).producer_id
+        if producer_id >= 0:
+            last[producer_id] = entry.next_offset - 1
+    if any(known.get(producer_id) != offset for producer_id, offset in last.items()):
+        raise Violation("S-PR", f"{state.log}: its producers wrote up to {last}, and not {known}")
 
 
 def read_all(storage: FileStorage, state: LogState) -> bytes:

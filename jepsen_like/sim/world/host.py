@@ -134,7 +134,7 @@ class Host:
         )
         self._timer = DeadlineTimer(node_id, world, self._timer_rings)
         self._turn: Turn[_Asked] = Turn()
-        self._pace = Pace(world.fork(f"turns/{node_id}"), turns_us)
+        self._pace = Pace(world, node_id, turns_us)
         self._has_turn = False  # a turn is scheduled
         self._is_paused = False
         self._companion: Companion | None = None
@@ -287,11 +287,13 @@ class Host:
         """Take a turn, and another as long as something waits."""
         watched = self._watched
         assert watched is not None, self.node_id
-        control_max = self._pace.control_max()
+        control_max, clients_max = self._pace.control_max(), self._pace.clients_max()
         while True:
             self.asked_for = []
             try:
-                effects = self._turn.take(watched, self.now_ms, control_max=control_max)
+                effects = self._turn.take(
+                    watched, self.now_ms, control_max=control_max, clients_max=clients_max
+                )
             except ANY_ERROR as error:
                 self._blame_core(error)
             if not self._carry_out(effects) or self._watched is not watched:

@@ -1,0 +1,216 @@
+"""Members of groups, by what their coordinators answer.
+
+G-ONE   in one generation of a group, each piece of work is given to one member
+G-GEN   a coordinator hands out generations that only grow, and none that is older than one that an
+        earlier coordinator has assigned
+G-COM   no commit and no heartbeat is accepted from an older generation than one that was handed out
+        before it came, from a member that was not told its generation, or from one that has left
+
+Coordinators are told apart, and ordered, by the epochs in which they lead: one that is deposed goes
+on answering until it hears of it, and counts generations that nobody else will know. What members
+were *assigned* (SyncGroup) is committed, so every later coordinator must know it; what was *handed
+out* only (JoinGroup) may go with the coordinator. An answer is judged if its coordinator has been
+there since the turn began: then it is that coordinator's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from broker.broker import Broker
+from broker.groups.coordinator import Coordinator
+from jepsen_like.sim.assemblies.cluster.group_invariants import GroupInvariants
+from jepsen_like.sim.assemblies.cluster.group_members import pieces_of
+from jepsen_like.sim.assemblies.cluster.nodes import BrokerOf
+from jepsen_like.sim.violation import Violation
+from jepsen_like.sim.world.host import Host
+from jepsen_like.sim.world.observer import Observer
+from quorum.core.effects import Event, Request
+from wire.errors import ErrorCode
+from wire.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse
+from wire.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+__all__ = ["MembershipInvariants"]
+
+_NOBODY = -1
+_FENCED = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+@dataclass(slots=True)
+class _Served:
+    """What one coordinator has told the members of one group."""
+
+    handed_out: int = _NOBODY  # the newest generation
+    assigned: int = _NOBODY
+    left: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Group:
+    served: dict[Coordinator, _Served] = field(default_factory=dict)
+    told: set[tuple[int, str]] = field(default_factory=set)  # a generation, and who was told of it
+    owners: dict[tuple[int, int], str] = field(default_factory=dict)  # by generation and piece
+
+    def by(self, coordinator: Coordinator) -> _Served:
+        return self.served.setdefault(coordinator, _Served())
+
+    def assigned_before(self, coordinator: Coordinator) -> int:
+        """The newest generation that an earlier coordinator has assigned."""
+        epoch = coordinator.leader_epoch
+        earlier = (one.assigned for by, one in self.served.items() if by.leader_epoch < epoch)
+        return max(earlier, default=_NOBODY)
+
+
+class _Asked(NamedTuple):
+    """What was known when a request came in."""
+
+    coordinator: Coordinator
+    newest: int  # generation that was handed out
+    has_left: bool
+
+
+class MembershipInvariants(Observer):
+    """Raises `Violation`."""
+
+    received_kinds = (OffsetCommitRequest, HeartbeatRequest)
+
+    def __init__(
+        self, broker_of: BrokerOf, groups: GroupInvariants, fired: Callable[[str], None]
+    ) -> None:
+        self._broker_of = broker_of
+        self._offsets = groups
+        self._fired = fired
+        self._groups: dict[str, _Group] = {}
+        self._known: dict[int, tuple[Coordinator, ...]] = {}  # by node, when its last turn ended
+        self._asked: dict[tuple[int, int], _Asked] = {}  # by node and token
+
+    def settled_broker(self, host: Host, broker: Broker) -> None:
+        self._known[host.node_id] = tuple(broker.coordinators)
+
+    def received(self, host: Host, event: Event) -> None:
+        assert isinstance(event, Request), event
+        body = event.body
+        assert isinstance(body, OffsetCommitRequest | HeartbeatRequest), body
+        self._asked.pop((host.node_id, event.token), None)
+        coordinator = self._coordinator(host, body.group_id)
+        if coordinator is not None:
+            group = self._group(body.group_id)
+            served = group.by(coordinator)
+            newest = max(served.handed_out, group.assigned_before(coordinator))
+            asked = _Asked(coordinator, newest, body.member_id in served.left)
+            self._asked[host.node_id, event.token] = asked
+
+    def replying(self, host: Host, token: int, request: object, response: object) -> None:
+        match request, response:
+            case JoinGroupRequest(), JoinGroupResponse(error_code=ErrorCode.NONE):
+                self._handed_out(host, request.group_id, response)
+            case SyncGroupRequest(), SyncGroupResponse(error_code=ErrorCode.NONE):
+                self._assigned(host, request, response)
+            case LeaveGroupRequest(), LeaveGroupResponse(error_code=ErrorCode.NONE):
+                self._left(host, request.group_id, response)
+            case HeartbeatRequest(), HeartbeatResponse():
+                generation = request.generation_id
+                self._answered(host, token, request, generation, response.error_code)
+            case OffsetCommitRequest(), OffsetCommitResponse(topics=(told, *_)):
+                generation = request.generation_id_or_member_epoch
+                error = told.partitions[0].error_code
+                if error in _FENCED:
+                    self._fired("commit_fenced")
+                if generation >= 0:
+                    self._answered(host, token, request, generation, error)
+            case _:
+                pass
+
+    def _group(self, group_id: str) -> _Group:
+        return self._groups.setdefault(group_id, _Group())
+
+    def _coordinator(self, host: Host, group_id: str) -> Coordinator | None:
+        """That serves the group, and has been there since this turn began."""
+        broker = self._broker_of(host)
+        found = None if broker is None else broker.coordinators.find(group_id)
+        is_known = found in self._known.get(host.node_id, ())
+        return found if isinstance(found, Coordinator) and is_known else None
+
+    # --- what was answered ------------------------------------------------------------------
+
+    def _handed_out(self, host: Host, group_id: str, response: JoinGroupResponse) -> None:
+        group, generation = self._group(group_id), response.generation_id
+        group.told.add((generation, response.member_id))
+        coordinator = self._coordinator(host, group_id)
+        if coordinator is None:
+            return
+        served = group.by(coordinator)
+        self._is_not_older("G-GEN", group_id, coordinator, generation, served.handed_out)
+        served.handed_out = max(served.handed_out, generation)
+
+    def _assigned(self, host: Host, request: SyncGroupRequest, response: SyncGroupResponse) -> None:
+        group, generation = self._group(request.group_id), request.generation_id
+        for piece in pieces_of(response.assignment):
+            owner = group.owners.setdefault((generation, piece), request.member_id)
+            if owner != request.member_id:
+                self._violated(
+                    "G-ONE",
+                    f"{request.group_id}: in generation {generation}, {piece} is given to"
+                    f" {request.member_id}, and was to {owner}",
+                )
+        self._fired("group_assigned")
+        coordinator = self._coordinator(host, request.group_id)
+        if coordinator is not None:
+            served = group.by(coordinator)
+            self._is_not_older("G-GEN", request.group_id, coordinator, generation, served.assigned)
+            served.assigned = generation
+
+    def _left(self, host: Host, group_id: str, response: LeaveGroupResponse) -> None:
+        coordinator = self._coordinator(host, group_id)
+        if coordinator is not None:
+            served = self._group(group_id).by(coordinator)
+            served.left |= {each.member_id for each in response.members}
+
+    def _is_not_older(
+        self, rule: str, group_id: str, coordinator: Coordinator, generation: int, known: int
+    ) -> None:
+        newest = max(known, self._group(group_id).assigned_before(coordinator))
+        if generation < newest:
+            self._violated(
+                rule,
+                f"{group_id}: the coordinator of epoch {coordinator.leader_epoch} hands out"
+                f" generation {generation} after {newest}",
+            )
+
+    def _answered(
+        self,
+        host: Host,
+        token: int,
+        request: HeartbeatRequest | OffsetCommitRequest,
+        generation: int,
+        error: ErrorCode,
+    ) -> None:
+        asked = self._asked.pop((host.node_id, token), None)
+        is_judged = asked is not None and error is ErrorCode.NONE
+        if asked is None or not is_judged:
+            return
+        if self._coordinator(host, request.group_id) is not asked.coordinator:
+            return
+        group = self._group(request.group_id)
+        is_told = (generation, request.member_id) in group.told
+        if generation < asked.newest or asked.has_left or not is_told:
+            self._violated(
+                "G-COM",
+                f"{request.group_id}: {host.node_id} accepts {type(request).__name__} of"
+                f" {request.member_id} in generation {generation}; the newest was {asked.newest},"
+                f" it has{'' if asked.has_left else ' not'} left, and was"
+                f"{'' if is_told else ' not'} told of it",
+            )
+
+    def _violated(self, rule: str, detail: str) -> None:
+        if not self._offsets.are_lost:
+            raise Violation(rule, detail)
