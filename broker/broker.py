@@ -59,7 +59,7 @@ class Broker:
         self.log_dirs, self.outbox, self._moves = parts.log_dirs, parts.outbox, parts.moves
         self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
         self.replicas = membership.replicas
-        self._news, self._decided = membership.news, membership.isr_keeper.decided
+        self._news = membership.news
         self._controller_id: int | None = None
         self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
@@ -153,8 +153,7 @@ class Broker:
         if self._news or self.replicas.changed:
             self._apply_changes(now_ms)
         self._stop_if_shut_down(now_ms)
-        if self._decided:
-            self.leaders.take_decided(now_ms)
+        self.leaders.take_decided(now_ms)
         while moves := self._moves.take():
             for name, has_moved in moves.items():
                 partition = self.replicas.of_log(name)
@@ -192,10 +191,10 @@ class Broker:
 
     def serves(self, body: object) -> bool:
         if isinstance(body, FetchRequest):
-            return not any(
-                topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
-                for topic in body.topics
-            )
+            for topic in body.topics:
+                if topic.topic == METADATA_TOPIC or topic.topic_id.int == METADATA_TOPIC_ID.int:
+                    return False
+            return True
         return type(body) in self._router.routes
 
     def lead(self, epoch: int, now_ms: int) -> None:

@@ -10,6 +10,7 @@ void or undecided.
 """
 
 import argparse
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -115,6 +116,7 @@ def _option(name: str) -> str:
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
     """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
+        gc.freeze()  # the modules are here for ever
         yield from map(run_plan, plans)
         return
     with closing(mapped(run_plan, plans, processes)) as outcomes:

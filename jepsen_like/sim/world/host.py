@@ -370,8 +370,9 @@ class Host:
         self._timer.check_progress(now_ms)
 
     def _has_idle_turn(self, now_ms: int) -> bool:
+        inbox = self._turn.inbox
         try:
-            return not (self.waiting.control or self.waiting.clients) and self.idles(now_ms)
+            return not inbox.control and not inbox.clients and self.idles(now_ms)
         except ANY_ERROR as error:
             self._blame_core(error)
 

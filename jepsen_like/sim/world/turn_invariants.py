@@ -49,7 +49,9 @@ class TurnInvariants(Observer):
         asked = host.asked_for
         if not (asked or effects) or not host.is_up:  # it may have died amid its turn
             return
-        has_failed = any(isinstance(answer, StorageFailed) for answer in host.answers)
+        has_failed = bool(host.answers) and any(
+            isinstance(answer, StorageFailed) for answer in host.answers
+        )
         if len(asked) == 1 and effects == asked and not has_failed:
             return
         told = [each for each in asked if isinstance(each, Told)]
