@@ -40,7 +40,6 @@ from quorum.core.effects import (
     Request,
     Stop,
     StorageFailed,
-    earliest,
 )
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
@@ -61,6 +60,7 @@ class Broker:
         self.log_dirs, self.outbox, self._moves = parts.log_dirs, parts.outbox, parts.moves
         self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
         self.replicas = membership.replicas
+        self._news = membership.news
         self._controller_id: int | None = None
         self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
@@ -104,7 +104,7 @@ class Broker:
             membership,
             self._replication,
             *self._router.timed,
-            *self._chores.timed,
+            self._chores,
             self.coordinators,
             self._shutdown,
         )
@@ -137,7 +137,8 @@ class Broker:
                 self.outbox.deliver(event.token, event, now_ms)
             case _:
                 self.membership.receive(event, now_ms)
-        self._apply_changes(now_ms)
+        if self._news or self.replicas.changed:
+            self._apply_changes(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
@@ -154,7 +155,8 @@ class Broker:
 
         What they do may move a partition in turn.
         """
-        self._apply_changes(now_ms)
+        if self._news or self.replicas.changed:
+            self._apply_changes(now_ms)
         self._stop_if_shut_down(now_ms)
         self.leaders.take_decided(now_ms)
         while moves := self._moves.take():
@@ -180,7 +182,12 @@ class Broker:
             self._fetching.invite(sorted(invited), now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(self.lifecycle.deadline_ms(), *[part.deadline_ms() for part in self._timed])
+        first_ms = self.lifecycle.deadline_ms()
+        for part in self._timed:
+            due_ms = part.deadline_ms()
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
+        return first_ms
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -189,10 +196,10 @@ class Broker:
 
     def serves(self, body: object) -> bool:
         if isinstance(body, FetchRequest):
-            return not any(
-                topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
-                for topic in body.topics
-            )
+            for topic in body.topics:
+                if topic.topic == METADATA_TOPIC or topic.topic_id.int == METADATA_TOPIC_ID.int:
+                    return False
+            return True
         return type(body) in self._router.routes
 
     def lead(self, epoch: int, now_ms: int) -> None:
@@ -304,9 +311,8 @@ class Broker:
         First all fetching stops from former leaders: no leader may be asked before it is known
         which replicas follow it, and from which offset.
         """
-        news = self.membership.news
-        while news:
-            delta = news.popleft()
+        while self._news:
+            delta = self._news.popleft()
             self._router.views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
             self._tell_of_delta(delta, now_ms)

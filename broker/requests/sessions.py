@@ -42,7 +42,7 @@ from wire.messages.fetching import (
     FetchResponse,
     ReplicaState,
 )
-from wire.primitives import INT32_MAX, ZERO_UUID
+from wire.primitives import INT32_MAX
 
 __all__ = [
     "FetchContext",
@@ -54,6 +54,8 @@ __all__ = [
     "Sessionless",
     "Started",
 ]
+
+_NO_DIVERGENCE = EpochEndOffset()
 
 
 @dataclass(slots=True, eq=False)
@@ -174,7 +176,7 @@ def worth_sending(known: SessionPartition, data: FetchedPartition) -> bool:
 
 
 def diverges(data: FetchedPartition) -> bool:
-    return data.diverging_epoch.end_offset != EpochEndOffset().end_offset
+    return data.diverging_epoch.end_offset != _NO_DIVERGENCE.end_offset
 
 
 def note_answer(item: SessionPartition, data: FetchedPartition) -> None:
@@ -414,9 +416,10 @@ class FetchSessions:
 
 
 def uses_topic_ids(request: FetchRequest) -> bool:
-    return any(topic.topic_id != ZERO_UUID for topic in request.topics) or any(
-        topic.topic_id != ZERO_UUID for topic in request.forgotten_topics_data
-    )
+    for topic in request.topics:
+        if topic.topic_id.int:
+            return True
+    return any(topic.topic_id.int for topic in request.forgotten_topics_data)
 
 
 def session_of(request: FetchRequest, session_id: int, now_ms: int) -> Session:

@@ -4,6 +4,7 @@ Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5 void or unde
 """
 
 import argparse
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -109,6 +110,7 @@ def _option(name: str) -> str:
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
     """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
+        gc.freeze()  # the modules are here for ever
         yield from map(run_plan, plans)
         return
     with closing(mapped(run_plan, plans, processes)) as outcomes:

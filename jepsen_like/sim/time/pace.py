@@ -40,6 +40,11 @@ class Pace:
         """Requests of clients in the next turn."""
         return CLIENTS_MAX if self._clients is None else self._clients.choice(_CLIENTS_MAX)
 
+    def skip_turn(self) -> None:
+        """Draw for a turn in which nothing happens as for any other."""
+        self.control_max()
+        self.clients_max()
+
 
 def draws_clients(world: VirtualTime) -> bool:
     """May turns of this run have fewer requests of clients than wait?"""

@@ -121,6 +121,8 @@ class Host:
         self.stopped = ""  # why the process ended by itself; empty if it did not
         self.must_not_stop = True  # a stop by an error is a bug, unless the disk has failed
         self.on_stop: Callable[[Host], None] = lambda _host: None
+        # Has the core nothing to do at this deadline, beside setting the next? It need not say.
+        self.idles: Callable[[int], bool] = lambda _now_ms: False
         self._world = world
         self._watch = watch
         self._start_core = start_core
@@ -288,11 +290,12 @@ class Host:
         watched = self._watched
         assert watched is not None, self.node_id
         control_max, clients_max = self._pace.control_max(), self._pace.clients_max()
+        now_ms = self.now_ms
         while True:
             self.asked_for = []
             try:
                 effects = self._turn.take(
-                    watched, self.now_ms, control_max=control_max, clients_max=clients_max
+                    watched, now_ms, control_max=control_max, clients_max=clients_max
                 )
             except ANY_ERROR as error:
                 self._blame_core(error)
@@ -304,6 +307,10 @@ class Host:
 
     def _carry_out(self, effects: list[Effect]) -> bool:
         """Returns whether the process goes on."""
+        if not (effects or self._turn.unsent):
+            self.answers = []
+            self._watch.settled(self, effects)
+            return True
         stop: Stop | None = None
         for effect in effects:
             if isinstance(effect, Stop):
@@ -354,11 +361,23 @@ class Host:
     def _timer_rings(self) -> None:
         if self.core is None or self._is_paused:
             return
-        if self._timer.is_due(self.now_ms):
-            self._take_turn()
-            self._timer.check_progress(self.now_ms)
-        else:
+        now_ms = self.now_ms
+        if not self._timer.is_due(now_ms):
             self._set_timer()
+            return
+        if self._has_idle_turn(now_ms):
+            self._pace.skip_turn()
+            self._set_timer()
+        else:
+            self._take_turn()
+        self._timer.check_progress(now_ms)
+
+    def _has_idle_turn(self, now_ms: int) -> bool:
+        inbox = self._turn.inbox
+        try:
+            return not inbox.control and not inbox.clients and self.idles(now_ms)
+        except ANY_ERROR as error:
+            self._blame_core(error)
 
     # --- its end ------------------------------------------------------------------------
 
@@ -401,7 +420,8 @@ class _Watched:
         self.storage_failed = False  # the core has been told so
 
     def receive(self, event: Event, now_ms: int) -> None:
-        self.storage_failed |= isinstance(event, StorageFailed)
+        if isinstance(event, StorageFailed):
+            self.storage_failed = True
         self._watch.received(self._host, event)
         self._core.receive(event, now_ms)
 
@@ -411,5 +431,6 @@ class _Watched:
 
     def take_effects(self) -> list[Effect]:
         effects = self._core.take_effects()
-        self._host.asked_for += effects
+        if effects:
+            self._host.asked_for += effects
         return effects
