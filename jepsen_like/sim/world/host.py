@@ -307,10 +307,6 @@ class Host:
 
     def _carry_out(self, effects: list[Effect]) -> bool:
         """Returns whether the process goes on."""
-        if not (effects or self._turn.unsent):
-            self.answers = []
-            self._watch.settled(self, effects)
-            return True
         stop: Stop | None = None
         for effect in effects:
             if isinstance(effect, Stop):
