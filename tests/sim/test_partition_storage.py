@@ -139,8 +139,24 @@ def test_what_is_opened_has_its_producers() -> None:
     state = LogState(log="t-0", topic_id=TOPIC, end_offset=1)
     with pytest.raises(Violation, match="S-PR"):
         ledgers.note(Opened(token=TOKEN, state=state))
+    for wrong in (
+        ProducerEntry(3, 1, (batch,)),
+        ProducerEntry(3, 0, (batch._replace(base_sequence=4),)),
+        ProducerEntry(3, 0, (batch, batch._replace(last_offset=1))),
+    ):
+        with pytest.raises(Violation, match="S-PR"):
+            ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(wrong,))))
     known = replace(state, producers=(ProducerEntry(3, 0, (batch,)),))
     ledgers.note(Opened(token=TOKEN, state=known))
+
+
+def test_what_is_opened_has_no_producer_of_what_is_gone() -> None:
+    """Its repetition would be acknowledged, and the batch is nowhere."""
+    ledgers, _ = ledger(b"x")
+    gone = ProducerEntry(9, 0, (ProducerBatch(0, 0, last_offset=7, timestamp_ms=1),))
+    state = LogState(log="t-0", topic_id=TOPIC, end_offset=1, producers=(gone,))
+    with pytest.raises(Violation, match="S-PR"):
+        ledgers.note(Opened(token=TOKEN, state=state))
 
 
 def test_high_watermark_was_saved_of_this_log() -> None:
