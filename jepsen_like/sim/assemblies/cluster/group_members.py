@@ -40,7 +40,12 @@ _GROUP_SIZE = 3
 _TYPE, _PROTOCOL = "consumer", "dealt"
 _PROTOCOLS = (JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),)
 # What a member of a generation does next: the first line whose bound is above a draw from [0, 1).
-_LEAVES, _DIES, _SLEEPS, _REJOINS, _COMMITS_LATE, _COMMITS = 0.03, 0.06, 0.09, 0.18, 0.3, 0.6
+_LEAVES = 0.03
+_DIES = 0.06
+_SLEEPS = 0.09
+_REJOINS = 0.18
+_COMMITS_LATE = 0.3
+_COMMITS = 0.6
 _HASTE_SHARE = 0.3  # of those that ask for an assignment: they give up soon, and join again
 
 

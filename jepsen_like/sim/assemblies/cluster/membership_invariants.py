@@ -94,9 +94,8 @@ class MembershipInvariants(Observer):
         self._commits = commits
         self._fired = fired
         self._groups: dict[str, _Group] = {}
-        self._serving_before: dict[
-            int, tuple[Coordinator, ...]
-        ] = {}  # by node, when its last turn ended
+        # By node, when its last turn ended.
+        self._serving_before: dict[int, tuple[Coordinator, ...]] = {}
         self._asked: dict[tuple[int, int], _Asked] = {}  # by node and token
 
     def settled_broker(self, host: Host, broker: Broker) -> None:
