@@ -16,7 +16,7 @@ from typing import Self
 
 from broker.config import BrokerConfig
 from broker.groups.coordinators import Coordinators
-from broker.log_chores import Chores
+from broker.log_chores import LogChores
 from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
 from broker.membership.membership import Membership, Timed
@@ -76,7 +76,7 @@ class Broker:
         self._replication: Replication = Replication(
             cluster=self.cluster, outbox=self.outbox, incarnation=membership.incarnation
         )
-        self._chores: Chores = Chores(
+        self._chores: LogChores = LogChores(
             replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
         )
         self.coordinators = Coordinators(
@@ -85,7 +85,7 @@ class Broker:
             deadlines=deadlines,
             outbox=self.outbox,
         )
-        self._shutdown: ShutdownReport = ShutdownReport(
+        self._shutdown_report: ShutdownReport = ShutdownReport(
             lifecycle=self.lifecycle, leaders=self.leaders, outbox=self.outbox
         )
         self._router = Router(
@@ -106,7 +106,7 @@ class Broker:
             *self._router.timed,
             self._chores,
             self.coordinators,
-            self._shutdown,
+            self._shutdown_report,
         )
         self._always_served = (ApiVersionsRequest, *membership.always_served)
 
@@ -137,8 +137,7 @@ class Broker:
                 self.outbox.deliver(event.token, event, now_ms)
             case _:
                 self.membership.receive(event, now_ms)
-        if self._news or self.replicas.changed:
-            self._apply_changes(now_ms)
+        self._apply_changes(now_ms)
         self._become_ready(now_ms)
         self._settle(now_ms)
 
@@ -155,8 +154,7 @@ class Broker:
 
         What they do may move a partition in turn.
         """
-        if self._news or self.replicas.changed:
-            self._apply_changes(now_ms)
+        self._apply_changes(now_ms)
         self._stop_if_shut_down(now_ms)
         self.leaders.take_decided(now_ms)
         while moves := self._moves.take():
@@ -183,6 +181,7 @@ class Broker:
 
     def deadline_ms(self) -> int | None:
         first_ms = self.lifecycle.deadline_ms()
+        # Asked at every turn: a loop is cheaper than `earliest` of a list.
         for part in self._timed:
             due_ms = part.deadline_ms()
             if due_ms is not None and (first_ms is None or due_ms < first_ms):
@@ -271,7 +270,7 @@ class Broker:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
         self.lifecycle.begin_shutdown(now_ms)
-        self._shutdown.begin(now_ms)
+        self._shutdown_report.begin(now_ms)
         self._stop_if_shut_down(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
@@ -302,8 +301,7 @@ class Broker:
 
     def _apply_each(self, steps: Iterator[None], now_ms: int) -> None:
         for _ in steps:
-            if self.replicas.changed:
-                self._apply_changes(now_ms)
+            self._apply_changes(now_ms)
 
     def _apply_changes(self, now_ms: int) -> None:
         """Begin and end what comes with each change of a replica's role.
@@ -311,16 +309,15 @@ class Broker:
         First all fetching stops from former leaders: no leader may be asked before it is known
         which replicas follow it, and from which offset.
         """
+        if not (self._news or self.replicas.changed):
+            return
         while self._news:
             delta = self._news.popleft()
             self._router.views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
             self._tell_of_delta(delta, now_ms)
             self._chores.start(now_ms)
-        changed = self.replicas.changed
-        if not changed:
-            return
-        self.replicas.changed = []
+        changed, self.replicas.changed = self.replicas.changed, []
         for partition, change in changed:
             if change is not Change.UPDATED:
                 self._replication.stop(partition)
@@ -389,5 +386,6 @@ class Broker:
         self._chores.save_checkpoint()
         self.replicas.save_producers()
         failure = self.lifecycle.failure
-        reason = failure or self._shutdown.end()
+        self._shutdown_report.end()
+        reason = failure or self._shutdown_report.reason
         self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

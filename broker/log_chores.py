@@ -27,7 +27,7 @@ from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
 
-__all__ = ["Chores"]
+__all__ = ["LogChores"]
 
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
@@ -201,7 +201,7 @@ class ProducerExpiry:
                 self.moved(name, partition)
 
 
-class Chores:
+class LogChores:
     """All periodic work begins when the cluster's metadata is first seen."""
 
     def __init__(self, *, replicas: Replicas, cluster: Cluster, outbox: Outbox) -> None:
@@ -217,22 +217,22 @@ class Chores:
             replicas=replicas, interval_ms=config.log_retention_check_interval_ms
         )
         self._expiry = ProducerExpiry(replicas=replicas, cluster=cluster)
-        self._all = (self._checkpointing, self.retention, self._expiry)
+        self._chores = (self._checkpointing, self.retention, self._expiry)
 
     def start(self, now_ms: int) -> None:
         if not self._has_started:
             self._has_started = True
-            for chore in self._all:
+            for chore in self._chores:
                 chore.start(now_ms)
             self._note_next()
 
     def tick(self, now_ms: int) -> None:
-        for chore in self._all:
+        for chore in self._chores:
             chore.tick(now_ms)
         self._note_next()
 
     def _note_next(self) -> None:
-        self._next_ms = earliest(*[chore.next_ms for chore in self._all])
+        self._next_ms = earliest(*[chore.next_ms for chore in self._chores])
 
     def deadline_ms(self) -> int | None:
         return self._next_ms

@@ -55,11 +55,13 @@ def _refusal(group: Group, request: SyncGroupRequest) -> ErrorCode:
 
 
 def may_assign(group: Group, member: Member) -> bool:
-    """The leader, once in a generation.
+    """Is this the leader, and has it not assigned in this generation yet?
 
-    It may ask twice, and deal out otherwise then: its first answer was late, and it has joined
-    again. Members hear of the first assignment; if the second were in the log, the next coordinator
-    would tell it to whoever asks once more, and one partition would have two owners.
+    A leader whose answer was late may join again and send another assignment. If it were taken:
+
+    1. members are told the first assignment; the log ends with the second;
+    2. the next coordinator loads the second, and tells it to a member that asks again;
+    3. a partition has two owners in one generation.
     """
     return member.id == group.leader and group.assigned_generation != group.generation
 

@@ -31,7 +31,7 @@ from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import check_leader_epoch
 from wire.batch import BatchHeader, assign
 from wire.errors import ErrorCode
-from wire.message import Message
+from wire.message import Value
 from wire.messages.fetching import ReplicaState
 from wire.messages.partitions import IsrPartitionResult
 from wire.primitives import ZERO_UUID
@@ -90,7 +90,7 @@ class Offline:
 PartitionRole = Opening | LeaderOf | FollowerOf | Offline
 
 
-class FollowerFetch(Message):
+class FollowerFetch(Value):
     """A follower asks for what lies behind `fetch_offset`, so it has the rest."""
 
     broker_id: int

@@ -12,7 +12,7 @@ from broker.partition.partition import LeaderOf, Partition
 from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
 from wire.errors import ErrorCode
-from wire.message import Message
+from wire.message import Value
 from wire.messages.fetching import FetchPartition
 
 __all__ = [
@@ -27,20 +27,20 @@ __all__ = [
 ]
 
 
-class Readable(Message, kw_only=False):
+class Readable(Value, kw_only=False):
     """Batches of [start_offset, end_offset) may be read; there are none if the two are equal."""
 
     start_offset: int
     end_offset: int
 
 
-class Parted(Message, kw_only=False):
+class Parted(Value, kw_only=False):
     """The reader's log has diverged: it must truncate."""
 
     diverging: Diverging
 
 
-class Denied(Message, kw_only=False):
+class Denied(Value, kw_only=False):
     error: ErrorCode
 
 

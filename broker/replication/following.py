@@ -15,8 +15,8 @@ from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, truncation_point
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.errors import ErrorCode
-from wire.message import Message
-from wire.messages.fetching import EpochEndOffset, FetchedPartition, FetchPartition
+from wire.message import Value
+from wire.messages.fetching import FetchedPartition, FetchPartition, diverges
 
 __all__ = [
     "Batches",
@@ -33,8 +33,6 @@ __all__ = [
     "is_stale",
     "last_fetched_epoch",
 ]
-
-_NO_DIVERGENCE = EpochEndOffset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ def follow(partition: Partition, data: FetchedPartition) -> Outcome:
 def _take(partition: Partition, data: FetchedPartition) -> Outcome:
     log, role = partition.open_log, partition.role
     assert isinstance(role, FollowerOf), role
-    if data.diverging_epoch != _NO_DIVERGENCE:
+    if diverges(data):
         diverging = Diverging(
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
@@ -177,7 +175,7 @@ def follower_high_watermark(
     return min(max(leader_high_watermark, start_offset), end_offset)
 
 
-class Batches(Message, kw_only=False):
+class Batches(Value, kw_only=False):
     """The batches are whole and intact, and continue the log."""
 
     records: bytes

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey, next_epoch
 from wire.errors import ErrorCode
-from wire.message import Message
+from wire.message import Value
 from wire.messages.fetching import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
 __all__ = ["NEW_PARTITIONS_MAX", "Asked", "ReplicaSession"]
@@ -20,7 +20,7 @@ __all__ = ["NEW_PARTITIONS_MAX", "Asked", "ReplicaSession"]
 NEW_PARTITIONS_MAX = 1000  # of one request
 
 
-class Asked(Message):
+class Asked(Value):
     """The session decides this part of a Fetch."""
 
     session_id: int

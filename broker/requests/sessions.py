@@ -34,13 +34,13 @@ from broker.partition.lag_watch import LagWatch
 from broker.partition.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
-    EpochEndOffset,
     FetchedPartition,
     FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     ReplicaState,
+    diverges,
 )
 from wire.primitives import INT32_MAX
 
@@ -54,8 +54,6 @@ __all__ = [
     "Sessionless",
     "Started",
 ]
-
-_NO_DIVERGENCE = EpochEndOffset()
 
 
 @dataclass(slots=True, eq=False)
@@ -173,10 +171,6 @@ def worth_sending(known: SessionPartition, data: FetchedPartition) -> bool:
         or diverges(data)
         or data.preferred_read_replica != -1
     )
-
-
-def diverges(data: FetchedPartition) -> bool:
-    return data.diverging_epoch.end_offset != _NO_DIVERGENCE.end_offset
 
 
 def note_answer(item: SessionPartition, data: FetchedPartition) -> None:

@@ -20,7 +20,7 @@ _check_commit = offsets.check_commit
 def accepts_commits_of_earlier_generations(
     group: Group | None, request: OffsetCommitRequest, lacking: Lacking
 ) -> ErrorCode:
-    """Breaks: who commits as a member names the present generation."""
+    """Breaks: a member's commit must name the current generation."""
     error = _check_commit(group, request, lacking)
     return ErrorCode.NONE if error is ErrorCode.ILLEGAL_GENERATION else error
 
@@ -29,7 +29,7 @@ def accepts_commits_of_earlier_generations(
 def accepts_commits_of_former_members(
     group: Group | None, request: OffsetCommitRequest, lacking: Lacking
 ) -> ErrorCode:
-    """Breaks: who commits as a member is one."""
+    """Breaks: only a current member may commit as a member."""
     error = _check_commit(group, request, lacking)
     return ErrorCode.NONE if error is ErrorCode.UNKNOWN_MEMBER_ID else error
 
@@ -51,7 +51,7 @@ def tells_nobody_who_waits(group: Group, metadata: GroupMetadata, now_ms: int) -
 
 @plant_in("group", syncing, "assigned", seeds_max=20, found_at=0)
 def keeps_the_assignment_before(group: Group, metadata: GroupMetadata, now_ms: int) -> Outcome:
-    """Breaks: an assignment takes the place of that of the generation before, for every member."""
+    """Breaks: an assignment replaces the one of the generation before, for every member."""
     known = {member.id: member.assignment for member in group.members.values()}
     members = (
         replace(member, assignment=known.get(member.id) or member.assignment)
@@ -66,5 +66,5 @@ def keeps_the_assignment_before(group: Group, metadata: GroupMetadata, now_ms: i
 
 @plant_in("group_survivors", syncing, "may_assign")
 def takes_every_assignment_of_a_leader(group: Group, member: Member) -> bool:
-    """Breaks: a leader assigns once in a generation: what members are told is what lasts."""
+    """Breaks: a leader assigns once in a generation."""
     return member.id == group.leader

@@ -5,6 +5,7 @@ files tell which nodes run, and nothing but their HTTP side is asked how they ar
 """
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import (
     CLUSTER_FILE,
     CONTROLLED_SHUTDOWN_DEFAULT_MS,
-    CONTROLLED_SHUTDOWN_MS,
+    CONTROLLED_SHUTDOWN_SETTING,
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
@@ -50,6 +51,9 @@ _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
 _LOG_STOP_SECONDS = 0.03  # what syncing a log of many takes, on a slow disk
 _LAST_LINES = 12
+_CONTROLLED_SHUTDOWN = re.compile(
+    rf"^\s*{re.escape(CONTROLLED_SHUTDOWN_SETTING)}\s*=\s*(\d+)\s*$", re.MULTILINE
+)
 _ZOOKEEPER = "zookeeper"
 _DELAY = "zookeeper-delay"
 
@@ -104,9 +108,8 @@ def _controlled_shutdown_ms(node: NodeLayout) -> int:
     """What the file says that the node started with; 0 if it has never been started."""
     if not node.config.exists():
         return 0
-    lines = [line.partition("=") for line in node.config.read_text().splitlines()]
-    told = [value.strip() for key, _, value in lines if key.strip() == CONTROLLED_SHUTDOWN_MS]
-    return int(told[-1]) if told and told[-1].isdecimal() else CONTROLLED_SHUTDOWN_DEFAULT_MS
+    told = _CONTROLLED_SHUTDOWN.findall(node.config.read_text())
+    return int(told[-1]) if told else CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
 class LocalCluster:
@@ -251,7 +254,7 @@ class LocalCluster:
             self.resume(node_id)
 
     def stop_seconds(self) -> float:
-        """Return within which time `stop_all` stops those that run now, or kills them."""
+        """How long `stop_all` may take until all have stopped or were killed."""
         waves = ([node for node in wave if self.process(node)] for wave in self._stop_waves())
         seconds = sum(max(map(orderly_stop_seconds, wave), default=0.0) for wave in waves)
         return seconds + (0.0 if self.zookeeper is None else STOP_SECONDS)
@@ -306,7 +309,7 @@ class LocalCluster:
         return answered.status, answered.page
 
     def page(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> dict[str, Any]:
-        """What the node says there; {} if it says nothing."""
+        """GET a JSON page of a node; {} if it does not answer with one."""
         status, page = self.ask(node, path, timeout_seconds)
         return page if status == HTTPStatus.OK and isinstance(page, dict) else {}
 

@@ -69,7 +69,7 @@ def test_a_look_at_what_to_do_that_finds_nothing_is_a_turn_without_effects(
 ) -> None:
     plan = Plan(seed=10, design="zk-kip497", faults=("pause",), seconds=2)
     idle = run_plan(plan)
-    monkeypatch.setattr(Workers, "idles", lambda _workers, _now_ms: False)
+    monkeypatch.setattr(Workers, "settles_idly", lambda _workers, _now_ms: False)
     told = run_plan(plan)
     assert (idle.digest, idle.events, idle.history) == (told.digest, told.events, told.history)
 

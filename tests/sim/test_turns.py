@@ -4,7 +4,7 @@ import pytest
 
 from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.time.pace import AT_ONCE, TURNS_US, Pace, draws_clients
+from jepsen_like.sim.time.pace import AT_ONCE, TURNS_US, Pace, limits_clients
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
@@ -107,7 +107,7 @@ def do_everything() -> None:
 
 
 def test_turns_have_few_requests_of_clients_in_one_run_of_eight() -> None:
-    drawn = [draws_clients(VirtualTime(seed)) for seed in range(400)]
+    drawn = [limits_clients(VirtualTime(seed)) for seed in range(400)]
     assert 30 <= sum(drawn) <= 70
 
     def limits(*, has_few: bool, turns_us: tuple[int, ...] = TURNS_US) -> set[int]:

@@ -115,8 +115,11 @@ class Workers(AskingCore):
         self._now_ms = now_ms
         super().receive(event, now_ms)
 
-    def idles(self, now_ms: int) -> bool:
-        """Is there nothing to ask? Most looks at what to do find nothing, and need no turn."""
+    def settles_idly(self, now_ms: int) -> bool:
+        """Settle; True if nothing came of it. Most deadlines find nothing to do, and need no turn.
+
+        If something did, the turn that follows must not settle a second time.
+        """
         self.settle(now_ms)
         self._has_settled = bool(self._outbox.effects)
         return not self._has_settled

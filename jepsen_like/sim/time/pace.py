@@ -1,15 +1,14 @@
 """How soon a simulated node has its turn when something came in, and how much it takes in then.
 
-A busy process looks at its sockets when it is done with what came before: what has come by then is
-one turn. In one run of eight it may not take all the requests of clients that wait, as the driver
-does after a turn that lasted long. Drawn from streams of its own, so that other draws keep their
-order.
+A busy process reads its sockets when it is done with the last turn; what has arrived by then is the
+next one. In one run of eight, a turn may leave some requests of clients waiting, as the driver does
+after a long turn. The draws have streams of their own, so that they do not move others.
 """
 
 from jepsen_like.sim.time.virtual_time import VirtualTime, below
 from quorum.core.turn import CLIENTS_MAX, CONTROL_MAX
 
-__all__ = ["AT_ONCE", "TURNS_US", "Pace", "draws_clients"]
+__all__ = ["AT_ONCE", "TURNS_US", "Pace", "limits_clients"]
 
 AT_ONCE = (0,)  # as scripts want it: one event a turn
 TURNS_US = (0, 0, 100, 1_000)  # of which a node draws one
@@ -21,31 +20,32 @@ _FEW_CLIENTS_SHARE = 1 / 8  # of runs
 class Pace:
     """`turns_us`: at most how long events wait for a turn, in microseconds; one is drawn."""
 
-    __slots__ = ("_clients", "_random", "_turn_us")
+    __slots__ = ("_clients_random", "_random", "_turn_us")
 
     def __init__(self, world: VirtualTime, node_id: int, turns_us: tuple[int, ...]) -> None:
         self._random = world.fork(f"turns/{node_id}")
         self._turn_us = self._random.choice(turns_us)
-        is_drawn = turns_us != AT_ONCE and draws_clients(world)
-        self._clients = world.fork(f"turns/{node_id}/clients") if is_drawn else None
+        is_limited = turns_us != AT_ONCE and limits_clients(world)
+        self._clients_random = world.fork(f"turns/{node_id}/clients") if is_limited else None
 
     def wait_us(self) -> int:
         return below(self._random, self._turn_us) if self._turn_us else 0
 
     def control_max(self) -> int:
         """Events of the control plane in the next turn."""
-        return _CONTROL_MAX[below(self._random, 3)] if self._turn_us else 1
+        return _CONTROL_MAX[below(self._random, len(_CONTROL_MAX))] if self._turn_us else 1
 
     def clients_max(self) -> int:
         """Requests of clients in the next turn."""
-        return CLIENTS_MAX if self._clients is None else self._clients.choice(_CLIENTS_MAX)
+        random = self._clients_random
+        return CLIENTS_MAX if random is None else random.choice(_CLIENTS_MAX)
 
     def skip_turn(self) -> None:
-        """Draw for a turn in which nothing happens as for any other."""
+        """Draw as for a turn, so that skipping one does not change later draws."""
         self.control_max()
         self.clients_max()
 
 
-def draws_clients(world: VirtualTime) -> bool:
-    """May turns of this run have fewer requests of clients than wait?"""
+def limits_clients(world: VirtualTime) -> bool:
+    """Does this run limit the requests of clients in a turn?"""
     return world.fork("turns/few clients").random() < _FEW_CLIENTS_SHARE

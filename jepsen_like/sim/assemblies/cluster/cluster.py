@@ -143,12 +143,14 @@ class Cluster(Observer):
         self._clean_stops = CleanStops(self._broker_of)
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
+        membership: list[MembershipInvariants] = []
+        if operations.member_count:
+            fired = self.counts.fired
+            membership.append(MembershipInvariants(self._broker_of, self._groups, fired))
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
-        members = MembershipInvariants(self._broker_of, self._groups, self.counts.fired)
-        if operations.members:
-            by_turn.append(members)
+        by_turn += membership
         rules = [
             TurnInvariants(),
             self.quorum,
@@ -164,9 +166,7 @@ class Cluster(Observer):
         if operations.setting_interval_ms:
             fired = self.counts.fired
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
-        if operations.members:
-            rules.append(members)
-        for rule in rules:
+        for rule in (*rules, *membership):
             world.judge(rule)
 
     def _put_clients(self) -> None:
@@ -182,8 +182,8 @@ class Cluster(Observer):
             GroupReads(world, options, self._groups),
             SettingChanges(world, options, self.partitions),
         )
-        members = options.operations.members
-        self.members = tuple(GroupMember(world, options, number) for number in range(members))
+        numbers = range(options.operations.member_count)
+        self.members = tuple(GroupMember(world, options, number) for number in numbers)
         working = [operator for operator in self.operators if operator.interval_ms]
         for core in (self.client, *working, *self.members):
             world.add_client(core)

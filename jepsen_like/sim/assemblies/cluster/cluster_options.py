@@ -97,7 +97,7 @@ class Operations:
     """Milliseconds between two of a kind, on average; 0: none. And what the clients know."""
 
     commit_interval_ms: int = 0  # groups commit offsets
-    members: int = 0  # of groups that rebalance
+    member_count: int = 0  # members of groups that rebalance
     member_interval_ms: int = 0  # between two requests of a member
     deletion_interval_ms: int = 0  # records of the client are deleted
     setting_interval_ms: int = 0  # settings of the client's topic are changed
@@ -224,7 +224,7 @@ def _draw_members(
     unit_ms = options.quorum.election_timeout_ms
     operations = replace(
         options.operations,
-        members=random.choice((2, 3, 6)),
+        member_count=random.choice((2, 3, 6)),
         member_interval_ms=unit_ms // random.choice((3, 6)),
         commit_interval_ms=options.operations.commit_interval_ms or unit_ms // 2,
     )

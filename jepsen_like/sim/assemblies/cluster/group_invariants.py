@@ -46,7 +46,7 @@ class GroupInvariants:
         self._served: dict[int, Coordinator] = {}  # by node: the last one seen
 
     @property
-    def are_lost(self) -> bool:
+    def may_be_lost(self) -> bool:
         """What was committed need not be there any more."""
         watched = self._watched()
         return watched is None or bool(watched.excused)

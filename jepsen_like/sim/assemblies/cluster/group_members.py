@@ -26,6 +26,7 @@ from wire.messages.groups import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     LeaveGroupRequest,
+    LeaveGroupResponse,
     MemberIdentity,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -38,8 +39,13 @@ PIECES = frozenset(range(4))  # of work, in each group
 _GROUP_SIZE = 3
 _TYPE, _PROTOCOL = "consumer", "dealt"
 _PROTOCOLS = (JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),)
-# Chances, added up, of what a member does next.
-_LEAVES, _DIES, _SLEEPS, _ASKS_AGAIN, _COMMITS_LATE, _COMMITS = 0.03, 0.06, 0.09, 0.18, 0.3, 0.6
+# What a member of a generation does next: the first line whose bound is above a draw from [0, 1).
+_LEAVES = 0.03
+_DIES = 0.06
+_SLEEPS = 0.09
+_REJOINS = 0.18
+_COMMITS_LATE = 0.3
+_COMMITS = 0.6
 _HASTE_SHARE = 0.3  # of those that ask for an assignment: they give up soon, and join again
 
 
@@ -82,15 +88,15 @@ class GroupMember(Operator):
     def _stay(self) -> None:
         """As a member of a generation."""
         draw = self._random.random()
-        if draw < _ASKS_AGAIN and not self.is_restless:
+        if draw < _REJOINS and not self.is_restless:
             self._heartbeat()
         elif draw < _LEAVES:
             self._leave()
         elif draw < _DIES:
-            self._is_new()
+            self._become_new()
         elif draw < _SLEEPS:
             return
-        elif draw < _ASKS_AGAIN:
+        elif draw < _REJOINS:
             self.pieces = None
             self._join()
         elif draw < _COMMITS_LATE and self._former[0]:
@@ -154,7 +160,7 @@ class GroupMember(Operator):
 
     def _leave(self) -> None:
         leaving = MemberIdentity(member_id=self._id)
-        self._is_new()
+        self._become_new()
         self._ask(LeaveGroupRequest(group_id=self.group, members=(leaving,)))
 
     # --- what it is told --------------------------------------------------------------------
@@ -162,19 +168,21 @@ class GroupMember(Operator):
     def _told(self, answer: object) -> None:
         match answer:
             case JoinGroupResponse(error_code=ErrorCode.NONE):
-                self._has_joined(answer)
+                self._join_generation(answer)
             case JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED):
                 self._id = answer.member_id
             case SyncGroupResponse(error_code=ErrorCode.NONE):
                 self.pieces = pieces_of(answer.assignment)
             case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse():
-                self._refused(answer.error_code)
+                self._note_error(answer.error_code)
+            case LeaveGroupResponse():
+                pass  # it has become new already
             case OffsetCommitResponse():
                 pass  # heartbeats tell it what has become of its membership
             case None:
                 self._node += 1
 
-    def _has_joined(self, answer: JoinGroupResponse) -> None:
+    def _join_generation(self, answer: JoinGroupResponse) -> None:
         if self.generation not in (-1, answer.generation_id):
             self._former = (self._id, self.generation)
         self.generation = answer.generation_id
@@ -187,18 +195,18 @@ class GroupMember(Operator):
             for member, pieces in zip(answer.members, dealt, strict=True)
         )
 
-    def _refused(self, error: ErrorCode) -> None:
+    def _note_error(self, error: ErrorCode) -> None:
         match error:
             case ErrorCode.NONE:
                 pass
             case ErrorCode.UNKNOWN_MEMBER_ID:
-                self._is_new()
+                self._become_new()
             case ErrorCode.REBALANCE_IN_PROGRESS | ErrorCode.ILLEGAL_GENERATION:
                 self.pieces = None
             case ErrorCode.NOT_COORDINATOR | ErrorCode.COORDINATOR_NOT_AVAILABLE:
                 self._node += 1
 
-    def _is_new(self) -> None:
+    def _become_new(self) -> None:
         """Its process is a new one, or its coordinator has forgotten it: it needs another id."""
         if self._id and self.generation >= 0:
             self._former = (self._id, self.generation)

@@ -170,7 +170,8 @@ def written_since(before: dict[Key, int]) -> Missing:
 
 
 def groups_are_stable(cluster: Cluster) -> str:
-    """L-GRP: all members of a group are in one generation, in which each piece of work has one."""
+    """L-GRP: all members of a group are in one generation, and each piece of work has one owner in
+    it."""
     offsets = cluster.partitions.named(f"{OFFSETS_TOPIC}-0")
     if offsets is None or not _is_electable(offsets):
         return ""

@@ -1,4 +1,4 @@
-"""Members of groups, by what their coordinators answer.
+"""Invariants of group membership, judged on the answers of coordinators.
 
 G-ONE   in one generation of a group, each piece of work is given to one member
 G-GEN   a coordinator hands out generations that only grow, and none that is older than one that an
@@ -6,11 +6,14 @@ G-GEN   a coordinator hands out generations that only grow, and none that is old
 G-COM   no commit and no heartbeat is accepted from an older generation than one that was handed out
         before it came, from a member that was not told its generation, or from one that has left
 
-Coordinators are told apart, and ordered, by the epochs in which they lead: one that is deposed goes
-on answering until it hears of it, and counts generations that nobody else will know. What members
-were *assigned* (SyncGroup) is committed, so every later coordinator must know it; what was *handed
-out* only (JoinGroup) may go with the coordinator. An answer is judged if its coordinator has been
-there since the turn began: then it is that coordinator's.
+Coordinators are ordered by the epochs in which they lead. A deposed coordinator continues to answer
+until it learns of its successor, and may count generations that no other coordinator will know.
+
+- An assigned generation (SyncGroup) is committed, so every later coordinator must know it.
+- A generation that was only handed out (JoinGroup) may be lost with its coordinator.
+
+An answer is judged only if one coordinator has served since the turn began: only then is it known
+whose answer it is.
 """
 
 from collections.abc import Callable
@@ -41,33 +44,34 @@ from wire.messages.groups import (
 
 __all__ = ["MembershipInvariants"]
 
-_NOBODY = -1
+_NO_GENERATION = -1
+OfMember = HeartbeatRequest | OffsetCommitRequest
 _FENCED = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 @dataclass(slots=True)
-class _Served:
+class _Told:
     """What one coordinator has told the members of one group."""
 
-    handed_out: int = _NOBODY  # the newest generation
-    assigned: int = _NOBODY
+    handed_out: int = _NO_GENERATION  # the newest generation
+    assigned: int = _NO_GENERATION
     left: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Group:
-    served: dict[Coordinator, _Served] = field(default_factory=dict)
+    served: dict[Coordinator, _Told] = field(default_factory=dict)
     told: set[tuple[int, str]] = field(default_factory=set)  # a generation, and who was told of it
     owners: dict[tuple[int, int], str] = field(default_factory=dict)  # by generation and piece
 
-    def by(self, coordinator: Coordinator) -> _Served:
-        return self.served.setdefault(coordinator, _Served())
+    def by(self, coordinator: Coordinator) -> _Told:
+        return self.served.setdefault(coordinator, _Told())
 
     def assigned_before(self, coordinator: Coordinator) -> int:
         """The newest generation that an earlier coordinator has assigned."""
         epoch = coordinator.leader_epoch
         earlier = (one.assigned for by, one in self.served.items() if by.leader_epoch < epoch)
-        return max(earlier, default=_NOBODY)
+        return max(earlier, default=_NO_GENERATION)
 
 
 class _Asked(NamedTuple):
@@ -84,22 +88,23 @@ class MembershipInvariants(Observer):
     received_kinds = (OffsetCommitRequest, HeartbeatRequest)
 
     def __init__(
-        self, broker_of: BrokerOf, groups: GroupInvariants, fired: Callable[[str], None]
+        self, broker_of: BrokerOf, commits: GroupInvariants, fired: Callable[[str], None]
     ) -> None:
         self._broker_of = broker_of
-        self._offsets = groups
+        self._commits = commits
         self._fired = fired
         self._groups: dict[str, _Group] = {}
-        self._known: dict[int, tuple[Coordinator, ...]] = {}  # by node, when its last turn ended
+        # By node, when its last turn ended.
+        self._serving_before: dict[int, tuple[Coordinator, ...]] = {}
         self._asked: dict[tuple[int, int], _Asked] = {}  # by node and token
 
     def settled_broker(self, host: Host, broker: Broker) -> None:
-        self._known[host.node_id] = tuple(broker.coordinators)
+        self._serving_before[host.node_id] = tuple(broker.coordinators)
 
     def received(self, host: Host, event: Event) -> None:
         assert isinstance(event, Request), event
         body = event.body
-        assert isinstance(body, OffsetCommitRequest | HeartbeatRequest), body
+        assert isinstance(body, OfMember), body
         self._asked.pop((host.node_id, event.token), None)
         coordinator = self._coordinator(host, body.group_id)
         if coordinator is not None:
@@ -118,15 +123,13 @@ class MembershipInvariants(Observer):
             case LeaveGroupRequest(), LeaveGroupResponse(error_code=ErrorCode.NONE):
                 self._left(host, request.group_id, response)
             case HeartbeatRequest(), HeartbeatResponse():
-                generation = request.generation_id
-                self._answered(host, token, request, generation, response.error_code)
+                self._accepted(host, token, request, response.error_code)
             case OffsetCommitRequest(), OffsetCommitResponse(topics=(told, *_)):
-                generation = request.generation_id_or_member_epoch
                 error = told.partitions[0].error_code
                 if error in _FENCED:
                     self._fired("commit_fenced")
-                if generation >= 0:
-                    self._answered(host, token, request, generation, error)
+                if _generation_of(request) >= 0:
+                    self._accepted(host, token, request, error)
             case _:
                 pass
 
@@ -137,7 +140,7 @@ class MembershipInvariants(Observer):
         """That serves the group, and has been there since this turn began."""
         broker = self._broker_of(host)
         found = None if broker is None else broker.coordinators.find(group_id)
-        is_known = found in self._known.get(host.node_id, ())
+        is_known = found in self._serving_before.get(host.node_id, ())
         return found if isinstance(found, Coordinator) and is_known else None
 
     # --- what was answered ------------------------------------------------------------------
@@ -149,7 +152,7 @@ class MembershipInvariants(Observer):
         if coordinator is None:
             return
         served = group.by(coordinator)
-        self._is_not_older("G-GEN", group_id, coordinator, generation, served.handed_out)
+        self._require_not_older(group_id, coordinator, generation, served.handed_out)
         served.handed_out = max(served.handed_out, generation)
 
     def _assigned(self, host: Host, request: SyncGroupRequest, response: SyncGroupResponse) -> None:
@@ -166,7 +169,7 @@ class MembershipInvariants(Observer):
         coordinator = self._coordinator(host, request.group_id)
         if coordinator is not None:
             served = group.by(coordinator)
-            self._is_not_older("G-GEN", request.group_id, coordinator, generation, served.assigned)
+            self._require_not_older(request.group_id, coordinator, generation, served.assigned)
             served.assigned = generation
 
     def _left(self, host: Host, group_id: str, response: LeaveGroupResponse) -> None:
@@ -175,32 +178,24 @@ class MembershipInvariants(Observer):
             served = self._group(group_id).by(coordinator)
             served.left |= {each.member_id for each in response.members}
 
-    def _is_not_older(
-        self, rule: str, group_id: str, coordinator: Coordinator, generation: int, known: int
+    def _require_not_older(
+        self, group_id: str, coordinator: Coordinator, generation: int, known: int
     ) -> None:
         newest = max(known, self._group(group_id).assigned_before(coordinator))
         if generation < newest:
             self._violated(
-                rule,
+                "G-GEN",
                 f"{group_id}: the coordinator of epoch {coordinator.leader_epoch} hands out"
                 f" generation {generation} after {newest}",
             )
 
-    def _answered(
-        self,
-        host: Host,
-        token: int,
-        request: HeartbeatRequest | OffsetCommitRequest,
-        generation: int,
-        error: ErrorCode,
-    ) -> None:
+    def _accepted(self, host: Host, token: int, request: OfMember, error: ErrorCode) -> None:
         asked = self._asked.pop((host.node_id, token), None)
-        is_judged = asked is not None and error is ErrorCode.NONE
-        if asked is None or not is_judged:
+        if asked is None or error is not ErrorCode.NONE:
             return
         if self._coordinator(host, request.group_id) is not asked.coordinator:
             return
-        group = self._group(request.group_id)
+        group, generation = self._group(request.group_id), _generation_of(request)
         is_told = (generation, request.member_id) in group.told
         if generation < asked.newest or asked.has_left or not is_told:
             self._violated(
@@ -212,5 +207,11 @@ class MembershipInvariants(Observer):
             )
 
     def _violated(self, rule: str, detail: str) -> None:
-        if not self._offsets.are_lost:
+        if not self._commits.may_be_lost:
             raise Violation(rule, detail)
+
+
+def _generation_of(request: OfMember) -> int:
+    if isinstance(request, HeartbeatRequest):
+        return request.generation_id
+    return request.generation_id_or_member_epoch
