@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from broker.groups import offsets, syncing
+from broker.groups import offsets, rebalancing, syncing
 from broker.groups.group import Group, Member, Outcome
 from broker.groups.loading import Contents
 from broker.groups.records import Change, GroupChange, GroupMetadata
@@ -14,6 +14,7 @@ from wire.messages.group_offsets import OffsetCommitRequest
 _apply = Contents.apply
 _assigned = syncing.assigned
 _check_commit = offsets.check_commit
+_complete_join = rebalancing.complete_join
 
 
 @plant_in("group", offsets, "check_commit", seeds_max=20, found_at=0)
@@ -40,6 +41,13 @@ def begins_generations_anew(self: Contents, change: Change) -> None:
     if isinstance(change, GroupChange) and change.metadata is not None:
         change = replace(change, metadata=replace(change.metadata, generation=0))
     _apply(self, change)
+
+
+@plant_in("group", rebalancing, "complete_join", seeds_max=20, found_at=0)
+def rebalances_in_the_same_generation(group: Group, now_ms: int, out: Outcome) -> None:
+    """Breaks: a rebalance begins a generation of its own."""
+    group.generation = max(group.generation - 1, 0)
+    _complete_join(group, now_ms, out)
 
 
 @plant_in("group", syncing, "assigned", seeds_max=20, found_at=0)

@@ -1,8 +1,8 @@
 """Invariants of group membership, judged on the answers of coordinators.
 
 G-ONE   in one generation of a group, each piece of work is given to one member
-G-GEN   a coordinator hands out generations that only grow, and none that is older than one that an
-        earlier coordinator has assigned
+G-GEN   a coordinator hands out generations that only grow, and none that is older than one that
+        was assigned; the leader of a group is told a newer one
 G-COM   no commit and no heartbeat is accepted from an older generation than one that was handed out
         before it came, from a member that was not told its generation, or from one that has left
 
@@ -67,11 +67,11 @@ class _Group:
     def by(self, coordinator: Coordinator) -> _Told:
         return self.served.setdefault(coordinator, _Told())
 
-    def assigned_before(self, coordinator: Coordinator) -> int:
-        """The newest generation that an earlier coordinator has assigned."""
+    def newest_assigned(self, coordinator: Coordinator) -> int:
+        """The newest generation that this coordinator or an earlier one has assigned."""
         epoch = coordinator.leader_epoch
-        earlier = (one.assigned for by, one in self.served.items() if by.leader_epoch < epoch)
-        return max(earlier, default=_NO_GENERATION)
+        known = (one.assigned for by, one in self.served.items() if by.leader_epoch <= epoch)
+        return max(known, default=_NO_GENERATION)
 
 
 class _Asked(NamedTuple):
@@ -110,7 +110,7 @@ class MembershipInvariants(Observer):
         if coordinator is not None:
             group = self._group(body.group_id)
             served = group.by(coordinator)
-            newest = max(served.handed_out, group.assigned_before(coordinator))
+            newest = max(served.handed_out, group.newest_assigned(coordinator))
             asked = _Asked(coordinator, newest, body.member_id in served.left)
             self._asked[host.node_id, event.token] = asked
 
@@ -152,7 +152,9 @@ class MembershipInvariants(Observer):
         if coordinator is None:
             return
         served = group.by(coordinator)
-        self._require_not_older(group_id, coordinator, generation, served.handed_out)
+        begins = 1 if response.members else 0  # of its leader: after an assignment it is another
+        known = group.newest_assigned(coordinator) + begins
+        self._require(group_id, coordinator, generation, at_least=max(known, served.handed_out))
         served.handed_out = max(served.handed_out, generation)
 
     def _assigned(self, host: Host, request: SyncGroupRequest, response: SyncGroupResponse) -> None:
@@ -169,7 +171,8 @@ class MembershipInvariants(Observer):
         coordinator = self._coordinator(host, request.group_id)
         if coordinator is not None:
             served = group.by(coordinator)
-            self._require_not_older(request.group_id, coordinator, generation, served.assigned)
+            known = group.newest_assigned(coordinator)
+            self._require(request.group_id, coordinator, generation, at_least=known)
             served.assigned = generation
 
     def _left(self, host: Host, group_id: str, response: LeaveGroupResponse) -> None:
@@ -178,15 +181,14 @@ class MembershipInvariants(Observer):
             served = self._group(group_id).by(coordinator)
             served.left |= {each.member_id for each in response.members}
 
-    def _require_not_older(
-        self, group_id: str, coordinator: Coordinator, generation: int, known: int
+    def _require(
+        self, group_id: str, coordinator: Coordinator, generation: int, *, at_least: int
     ) -> None:
-        newest = max(known, self._group(group_id).assigned_before(coordinator))
-        if generation < newest:
+        if generation < at_least:
             self._violated(
                 "G-GEN",
                 f"{group_id}: the coordinator of epoch {coordinator.leader_epoch} hands out"
-                f" generation {generation} after {newest}",
+                f" generation {generation}, where {at_least} is the lowest that it may",
             )
 
     def _accepted(self, host: Host, token: int, request: OfMember, error: ErrorCode) -> None:
