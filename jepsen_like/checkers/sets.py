@@ -135,7 +135,8 @@ def _back_in(
     element: Element, view: Sequence[Operation], having: Sequence[int]
 ) -> Iterator[Finding]:
     """Present, then absent though nobody had begun to remove it; or absent again, then present."""
-    gone_at = next((at for at, place in enumerate(having, having[0]) if at != place), having[-1] + 1)
+    expected = enumerate(having, having[0])
+    gone_at = next((at for at, place in expected if at != place), having[-1] + 1)
     if gone_at == len(view):
         return
     gone = view[gone_at]
