@@ -212,7 +212,8 @@ class _Register:
         """What can do all that either of them can, and perhaps more."""
         spent, uncovered = one.spent & other.spent, one.uncovered & other.uncovered
         taken = spent ^ sum(self.reads)
-        return _Cost(spent, uncovered, _Config(one.of.value, taken, self.writes & ~(taken | uncovered)))
+        covered = self.writes & ~(taken | uncovered)
+        return _Cost(spent, uncovered, _Config(one.of.value, taken, covered))
 
 
 def _best(costs: list[_Cost]) -> list[_Cost]:
@@ -241,7 +242,8 @@ def _sees(read: Operation, value: Hashable) -> bool:
 
 
 def _asked(operation: Operation) -> tuple[str, Hashable]:
-    return operation.f, operation.argument
+    argument = operation.argument
+    return operation.f, tuple(argument) if operation.f == "cas" else argument
 
 
 def register_frontier(operations: Sequence[Operation]) -> Search:
