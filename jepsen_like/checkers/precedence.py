@@ -22,8 +22,8 @@ class Interval:
 def contradiction(intervals: Sequence[Interval], arrows: Arrows) -> list[int]:
     """Moments that have no order, each before the next one; none if all have."""
     waits = [0] * len(intervals)
-    for behind in arrows.values():
-        for each in behind:
+    for others in arrows.values():
+        for each in others:
             waits[each] += 1
     earliest = [each.begin for each in intervals]
     because: dict[int, int] = {}

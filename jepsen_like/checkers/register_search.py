@@ -24,7 +24,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_depth import TURN, Answer, Search
@@ -66,7 +66,7 @@ class _Register:
     joins: bool
     is_narrowed: bool = False
     reads: dict[int, Operation] = field(default_factory=dict)  # open; they change nothing
-    alike: dict[tuple[str, Hashable], list[tuple[int, int]]] = field(default_factory=dict)
+    alike: dict[tuple[str, Any], list[tuple[int, int]]] = field(default_factory=dict)
     writes: int = 0  # bits of open ones that will return
     writes_of: dict[Hashable, int] = field(default_factory=dict)
     must: int = 0  # bits of open compare-and-sets that will return
@@ -241,7 +241,7 @@ def _sees(read: Operation, value: Hashable) -> bool:
     return is_expected is not (read.kind is Kind.FAIL)
 
 
-def _asked(operation: Operation) -> tuple[str, Hashable]:
+def _asked(operation: Operation) -> tuple[str, Any]:
     argument = operation.argument
     return operation.f, tuple(argument) if operation.f == "cas" else argument
 

@@ -30,10 +30,11 @@ operations whose end nobody knows. Each is judged by trying all orders that its 
 wrong. It also is where it shows nothing, because no operation was ok.
 """
 
-ABOUT_FREE = """As many histories of clients that do anything their protocol allows: two keys or four
-elements at once, values that look alike (1, 1.0, true and "1"), elements that are removed where
-they are not and added again, clients that crash at any event, answers that may be anything. The
-truth comes from trying all orders of all operations at once; each is judged as by `check`."""
+ABOUT_FREE = """As many histories of clients that do anything their protocol allows: two keys or
+four elements at once, values that look alike (1, 1.0, true and "1"), elements that are removed
+where they are not and added again, clients that crash at any event, answers that may be anything.
+The truth comes from trying all orders of all operations at once; each history is judged as by
+`check`. *Wrong* is also what is undecided for a reason that is none."""
 
 
 def main() -> int:

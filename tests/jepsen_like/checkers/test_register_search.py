@@ -9,8 +9,8 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.models import ILLEGAL, REGISTER
 from jepsen_like.checkers.operations import Operation, operations
+from jepsen_like.checkers.register_accesses import registers
 from jepsen_like.checkers.register_search import _Register, register_frontier
-from jepsen_like.checkers.registers import registers
 from jepsen_like.checkers.search import Budget, search
 from jepsen_like.checkers.search_depth import Search
 from jepsen_like.checkers.verdict import Outcome
