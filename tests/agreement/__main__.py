@@ -102,7 +102,7 @@ def _lines(
     tallies: Mapping[str, Tally], on_spark: Mapping[str, list[str]], count: int
 ) -> Iterator[str]:
     if not on_spark:
-        yield "Spark was not there: that it says the same was not looked at."
+        yield "Whether Spark says the same was not looked at."
     else:
         yield f"{count:,} of these on Spark, and as many of the whole log workload, compared with"
         yield "what is found without it: outcomes, findings, objects and counts."
