@@ -7,8 +7,9 @@ register more is known, and no answer is lost by any of it:
   if an order has a later one in its place, the two can change places.
 - A write that is open when another one takes effect may have happened right before it, and nobody
   saw it; so may a write of the value that is there already. It is then *covered*: it need not
-  happen any more, and it still may until it returns. So a write is taken only where its value matters, to a read or
-  a compare-and-set that comes right behind it, or because it, or another one, must be covered now.
+  happen any more, and it still may until it returns. So a write is taken only where its value
+  matters to a read or a compare-and-set right behind it, or where it returns, or another one that
+  must be covered.
 - Of two configurations with one value, one does for both if it has taken fewer writes, has seen as
   many reads, and leaves no write uncovered that the other has covered or taken.
 

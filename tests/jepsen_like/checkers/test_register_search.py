@@ -57,6 +57,17 @@ def test_evidence_is_the_reads_that_need_too_many_writes() -> None:
     assert sum(play.ops[index].f == "read" for index in finding.ops) > 8
 
 
+def test_write_of_what_is_there_covers_another_one() -> None:
+    play = Play(workload="register")
+    play.did(0, "write", ["k", 1], None)
+    play.invoke(1, "write", ["k", 2])
+    play.invoke(2, "write", ["k", 1])
+    play.ok(1)
+    play.ok(2)
+    play.did(0, "read", ["k", None], ["k", 1])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 def random_accesses(random: Random) -> Sequence[Operation]:
     """Any answers at all: half of the clients lie."""
     play = Play(workload="cas-register")

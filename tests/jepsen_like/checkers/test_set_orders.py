@@ -120,6 +120,24 @@ def test_element_may_come_again_between_two_lists() -> None:
     assert judge(play.history).outcome is Outcome.VALID
 
 
+def test_list_may_be_open_while_an_element_comes_and_goes() -> None:
+    play = Play(workload="set")
+    play.invoke(LISTING, "read")
+    play.did(0, "add", "x", None)
+    play.did(0, "remove", "x", None)
+    play.did(0, "add", "y", None)
+    play.ok(LISTING, ["y"])
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_element_that_returns_is_not_listed_before_it_is_added() -> None:
+    play = Play(workload="set")
+    play.did(LISTING, "read", None, ["x"])
+    for f in ("add", "remove", "add"):
+        play.did(0, f, "x", None)
+    assert judge(play.history).outcome is Outcome.VIOLATED
+
+
 def test_what_only_a_search_decides_names_the_elements_if_it_is_late() -> None:
     play = adding(*range(10))
     for element in range(10):
