@@ -62,8 +62,8 @@ def test_write_of_what_is_there_covers_another_one() -> None:
     play.did(0, "write", ["k", 1], None)
     play.invoke(1, "write", ["k", 2])
     play.invoke(2, "write", ["k", 1])
-    play.ok(1)
     play.ok(2)
+    play.ok(1)
     play.did(0, "read", ["k", None], ["k", 1])
     (register,) = registers(operations(play.ops))
     assert answer_of(register_frontier(register.accesses)) is Outcome.VALID
