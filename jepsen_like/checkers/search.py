@@ -3,8 +3,8 @@
 This is for objects that carry no witness of their order. Searches take turns, since each is fast
 where the others are slow: depth first finds an order soon if there is one, and the frontier proves
 soon that there is none; with many unknown operations, it does so sooner if it allows more than is
-true. The first search that decides has decided; if none does within the budget, the answer is
-undecided. The budget is looked at inside the loops.
+true. Registers have a frontier of their own. The first search that decides has decided; if none
+does within the budget, the answer is undecided. The budget is looked at inside the loops.
 
 Exponential in the number of operations open at a time, at worst; so is the problem.
 Source: Wing and Gong 1993; Lowe 2017; Porcupine and Knossos for what is worth remembering.
