@@ -55,9 +55,9 @@ class Frontier:
             if operation.ret == NEVER:
                 self._called()
             elif position == operation.call:
-                bits[operation.index] = self._opened(operation)
+                bits[id(operation)] = self._opened(operation)
             else:
-                yield from self._returned(bits.pop(operation.index))
+                yield from self._returned(bits.pop(id(operation)))
                 if self._is_given_up():
                     return Answer(outcome=Outcome.UNDECIDED, reason="what is unknown has no end")
                 if not self.configs:

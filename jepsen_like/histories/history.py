@@ -41,6 +41,7 @@ __all__ = [
     "INITIAL",
     "MARKED",
     "NEMESIS",
+    "TRUST_FAILURES",
     "VERSION",
     "Frames",
     "Header",
@@ -148,6 +149,7 @@ def _is_value(content: bytes) -> bool:
 FORMAT = "quorumlab-history"
 VERSION = 2
 INITIAL = "initial"  # an option of a run: what registers hold: [the value], or [] if unknown
+TRUST_FAILURES = "trust_failures"  # an option of a reader: what failed did not happen, in any case
 _UNFRAMED = 1  # the version before
 NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
 

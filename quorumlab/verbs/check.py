@@ -53,6 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
           {_SECONDS:.0f})
         --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
           (default: nil; of a history of others it is not known)
+        --trust-failures  what failed did not happen, even if it says that it timed out; the \
+          verdict counts these (without Spark only)
         --report FILE  write what happened as one HTML page (default, if a run's directory is \
           judged here and is violated: {PAGE} in it)
         {FORMAT}"""
@@ -93,7 +95,10 @@ def run(args: argparse.Namespace) -> int:
     if histories_in(args.target)[0].suffix == TABLE:
         _refuse_beside_table(args)
         on_spark = True
-    if args.on == "local" or not (on_spark or _is_much(args.target)):
+    if args.trust_failures and on_spark:
+        raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
+    is_local = args.on == "local" or args.trust_failures
+    if is_local or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
     try:
         return run_on_spark(args)
@@ -107,11 +112,11 @@ def run(args: argparse.Namespace) -> int:
 def _refuse_beside_table(args: argparse.Namespace) -> None:
     if args.on == "local":
         raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
-    for option in ("model", "initial"):
+    for option in ("model", "initial", "trust_failures"):
         if getattr(args, option):
-            raise UsageError(
-                f"--{option}: a table is judged as what it was made as; name its history"
-            )
+            name = option.replace("_", "-")
+            what = "a table is judged as what it was made as; name its history"
+            raise UsageError(f"--{name}: {what}")
 
 
 def _is_much(target: str) -> bool:
