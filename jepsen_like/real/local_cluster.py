@@ -52,7 +52,7 @@ _ORDERLY_STOP_SECONDS = 15.0
 _LOG_STOP_SECONDS = 0.03  # what syncing a log of many takes, on a slow disk
 _LAST_LINES = 12
 _CONTROLLED_SHUTDOWN = re.compile(
-    rf"^\s*{re.escape(CONTROLLED_SHUTDOWN_SETTING)}\s*=\s*(\d+)\s*$", re.MULTILINE
+    rf"^\s*{re.escape(CONTROLLED_SHUTDOWN_SETTING)}\s*[=:]\s*(\d+)\s*$", re.MULTILINE
 )
 _ZOOKEEPER = "zookeeper"
 _DELAY = "zookeeper-delay"
@@ -97,18 +97,27 @@ def orderly_stop_seconds(node: NodeLayout) -> float:
     """Return how long a node may take to stop in order.
 
     A broker waits for its controller as long as its configuration says. Then the node syncs every
-    log that was written to.
+    log that was written to. What cannot be read is no reason not to stop.
     """
-    logs = len(os.listdir(node.data)) if node.data.is_dir() else 0
     consent_ms = _controlled_shutdown_ms(node) if node.is_broker else 0
-    return _ORDERLY_STOP_SECONDS + consent_ms / 1000 + _LOG_STOP_SECONDS * logs
+    return _ORDERLY_STOP_SECONDS + consent_ms / 1000 + _LOG_STOP_SECONDS * _log_count(node)
+
+
+def _log_count(node: NodeLayout) -> int:
+    try:
+        return len(os.listdir(node.data))
+    except OSError:
+        return 0
 
 
 def _controlled_shutdown_ms(node: NodeLayout) -> int:
     """What the file says that the node started with; 0 if it has never been started."""
-    if not node.config.exists():
+    try:
+        told = _CONTROLLED_SHUTDOWN.findall(node.config.read_text())
+    except FileNotFoundError:
         return 0
-    told = _CONTROLLED_SHUTDOWN.findall(node.config.read_text())
+    except (OSError, UnicodeDecodeError):
+        told = []
     return int(told[-1]) if told else CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
