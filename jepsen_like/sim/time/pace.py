@@ -28,6 +28,10 @@ class Pace:
         is_limited = turns_us != AT_ONCE and limits_clients(world)
         self._clients_random = world.fork(f"turns/{node_id}/clients") if is_limited else None
 
+    @property
+    def limits_clients(self) -> bool:
+        return self._clients_random is not None
+
     def wait_us(self) -> int:
         return below(self._random, self._turn_us) if self._turn_us else 0
 

@@ -241,7 +241,10 @@ class Host:
         wait_us = self._pace.wait_us()
         if wait_us == 0:
             self._take_turn()
-            return
+        else:
+            self._take_turn_in(wait_us)
+
+    def _take_turn_in(self, wait_us: int) -> None:
         self._has_turn = True
         incarnation = self.incarnation
 
@@ -269,8 +272,15 @@ class Host:
                 self._blame_core(error)
             if not self._carry_out(effects) or self._watched is not watched:
                 return
-            if not (self._turn.inbox.control or self._turn.inbox.clients):
+            inbox = self._turn.inbox
+            if not (inbox.control or inbox.clients):
                 break
+            if self._pace.limits_clients:  # those that wait come after what else comes meanwhile
+                clients_max = 0
+                if not inbox.control:
+                    if not self._has_turn:
+                        self._take_turn_in(max(1, self._pace.wait_us()))
+                    break
         self._set_timer()
 
     def _carry_out(self, effects: list[Effect]) -> bool:
