@@ -27,7 +27,7 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, same_before
 from jepsen_like.checkers.verdict import Outcome
 
-__all__ = ["frontier", "refuting"]
+__all__ = ["events_of", "frontier", "refuting"]
 
 _UNKNOWN_A_LOOK = 8  # trying so many takes as long as looking at a configuration
 _COMPARED_MAX = 4_000  # configurations: to hold more against each other takes longer than a turn
