@@ -16,7 +16,7 @@ from jepsen_like.checkers.operations import OBSERVE, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import NEMESIS, Header, Kind, MalformedHistory, Op
 from spark.convert import Sizes, convert, is_current
-from spark.judging import Bounds, judged
+from spark.judging import Limits, judged
 from spark.rows import rows
 from spark.schema import SCHEMA, VERSION
 from spark.verdicts import named, summed
@@ -25,7 +25,7 @@ from tests.spark.agreement import same
 from tests.spark.histories import random_history
 
 KEY = "chaos-0"
-ANY = Bounds(until=1e12, mb=4096)
+ANY = Limits(mb=4096)
 
 # Where each field of a history's `Op` is kept: a new field there needs a new VERSION of the table.
 COLUMNS_OF = {
@@ -263,12 +263,12 @@ def test_objects_that_need_too_much_memory_are_doubted_one_by_one(
     play = Play(workload="register")
     for name in names:
         play.did(0, "write", [name, 1], None)
-    verdict = judged(converted(play, tmp_path / "table"), Bounds(until=1e12, mb=0))
+    verdict = judged(converted(play, tmp_path / "table"), Limits(mb=0))
     assert verdict.objects == {named("run", name): Outcome.UNDECIDED for name in names}
 
 
 def test_table_without_rows_needs_no_memory() -> None:
-    assert judged(SCHEMA.empty_table(), Bounds(until=1e12, mb=0)).outcome is Outcome.VALID
+    assert judged(SCHEMA.empty_table(), Limits(mb=0)).outcome is Outcome.VALID
 
 
 def test_registers_that_are_surely_right_are_judged_by_zones_alone(tmp_path: Path) -> None:

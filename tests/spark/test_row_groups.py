@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from spark.convert import Sizes, convert
-from spark.judging import whole_objects
+from spark.judging import Limits, TooLarge, whole_objects
 from spark.table_files import Stretch, read, stretches
 from spark.verdicts import named
 from tests.jepsen_like.play import Play
@@ -62,7 +62,7 @@ def test_batches_are_cut_between_objects_only(table: Path, rows: int) -> None:
         for batch in read(stretches([table], []), [])
         for piece in pa.Table.from_batches([batch]).to_batches(max_chunksize=3)
     ]
-    tables = list(whole_objects(batches, rows))
+    tables = tables_of(batches, rows)
     names = [set(each.column("object").to_pylist()) for each in tables]
     assert sum(map(len, tables)) == 38
     assert sum(map(len, names)) == 3
@@ -71,7 +71,7 @@ def test_batches_are_cut_between_objects_only(table: Path, rows: int) -> None:
 def test_each_table_but_the_last_has_as_many_rows_as_are_wanted() -> None:
     """Objects of two rows each, three rows wanted."""
     batches = [pa.RecordBatch.from_pylist([{"run": "run", "object": name}] * 2) for name in "abcde"]
-    assert [len(each) for each in whole_objects(batches, 3)] == [4, 4, 2]
+    assert [len(each) for each in tables_of(batches, 3)] == [4, 4, 2]
 
 
 def test_table_ends_at_the_first_border_behind_enough_rows() -> None:
@@ -79,4 +79,24 @@ def test_table_ends_at_the_first_border_behind_enough_rows() -> None:
         pa.RecordBatch.from_pylist([{"run": "run", "object": name} for name in names])
         for names in ("aa", "ab", "b")
     ]
-    assert [len(each) for each in whole_objects(batches, 3)] == [3, 2]
+    assert [len(each) for each in tables_of(batches, 3)] == [3, 2]
+
+
+def tables_of(batches: list[pa.RecordBatch], rows: int) -> list[pa.Table]:
+    return list(whole_objects(batches, Limits(rows=rows)))
+
+
+def test_object_of_which_no_worker_holds_all_rows_leaves_the_others_alone() -> None:
+    """It is the middle one; in batches that hold several objects, and in others of its own."""
+
+    def batch(names: str) -> pa.RecordBatch:
+        rows = [{"run": "run", "object": name, "workload": "log"} for name in names]
+        return pa.RecordBatch.from_pylist(rows)
+
+    large = "b" * 60_000
+    batches = [batch("aa" + large), batch(large), batch(large + "ccd"), batch("d")]
+    *tables, last = whole_objects(batches, Limits(mb=1, rows=1))
+    told = [each for each in (*tables, last) if isinstance(each, TooLarge)]
+    assert told == [TooLarge(run="run", object="b", model="log", rows=180_000)]
+    others = [each.column("object").to_pylist() for each in (*tables, last) if each not in told]
+    assert [name for names in others for name in names] == list("aaccdd")
