@@ -58,6 +58,7 @@ from spark.verdict_rows import Part, VerdictRow, batch_of, rows_of
 
 __all__ = ["Batches", "Judging", "Limits", "judged", "limited_memory", "whole_objects"]
 
+_OBSERVE = "observe"  # the model that observations are judged as, in whatever run they are
 _TO_JUDGE = 2  # judging rows takes as much memory again as they do
 
 
@@ -165,6 +166,7 @@ class Judging:
         if len(whole):  # else a large table would be copied
             own = rows.filter(pc.invert(is_whole))
         for (run,), part in _parts(whole, "run"):
+            yield Part(run, _OBSERVE, check_observations(lines(part, "line")))
             verdict = _judged_run(part, header, self.limits.budget, self.models.get(model))
             yield Part(run, model, verdict)
         if split is Split.STEPS and len(own):
@@ -258,7 +260,7 @@ _BY_COLUMNS = {
 
 def _judged_run(rows: pa.Table, header: Header, budget: Budget, model: Model | None) -> Verdict:
     """Judge what concerns a run as a whole."""
-    verdicts = [check_observations(lines(rows, "line"))]
+    verdicts = []
     check = JUDGED.get(header.workload)
     if model is not None:
         verdicts.append(check_as(operations(rows, keyed=False), model, budget))

@@ -25,7 +25,17 @@ import pyarrow as pa
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
 from spark.verdicts import of_run, run_and_name
 
-__all__ = ["TOLD", "VERDICTS", "VERSION", "Part", "VerdictRow", "batch_of", "ddl_of", "rows_of"]
+__all__ = [
+    "TOLD",
+    "VERDICTS",
+    "VERSION",
+    "Part",
+    "VerdictRow",
+    "batch_of",
+    "ddl_of",
+    "rows_of",
+    "sql_of",
+]
 
 VERSION = 1
 
@@ -62,16 +72,13 @@ VERDICTS = pa.schema(
     ]
 )
 TOLD = VERDICTS.append(pa.field("shows", pa.bool_()))  # as it comes from the workers
-_DDL = {
+_SQL = {
     pa.int32(): "int",
     pa.int64(): "bigint",
     pa.string(): "string",
     pa.binary(): "binary",
     pa.bool_(): "boolean",
     pa.float64(): "double",
-    pa.list_(pa.int64()): "array<bigint>",
-    pa.list_(pa.string()): "array<string>",
-    pa.map_(pa.string(), pa.int64()): "map<string,bigint>",
 }
 
 
@@ -156,6 +163,17 @@ def _cells(column: Sequence[object]) -> list[object]:
     return [list(each.items()) if isinstance(each, dict) else each for each in column]
 
 
-def ddl_of(schema: pa.Schema) -> str:
+def ddl_of(schema: Iterable[pa.Field]) -> str:
     """The same for Spark, in its own words."""
-    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
+    return ", ".join(f"{field.name} {sql_of(field.type)}" for field in schema)
+
+
+def sql_of(kind: pa.DataType) -> str:
+    if pa.types.is_map(kind):
+        return f"map<{sql_of(kind.key_type)},{sql_of(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"array<{sql_of(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        parts = (kind.field(at) for at in range(kind.num_fields))
+        return f"struct<{','.join(f'{part.name}:{sql_of(part.type)}' for part in parts)}>"
+    return _SQL[kind]
