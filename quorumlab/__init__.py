@@ -7,15 +7,18 @@ for, since they need the extra `spark`.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark import Limits, findings, judge
+    from spark import Limits as Limits
+    from spark import findings as findings
+    from spark import judge as judge
 
-__all__ = ["Limits", "__version__", "findings", "judge"]
+__all__ = ["__version__"]
 
 __version__ = "0.1.0"
+_OF_SPARK = ("Limits", "findings", "judge")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _OF_SPARK:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import spark
 

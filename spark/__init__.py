@@ -1,21 +1,22 @@
 """Checks and seed sweeps on Spark.
 
 `judge` and `findings` are for programs that have a Spark session of their own: see `library`. They
-are imported when they are asked for.
+are imported when they are asked for, since they need the extra `spark`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark.judging import Limits
-    from spark.library import findings, judge
+    from spark.judging import Limits as Limits
+    from spark.library import findings as findings
+    from spark.library import judge as judge
 
-__all__ = ["Limits", "findings", "judge"]
+_PLACES = {"Limits": "judging", "findings": "library", "judge": "library"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from spark import judging, library
+    from importlib import import_module
 
-    return getattr(judging if name == "Limits" else library, name)
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"spark.{_PLACES[name]}"), name)

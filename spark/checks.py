@@ -20,13 +20,14 @@ from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
+from spark.bounded import NotInTime, bounded, how_it_ended
 from spark.distributed import Pieces, judged_in_pieces
 from spark.judging import Judging, Limits
 from spark.kept import kept
 from spark.library import believed
 from spark.plan import Large, Plan, Thresholds, plan
 from spark.schema import SCHEMA, struct_of
-from spark.session import NotInTime, Settings, bounded, how_it_ended
+from spark.session import Settings
 from spark.shipping import ship
 from spark.summary import summed
 from spark.table_files import (
@@ -192,8 +193,11 @@ def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits
         found = judged_in_pieces(mine, names, cut)
         rows += rows_of(Part(logs[0].run, logs[0].workload, found, is_of_many=True))
         rows += map(_shown, logs)
-    told = pa.Table.from_batches([batch_of(rows)])
-    return table.sparkSession.createDataFrame(told.to_pylist(), ddl_of(TOLD))
+    told = [
+        {**row, "counts": None if row["counts"] is None else dict(row["counts"])}
+        for row in batch_of(rows).to_pylist()
+    ]
+    return table.sparkSession.createDataFrame(told, ddl_of(TOLD))
 
 
 def _shown(large: Large) -> VerdictRow:

@@ -23,31 +23,25 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 from jepsen_like.installation import install_command
 from jepsen_like.python_children import python_variables, with_variables
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
+from spark.bounded import OURS
 from spark.shipping import is_there
 
 __all__ = [
     "NoJava",
-    "NotInTime",
     "OutputExists",
     "Settings",
     "SparkUnavailable",
-    "bounded",
-    "how_it_ended",
     "is_installed",
-    "is_remote",
     "java_home",
     "one_master",
     "session",
@@ -58,25 +52,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_OURS: "WeakKeyDictionary[SparkSession, subprocess.Popen[bytes]]" = WeakKeyDictionary()
 _CONNECT_PORT = 15002
 _CONNECT_SECONDS = 10
 _OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
 _STEPS_A_SECOND = 20_000  # of a search
 _STOP_SECONDS = 10
-_LOOK_SECONDS = 0.5
-_OUT_OF_MEMORY = 3  # the exit code that -XX:+ExitOnOutOfMemoryError has
 _LINES_SHOWN = 12
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the program that it starts
-Result = TypeVar("Result")
 
 
 class SparkUnavailable(Exception):
     """There is no pyspark, no Java, or no master that answers; the message says which."""
-
-
-class NotInTime(Exception):
-    """The job was given up."""
 
 
 class OutputExists(Exception):
@@ -206,107 +192,6 @@ def unlogged() -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-def bounded(
-    spark: "SparkSession",
-    seconds: float,
-    job: Callable[[], Result],
-    progress: Callable[[float], None] = lambda share: None,
-) -> Result:
-    """What `job` returns or raises; `NotInTime` once it has taken too long.
-
-    `progress` is told again and again which share is done of what Spark works on.
-
-    It runs in a thread of its own: a virtual machine that is out of memory answers nothing, not
-    even that the job shall be cancelled. Then the machine is ended, if it is ours.
-    """
-    results: list[Result] = []
-    errors: list[BaseException] = []
-    tag = f"quorumlab-{uuid4().hex}"
-
-    def run() -> None:
-        try:
-            spark.addTag(tag)
-            results.append(job())
-        except BaseException as error:  # noqa: BLE001 - it is raised again, by the caller
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + seconds
-    with _share_of(spark) as share:
-        try:
-            while thread.is_alive() and time.monotonic() < deadline:
-                thread.join(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
-                progress(share())
-        except BaseException:  # Ctrl-C ends the virtual machine too: nothing else can be told it
-            _give_up(spark, tag)
-            raise
-    if errors:
-        raise errors[0]
-    if results:
-        return results[0]
-    _give_up(spark, tag)
-    raise NotInTime(f"not done within {seconds:g} s")
-
-
-def _give_up(spark: "SparkSession", tag: str) -> None:
-    """End the virtual machine if it is ours; else what has this tag."""
-    process = _OURS.get(spark)
-    if process is None:
-        spark.interruptTag(tag)
-    else:
-        process.kill()
-
-
-def how_it_ended(spark: "SparkSession") -> str | None:
-    """How our virtual machine ended, if it was not asked to."""
-    process = _OURS.get(spark)
-    if process is None:
-        return None
-    try:
-        code = process.wait(1)
-    except subprocess.TimeoutExpired:
-        return None
-    if code == _OUT_OF_MEMORY:
-        return "was out of memory"
-    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-
-
-@contextmanager
-def _share_of(spark: "SparkSession") -> Iterator[Callable[[], float]]:
-    """Which share is done of what it works on."""
-    if not is_remote(spark):
-        yield lambda: _share_done(spark)
-        return
-    shares = [0.0]
-
-    def heard(stages: Any, **_: Any) -> None:
-        total = sum(stage.num_tasks for stage in stages)
-        shares[0] = sum(stage.num_completed_tasks for stage in stages) / total if total else 0.0
-
-    spark.registerProgressHandler(heard)
-    try:
-        yield lambda: shares[0]
-    finally:
-        spark.removeProgressHandler(heard)
-
-
-def is_remote(spark: "SparkSession") -> bool:
-    return ".connect." in type(spark).__module__
-
-
-def _share_done(spark: "SparkSession") -> float:
-    from py4j.protocol import Py4JError
-
-    try:
-        tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    except (Py4JError, OSError):
-        return 0.0  # it ends just now, or is gone
-    total = sum(stage.numTasks for stage in stages if stage)
-    return sum(stage.numCompletedTasks for stage in stages if stage) / total if total else 0.0
-
-
 def _start(settings: Settings, scratch: Path) -> "SparkSession":
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -373,7 +258,7 @@ def _session_on(gateway: Any, conf: Any, settings: Settings) -> "SparkSession":
     try:
         session = SparkSession(SparkContext(conf=conf, gateway=gateway))
         if gateway.proc is not None:
-            _OURS[session] = gateway.proc
+            OURS[session] = gateway.proc
         if settings.is_local and _worker_python() == sys.executable:
             is_there(session)
         return session

@@ -32,7 +32,8 @@ from jepsen_like.sim.runs.sweep import Run, SweepResult, error_outcome, run_seed
 from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.sim.time.ending import Ending
 from jepsen_like.sim.world.coverage import Coverage
-from spark.session import Settings, bounded
+from spark.bounded import bounded
+from spark.session import Settings
 from spark.shipping import ship
 from spark.verdict_rows import ddl_of
 

@@ -26,7 +26,8 @@ from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress as ProgressLine
 from quorumlab.output import say
 from quorumlab.simulated_runs import replay_line
-from spark.session import NotInTime, OutputExists, Settings, SparkUnavailable, session
+from spark.bounded import NotInTime
+from spark.session import OutputExists, Settings, SparkUnavailable, session
 from spark.sweeps import ERROR, Swept, run_plans, sweep_seeds
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from pyspark import cloudpickle
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from jepsen_like.sim.runs.sweep import run_all
 from quorumlab.cli import main
+from spark.bounded import NotInTime, bounded
 from spark.checks import check
 from spark.plan import Thresholds
-from spark.session import NotInTime, Settings, SparkUnavailable, bounded, session
+from spark.session import Settings, SparkUnavailable, session
 from spark.sweeps import sweep_seeds
 from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent
 from tests.spark import judged_tables

@@ -126,7 +126,12 @@ def test_worker_that_does_not_see_a_table_is_named(
         check(spark, [table], SETTINGS)
 
 
-def test_second_session_of_a_process_is_refused(spark: "SparkSession") -> None:
+def test_session_of_the_process_is_used_and_goes_on_and_no_second_one_is_started(
+    spark: "SparkSession",
+) -> None:
+    with session(Settings()) as running:
+        assert running.sparkContext is spark.sparkContext
+    assert spark.range(3).count() == 3
     with pytest.raises(SparkUnavailable, match="stop it first"), session(SETTINGS):
         pass
 
