@@ -66,6 +66,7 @@ COUNTER = Model(initial=0, step=counting, reads=frozenset({"read"}))
 class OnAnySession:
     """`session` is a fixture."""
 
+    @pytest.mark.extra
     def test_verdicts_are_those_of_each_history_alone(
         self, session: "SparkSession", tmp_path: Path
     ) -> None:

@@ -21,7 +21,7 @@ from tests.spark.told import told, verdict_in
 
 FINDING = Finding(rule="phantom", object="k", detail="77 was read", ops=(1, 2))
 VERDICT = Verdict.of([FINDING], objects=["k", "other"])
-HISTORIES = 40
+HISTORIES = 20
 
 
 def test_names_of_valid_objects_are_not_handed_on_by_pieces() -> None:
