@@ -12,12 +12,14 @@ histories has the columns of `spark.schema`, that of verdicts those of `spark.ve
     histories --by object--> sorted, many objects in one pass --> rows --by run--> verdicts
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.judges import JUDGED, Split, split_of
-from jepsen_like.checkers.models import Model
+from jepsen_like.checkers.models import ILLEGAL, Model
+from jepsen_like.checkers.operations import Operation
 from spark.judging import Judging, Limits
 from spark.schema import ORDER, SCHEMA
 from spark.shipping import ship
@@ -26,7 +28,7 @@ from spark.verdict_rows import TOLD, VERDICTS, ddl_of, sql_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["WrongSchema", "believed", "findings", "judge"]
+__all__ = ["WrongSchema", "believed", "brought_along", "findings", "judge"]
 
 Models = Collection[str] | Mapping[str, Model]
 _VERSION = "schema"  # the column in which rows may say of which version they are
@@ -49,16 +51,16 @@ def judge(
     An object that cannot be judged (it needs more than the `limits`, or makes no sense) is
     undecided, and no other is.
     """
-    own = _own(models)
+    own = brought_along(models) if isinstance(models, Mapping) else {}
     rows = _selected(histories)
-    if models is not None and not own:
+    if models is not None and not isinstance(models, Mapping):
         rows = rows.filter(f"workload in ({', '.join(map(_quoted, _known(models)))})")
     bounds = limits or Limits()
     session = histories.sparkSession
     ship(session)
     tasks = bounds.tasks or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     ordered = rows.repartition(tasks, "run", "object").sortWithinPartitions("run", *ORDER)
-    judging = Judging(limits=bounds, models=dict(own))
+    judging = Judging(limits=bounds, models=own)
     return believed(ordered.mapInArrow(judging.told, ddl_of(TOLD)))
 
 
@@ -119,12 +121,25 @@ def _columns(there: Mapping[str, str]) -> Iterator[str]:
         raise WrongSchema(f"no table of histories: {'; '.join(wrong)}")
 
 
-def _own(models: Models | None) -> dict[str, Model]:
-    own = dict(models) if isinstance(models, Mapping) else {}
-    cut = [name for name in own if split_of(name) is Split.STEPS]
+def brought_along(models: Mapping[str, Model]) -> dict[str, Model]:
+    """As they go to the workers."""
+    cut = [name for name in models if split_of(name) is Split.STEPS]
     if cut:
         raise ValueError(f"{cut[0]}: its operations are cut apart: no model can judge them")
-    return own
+    return {name: replace(model, step=_Brought(model.step)) for name, model in models.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """The step of a model that may come by value, as those of a notebook do. Its ILLEGAL is then a
+    copy of ours, which comes with it."""
+
+    step: Callable[[Any, Operation], Any]
+    illegal: Any = ILLEGAL
+
+    def __call__(self, state: Any, operation: Operation) -> Any:
+        after = self.step(state, operation)
+        return ILLEGAL if after is self.illegal else after
 
 
 def _known(models: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ need Python with numpy, pyarrow, msgpack and msgspec only.
 """
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -38,13 +38,20 @@ def is_there(session: "SparkSession") -> None:
 
 @cache
 def _archive() -> Path:
-    paths = [path for package in _PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    paths = [path for package in _PACKAGES for path in sorted(_files(ROOT / package))]
     directory = Path(tempfile.mkdtemp(prefix="quorumlab-code-"))
     archive = directory / f"quorumlab-{_digest(paths)}.zip"
     with ZipFile(archive, "w") as packed:
         for path in paths:  # without times: the same content is the same archive
             packed.writestr(ZipInfo(path.relative_to(ROOT).as_posix()), path.read_bytes())
     return archive
+
+
+def _files(package: Path) -> Iterator[Path]:
+    """Also those that are no code: modules read them when they are imported."""
+    for path in package.rglob("*"):
+        if path.is_file() and path.suffix != ".pyc":
+            yield path
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -26,7 +26,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one module."""
     module = tmp_path / "project/spark/found_by_nobody.py"
     module.parent.mkdir(parents=True)
-    module.write_text("ANSWER = 42\n")
+    module.write_text(
+        "from importlib.resources import files\n"
+        "ANSWER = files(__package__).joinpath('answer.txt').read_text()\n"
+    )
+    (module.parent / "answer.txt").write_text("42")
     (module.parent / "__init__.py").touch()
     monkeypatch.setattr(shipping, "ROOT", tmp_path / "project")
     monkeypatch.setattr(shipping, "_archive", shipping._archive.__wrapped__)
@@ -50,7 +54,7 @@ def test_name_and_bytes_are_those_of_the_content(root: Path) -> None:
     """Spark refuses another content under a name that it has."""
     one, other = (sent_by(Session()) for _ in range(2))
     assert (one.name, one.read_bytes()) == (other.name, other.read_bytes())
-    (root / "spark/found_by_nobody.py").write_text("ANSWER = 43\n")
+    (root / "spark/answer.txt").write_text("43")
     assert sent_by(Session()).name != one.name
 
 

@@ -9,13 +9,16 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
 from spark.judging import Judging, Limits
+from spark.library import brought_along
 from spark.schema import VERSION
 from spark.verdict_rows import TOLD, Part, batch_of, rows_of
 from spark.verdicts import decoded, encoded, named
 from tests.agreement.agreeing import history_of
 from tests.agreement.models import MODELS
 from tests.jepsen_like.play import Play
+from tests.spark import judged_tables
 from tests.spark.agreement import same
+from tests.spark.judged_tables import COUNTER
 from tests.spark.tables import table_of
 from tests.spark.told import told, verdict_in
 
@@ -108,6 +111,23 @@ def test_search_ends_after_its_steps_and_not_by_a_clock() -> None:
     assert once == twice
     assert once.outcome is Outcome.UNDECIDED
     assert limits.budget == Budget(steps=1)
+
+
+def test_model_that_comes_by_value_says_illegal_as_ours_do() -> None:
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    judging = Judging(limits=Limits(), models=brought_along({"counter": COUNTER}))
+    cloudpickle.register_pickle_by_value(judged_tables)
+    try:
+        there = cloudpickle.loads(cloudpickle.dumps(judging.told))
+    finally:
+        cloudpickle.unregister_pickle_by_value(judged_tables)
+    for seen, outcome in ((3, "valid"), (4, "violated")):
+        play = Play(workload="counter")
+        play.did(0, "add", ["k", 3], ["k", 3])
+        play.did(1, "read", ["k", None], ["k", seen])
+        batches = there(table_of(play.history, "run").to_batches())
+        rows = [row for batch in batches for row in batch.to_pylist() if row["object"] == "k"]
+        assert [row["outcome"] for row in rows] == [outcome]
 
 
 def test_counts_and_seconds_of_a_pass_are_told_once() -> None:

@@ -41,7 +41,7 @@ def server(short_lived_java: None, tmp_path_factory: pytest.TempPathFactory) -> 
         yield f"sc://127.0.0.1:{port}"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def connected(server: str) -> "Iterator[SparkSession]":
     with session(Settings(remote=server)) as running:
         yield running
