@@ -103,11 +103,12 @@ def _share_of(spark: "SparkSession") -> Iterator[Callable[[], float]]:
         total = sum(stage.num_tasks for stage in stages)
         shares[0] = sum(stage.num_completed_tasks for stage in stages) / total if total else 0.0
 
-    spark.registerProgressHandler(heard)
+    handler: Any = heard  # its type is one of Spark Connect alone
+    spark.registerProgressHandler(handler)
     try:
         yield lambda: shares[0]
     finally:
-        spark.removeProgressHandler(heard)
+        spark.removeProgressHandler(handler)
 
 
 def _is_remote(spark: "SparkSession") -> bool:

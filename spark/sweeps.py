@@ -260,8 +260,13 @@ def sweep_seeds(
         sums = ("events", "virtual_ms", "elections", "committed")
         totals = table.selectExpr("count(*) as seeds", *(f"sum({each}) as {each}" for each in sums))
         wrong = table.filter(f"outcome != '{_OK}'").orderBy("seed").drop("coverage").collect()
+        total = {name: count or 0 for name, count in totals.collect()[0].asDict().items()}
         return SweepResult(
-            **{name: count or 0 for name, count in totals.collect()[0].asDict().items()},
+            seeds=total["seeds"],
+            events=total["events"],
+            virtual_ms=total["virtual_ms"],
+            elections=total["elections"],
+            committed=total["committed"],
             faults=Counter(counted(table, "faults")),
             coverage=_coverage(counted(table, "coverage")),
             failures=[_ended(row) for row in wrong],

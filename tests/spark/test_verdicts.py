@@ -83,8 +83,9 @@ def registers(**written: object) -> pa.Table:
 
 def test_object_that_makes_no_sense_is_undecided_alone() -> None:
     rows = registers(a=1, b=2, c=1, d=1)
-    broken = [{**row, "process": "?"} if row["object"] == "c" else row for row in rows.to_pylist()]
-    verdict = told(pa.Table.from_pylist(broken, rows.schema))
+    damaged = {"what": "operation", "argument": b"\xc1"}
+    given = [row | (damaged if row["object"] == "c" else {}) for row in rows.to_pylist()]
+    verdict = told(pa.Table.from_pylist(given, rows.schema))
     outcomes = {name: of.value for name, of in verdict.objects.items()}
     assert outcomes == {"a": "valid", "b": "violated", "c": "undecided", "d": "valid"}
     assert "c: it makes no sense" in verdict.reason
