@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from spark.convert import Sizes, convert
-from spark.judging import Limits, TooLarge, whole_objects
-from spark.table_files import Stretch, read, stretches
+from spark.judging import Judging, Limits, TooLarge, whole_objects
+from spark.table_files import Stretch, read, shared_out, stretches
 from spark.verdicts import named
 from tests.jepsen_like.play import Play
 
@@ -84,6 +84,30 @@ def test_table_ends_at_the_first_border_behind_enough_rows() -> None:
 
 def tables_of(batches: list[pa.RecordBatch], rows: int) -> list[pa.Table]:
     return list(whole_objects(batches, Limits(rows=rows)))
+
+
+def test_groups_of_several_files_are_judged_in_one_pass(tmp_path: Path) -> None:
+    """Each file has encoded its names in its own way."""
+    for run in ("a", "b"):
+        play = Play()
+        play.send(0, f"key-{run}", 1, 0)
+        play.read_all(1, {f"key-{run}": [[0, 1]]})
+        convert(play.history.header, play.ops, tmp_path / run, run=run, sizes=SMALL)
+    found = stretches([tmp_path / "a", tmp_path / "b"], [])
+    assert shared_out(found, 1) == [found]
+    told = Judging(limits=Limits()).told(read(found, []))
+    rows = [row for batch in told for row in batch.to_pylist()]
+    assert {(row["run"], row["object"]) for row in rows if row["outcome"] and row["object"]} == {
+        ("a", "key-a"),
+        ("b", "key-b"),
+    }
+
+
+def test_tasks_have_about_as_many_rows_and_the_largest_is_first() -> None:
+    found = [Stretch(path=f"{rows}", groups=[0], rows=rows) for rows in (1, 2, 9, 3, 4)]
+    shares = shared_out(found, 2)
+    assert [sum(each.rows for each in share) for share in shares] == [10, 9]
+    assert len(shared_out(found, 50)) == len(found)
 
 
 def test_object_of_which_no_worker_holds_all_rows_leaves_the_others_alone() -> None:
