@@ -12,6 +12,8 @@ __all__ = ["FINDINGS_MAX", "counted", "summed"]
 FINDINGS_MAX = 1000  # of one verdict: a system that is that broken needs no more evidence
 REASONS_MAX = 100
 NAMES_MAX = 100_000
+# Whatever came first: the same table is the same verdict.
+_ORDER = ("run", "object", "model", "rule", "operations", "detail", "reason")
 
 
 def summed(table: DataFrame, *, single_run: bool, with_names: bool) -> Verdict:
@@ -27,8 +29,8 @@ def summed(table: DataFrame, *, single_run: bool, with_names: bool) -> Verdict:
         _number_of(is_doubt).alias("doubts"),
     ).collect()[0]
     named = _Named(is_alone=single_run)
-    found = table.filter(rule.isNotNull()).orderBy(~is_lint).limit(FINDINGS_MAX).collect()
-    doubts = table.filter(is_doubt).limit(REASONS_MAX).collect()
+    found = table.filter(rule.isNotNull()).orderBy(~is_lint, *_ORDER).limit(FINDINGS_MAX).collect()
+    doubts = table.filter(is_doubt).orderBy(*_ORDER).limit(REASONS_MAX).collect()
     names = table.filter(object_.isNotNull() & ~is_lint & wanted).limit(NAMES_MAX)
     counts = counted(table, "counts")
     if totals["findings"] > FINDINGS_MAX:
