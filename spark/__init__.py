@@ -1,1 +1,22 @@
-"""Checks and seed sweeps on Spark."""
+"""Checks and seed sweeps on Spark.
+
+`judge` and `findings` are for programs that have a Spark session of their own: see `library`. They
+are imported when they are asked for, since they need the extra `spark`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spark.judging import Limits as Limits
+    from spark.library import findings as findings
+    from spark.library import judge as judge
+
+_PLACES = {"Limits": "judging", "findings": "library", "judge": "library"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"spark.{_PLACES[name]}"), name)

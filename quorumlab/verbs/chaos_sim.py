@@ -34,7 +34,13 @@ from quorumlab.simulated_runs import (
     write_run,
 )
 from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, SIMULATED, ZK_FAULTS
-from quorumlab.verbs.chaos_sweep import EXIT_ERROR, run_plans_on_spark, run_sweep, sum_up
+from quorumlab.verbs.chaos_sweep import (
+    EXIT_ERROR,
+    is_on_spark,
+    run_plans_on_spark,
+    run_sweep,
+    sum_up,
+)
 from quorumlab.verbs.common import in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
@@ -72,10 +78,10 @@ def run_sim(args: argparse.Namespace) -> int:
         return run_sweep(args)
     seeds = _seeds(args)
     plans = [_plan(args, seed) for seed in seeds]
-    if args.master is not None:
+    if is_on_spark(args):
         if args.out is not None:
-            raise UsageError("--out keeps histories, which stay where --master runs the seeds")
-        return run_plans_on_spark(plans, args)
+            raise UsageError("--out keeps histories, which stay where Spark runs the seeds")
+        return run_plans_on_spark(plans[0], seeds, args)
     for seed in seeds if args.out is not None else ():
         refuse_other(args.out / f"seed-{seed}")
     outcomes = []

@@ -43,14 +43,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         --on local|spark  the same rules judge; default: spark for many runs, or more than \
           {_LOCAL_MB} MB, if it is installed
         --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
+        --remote URL  instead of a master, a Spark Connect server: sc://HOST:PORT
+        --verdicts PATH  write the table of verdicts, as Parquet: where Spark can write, and \
+          nothing is yet
         --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
           (default: {_SPARK.seconds:.0f})
         --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
           (default: {_SPARK.worker_mb})
         --model NAME [model]  what it is judged as, if not what it says: \
           {", ".join(sorted(JUDGED))}; or FILE:NAME, a Model of your own (see examples/)
-        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided (default: \
-          {_SECONDS:.0f})
+        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided; on Spark as \
+          many steps of each as one may take in it (default: {_SECONDS:.0f})
         --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
           (default: nil; of a history of others it is not known)
         --trust-failures  what failed did not happen, even if it says that it timed out; the \
@@ -85,7 +88,7 @@ def _is_own(model: str | None) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
-    on_spark = args.on == "spark" or args.master is not None
+    on_spark = args.on == "spark" or any((args.master, args.remote, args.verdicts))
     if _is_own(args.model):
         if on_spark:
             raise UsageError("a model of your own is judged by without Spark")
@@ -95,6 +98,10 @@ def run(args: argparse.Namespace) -> int:
     if histories_in(args.target)[0].suffix == TABLE:
         _refuse_beside_table(args)
         on_spark = True
+    if args.master and args.remote:
+        raise UsageError("--master and --remote: name one of them")
+    if args.on == "local" and on_spark:
+        raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
     if args.trust_failures and on_spark:
         raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
     is_local = args.on == "local" or args.trust_failures
