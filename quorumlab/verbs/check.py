@@ -86,6 +86,15 @@ def _is_own(model: str | None) -> bool:
     return model is not None and ":" in model
 
 
+def _refuse_contradictions(args: argparse.Namespace, *, on_spark: bool) -> None:
+    if args.master and args.remote:
+        raise UsageError("--master and --remote: name one of them")
+    if args.on == "local" and on_spark:
+        raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
+    if args.trust_failures and on_spark:
+        raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
+
+
 def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
     on_spark = args.on == "spark" or any((args.master, args.remote, args.verdicts))
@@ -98,12 +107,7 @@ def run(args: argparse.Namespace) -> int:
     if histories_in(args.target)[0].suffix == TABLE:
         _refuse_beside_table(args)
         on_spark = True
-    if args.master and args.remote:
-        raise UsageError("--master and --remote: name one of them")
-    if args.on == "local" and on_spark:
-        raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
-    if args.trust_failures and on_spark:
-        raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
+    _refuse_contradictions(args, on_spark=on_spark)
     is_local = args.on == "local" or args.trust_failures
     if is_local or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
