@@ -26,7 +26,7 @@ def accepts_commits_of_earlier_generations(
     return ErrorCode.NONE if error is ErrorCode.ILLEGAL_GENERATION else error
 
 
-@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=0)
+@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=5)
 def accepts_commits_of_former_members(
     group: Group | None, request: OffsetCommitRequest, lacking: Lacking
 ) -> ErrorCode:
@@ -35,7 +35,7 @@ def accepts_commits_of_former_members(
     return ErrorCode.NONE if error is ErrorCode.UNKNOWN_MEMBER_ID else error
 
 
-@plant_in("group", Contents, "apply", seeds_max=20, found_at=0)
+@plant_in("group", Contents, "apply", seeds_max=20, found_at=7)
 def begins_generations_anew(self: Contents, change: Change) -> None:
     """Breaks: a coordinator counts on from the generation that it finds in the log."""
     if isinstance(change, GroupChange) and change.metadata is not None:
@@ -50,7 +50,7 @@ def rebalances_in_the_same_generation(group: Group, now_ms: int, out: Outcome) -
     _complete_join(group, now_ms, out)
 
 
-@plant_in("group", syncing, "assigned", seeds_max=20, found_at=0)
+@plant_in("group", syncing, "assigned", seeds_max=20, found_at=5)
 def tells_nobody_who_waits(group: Group, metadata: GroupMetadata, now_ms: int) -> Outcome:
     """Breaks: members that wait for their assignment are told it once it is committed."""
     _assigned(group, metadata, now_ms)

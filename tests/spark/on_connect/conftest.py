@@ -1,6 +1,11 @@
 """One Spark Connect server for the tests of this folder: it costs a minute. Its workers do not find
-this project by themselves."""
+this project by themselves.
 
+These tests run in a process of their own (`tests/spark/test_on_connect.py`): PySpark has no session
+of Connect in one that has had a classic session.
+"""
+
+import os
 import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +18,9 @@ from tests.spark.test_standalone import started, until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+collect_ignore_glob = [] if "QUORUMLAB_ON_CONNECT" in os.environ else ["test_*.py"]
 
 
 @pytest.fixture(scope="package")
