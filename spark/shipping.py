@@ -4,6 +4,8 @@ Its name is a hash of its content: a session that lasts gets what is new beside 
 need Python with numpy, pyarrow, msgpack and msgspec only.
 """
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -40,6 +42,7 @@ def is_there(session: "SparkSession") -> None:
 def _archive() -> Path:
     paths = [path for package in _PACKAGES for path in sorted(_files(ROOT / package))]
     directory = Path(tempfile.mkdtemp(prefix="quorumlab-code-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     archive = directory / f"quorumlab-{_digest(paths)}.zip"
     with ZipFile(archive, "w") as packed:
         for path in paths:  # without times: the same content is the same archive

@@ -6,10 +6,10 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
+from spark.verdicts import FINDINGS_MAX
 
-__all__ = ["FINDINGS_MAX", "counted", "summed"]
+__all__ = ["counted", "summed"]
 
-FINDINGS_MAX = 1000  # of one verdict: a system that is that broken needs no more evidence
 REASONS_MAX = 100
 NAMES_MAX = 100_000
 # Whatever came first: the same table is the same verdict.

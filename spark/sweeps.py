@@ -72,7 +72,7 @@ _FINDING = pa.struct(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a seed came to: a row. The history is not in it: the seed gives it again."""
+    """One row: how a seed ended. It has no history, since the seed gives that again."""
 
     seed: int
     outcome: str
@@ -106,7 +106,7 @@ OUTCOMES = pa.schema(
 
 
 class Work(Protocol):
-    """Of one seed; in a process that may die of it. Goes to the workers as it is."""
+    """Runs one seed, in a process that may die of it. It is pickled for the workers."""
 
     def __call__(self, seed: int, /) -> Swept: ...
 

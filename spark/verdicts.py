@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from jepsen_like.checkers.verdict import Outcome, Verdict, as_json, from_json
 
-__all__ = ["decoded", "encoded", "named", "of_run", "run_and_name"]
+__all__ = ["FINDINGS_MAX", "decoded", "encoded", "named", "of_run", "run_and_name"]
 
-FINDINGS_MAX = 1000  # of one piece: a system that is that broken needs no more evidence
+FINDINGS_MAX = 1000  # of one verdict: a system that is that broken needs no more evidence
 _SEPARATOR = "\t"  # between the run and the object: no name of a file or a topic has one
 
 

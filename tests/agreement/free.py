@@ -44,7 +44,7 @@ class Free:
 
 
 def told(value: Value) -> str:
-    """What a value is: 1, 1.0, True and '1' are four."""
+    """1, 1.0, True and '1' are four values."""
     return repr(value)
 
 

@@ -118,6 +118,28 @@ def test_turns_have_few_requests_of_clients_in_one_run_of_eight() -> None:
     assert limits(has_few=False) == limits(has_few=True, turns_us=AT_ONCE) == {CLIENTS_MAX}
 
 
+def test_requests_that_a_turn_leaves_come_after_what_has_come_meanwhile() -> None:
+    """In no more than a few of these runs the first turn takes all five."""
+    seeds = [seed for seed in range(200) if limits_clients(VirtualTime(seed))]
+    overtaken = 0
+    for seed in seeds:
+        bench = Bench(turns_us=(1_000,), seed=seed)
+        host, core = bench.hosts[1], bench.cores[1]
+        host.pause()
+        for number in range(5):
+            host.deliver(asked(CLIENT, number))
+        host.resume()
+        while not core.events:
+            bench.world.run_until(bench.world.now_us + 1, events_max=1_000)
+        lost = RequestFailed(token=Token("test", 1), failure=Failure.DISCONNECTED)
+        host.hear(lost)
+        bench.run(20)
+        taken = [event for _, event in core.events]
+        assert len(taken) == 6, f"seed {seed}"
+        overtaken += taken.index(lost) < 5
+    assert overtaken > len(seeds) / 2
+
+
 def test_shipped_turn_keeps_its_rules() -> None:
     do_everything()
 

@@ -1,4 +1,4 @@
-"""What a host is joined to: who watches it, and what comes and goes with its process.
+"""A host is watched by observers, and may have a companion that comes and goes with its process.
 
 A host is known here by no more than what the watched core tells it (`Watchable`).
 """
