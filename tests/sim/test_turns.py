@@ -118,6 +118,17 @@ def test_turns_have_few_requests_of_clients_in_one_run_of_eight() -> None:
     assert limits(has_few=False) == limits(has_few=True, turns_us=AT_ONCE) == {CLIENTS_MAX}
 
 
+def test_a_turn_that_is_skipped_draws_as_any_other() -> None:
+    seed = next(seed for seed in range(400) if limits_clients(VirtualTime(seed)))
+    one, other = (Pace(VirtualTime(seed), 1, (1_000,)) for _ in range(2))
+    for _ in range(20):
+        one.skip_turn()
+        other.control_max()
+        other.clients_max()
+    drawn = [[(each.control_max(), each.clients_max()) for _ in range(20)] for each in (one, other)]
+    assert drawn[0] == drawn[1]
+
+
 def test_requests_that_a_turn_leaves_come_after_what_has_come_meanwhile() -> None:
     """In no more than a few of these runs the first turn takes all five."""
     seeds = [seed for seed in range(200) if limits_clients(VirtualTime(seed))]

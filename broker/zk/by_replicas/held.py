@@ -1,4 +1,4 @@
-"""A broker keeps what it knows of each partition that it has a replica of, and its design's settings.
+"""A broker keeps what it knows of the partitions that it has, and the settings of its design.
 
 Nothing is decided here. AR, RAR and ISR are the document's words for the assigned replicas, the
 replicas after a reassignment, and the in-sync replicas.
