@@ -32,7 +32,7 @@ from jepsen_like.histories.interchange import edn_lines, jsonl_lines, stream_as
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from spark.checks import check
 from spark.columns import log_columns, queue_columns, register_columns
-from spark.judging import Bounds, judged
+from spark.judging import Limits, judged
 from spark.parquet import write_parquet
 from spark.session import Settings, session
 from spark.sweeps import sweep_seeds
@@ -42,7 +42,7 @@ KEYS = {"log": 1, "queue": 1, "register": 100}
 CLIENTS = (10, 50)
 ROUNDS = 3
 UNKNOWN = 0.01
-NO_BOUNDS = Bounds(until=float("inf"), mb=1 << 20)
+NO_BOUNDS = Limits(mb=1 << 20)
 SEEDS = range(100)
 PORCUPINE_OPERATIONS = {1: 10_000, 100: 100_000}  # by keys
 

@@ -16,7 +16,7 @@ from typing import Self
 
 from broker.config import BrokerConfig
 from broker.groups.coordinators import Coordinators
-from broker.log_chores import Chores
+from broker.log_chores import LogChores
 from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
 from broker.membership.membership import Membership, Timed
@@ -40,7 +40,6 @@ from quorum.core.effects import (
     Request,
     Stop,
     StorageFailed,
-    earliest,
 )
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
@@ -61,6 +60,7 @@ class Broker:
         self.log_dirs, self.outbox, self._moves = parts.log_dirs, parts.outbox, parts.moves
         self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
         self.replicas = membership.replicas
+        self._news = membership.news
         self._controller_id: int | None = None
         self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
@@ -76,7 +76,7 @@ class Broker:
         self._replication: Replication = Replication(
             cluster=self.cluster, outbox=self.outbox, incarnation=membership.incarnation
         )
-        self._chores: Chores = Chores(
+        self._chores: LogChores = LogChores(
             replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
         )
         self.coordinators = Coordinators(
@@ -85,7 +85,7 @@ class Broker:
             deadlines=deadlines,
             outbox=self.outbox,
         )
-        self._shutdown: ShutdownReport = ShutdownReport(
+        self._shutdown_report: ShutdownReport = ShutdownReport(
             lifecycle=self.lifecycle, leaders=self.leaders, outbox=self.outbox
         )
         self._router = Router(
@@ -104,9 +104,9 @@ class Broker:
             membership,
             self._replication,
             *self._router.timed,
-            *self._chores.timed,
+            self._chores,
             self.coordinators,
-            self._shutdown,
+            self._shutdown_report,
         )
         self._always_served = (ApiVersionsRequest, *membership.always_served)
 
@@ -180,7 +180,13 @@ class Broker:
             self._fetching.invite(sorted(invited), now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(self.lifecycle.deadline_ms(), *[part.deadline_ms() for part in self._timed])
+        first_ms = self.lifecycle.deadline_ms()
+        # Asked at every turn: a loop is cheaper than `earliest` of a list.
+        for part in self._timed:
+            due_ms = part.deadline_ms()
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
+        return first_ms
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -189,10 +195,10 @@ class Broker:
 
     def serves(self, body: object) -> bool:
         if isinstance(body, FetchRequest):
-            return not any(
-                topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
-                for topic in body.topics
-            )
+            for topic in body.topics:
+                if topic.topic == METADATA_TOPIC or topic.topic_id.int == METADATA_TOPIC_ID.int:
+                    return False
+            return True
         return type(body) in self._router.routes
 
     def lead(self, epoch: int, now_ms: int) -> None:
@@ -264,7 +270,7 @@ class Broker:
     def begin_shutdown(self, now_ms: int) -> None:
         """Leave in order; `Stop` follows when the controller agrees, or the time is up."""
         self.lifecycle.begin_shutdown(now_ms)
-        self._shutdown.begin(now_ms)
+        self._shutdown_report.begin(now_ms)
         self._stop_if_shut_down(now_ms)
 
     # --- requests -----------------------------------------------------------------------------
@@ -295,8 +301,7 @@ class Broker:
 
     def _apply_each(self, steps: Iterator[None], now_ms: int) -> None:
         for _ in steps:
-            if self.replicas.changed:
-                self._apply_changes(now_ms)
+            self._apply_changes(now_ms)
 
     def _apply_changes(self, now_ms: int) -> None:
         """Begin and end what comes with each change of a replica's role.
@@ -304,17 +309,15 @@ class Broker:
         First all fetching stops from former leaders: no leader may be asked before it is known
         which replicas follow it, and from which offset.
         """
-        news = self.membership.news
-        while news:
-            delta = news.popleft()
+        if not (self._news or self.replicas.changed):
+            return
+        while self._news:
+            delta = self._news.popleft()
             self._router.views.forget(delta)
             self.replicas.reconfigure(delta, now_ms)
             self._tell_of_delta(delta, now_ms)
             self._chores.start(now_ms)
-        changed = self.replicas.changed
-        if not changed:
-            return
-        self.replicas.changed = []
+        changed, self.replicas.changed = self.replicas.changed, []
         for partition, change in changed:
             if change is not Change.UPDATED:
                 self._replication.stop(partition)
@@ -383,5 +386,6 @@ class Broker:
         self._chores.save_checkpoint()
         self.replicas.save_producers()
         failure = self.lifecycle.failure
-        reason = failure or self._shutdown.end()
+        self._shutdown_report.end()
+        reason = failure or self._shutdown_report.reason
         self.outbox.emit(Stop(reason=reason, exit_code=0 if failure is None else 1))

@@ -24,10 +24,10 @@ from broker.partition.partition import Partition
 from broker.replicas import Replicas
 from broker.waiting import is_worth_compacting
 from controller.metadata.delta import MetadataDelta
-from quorum.core.effects import SaveHighWatermarks
+from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
 
-__all__ = ["Chores"]
+__all__ = ["LogChores"]
 
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
@@ -67,22 +67,19 @@ class Checkpointing:
         self._replicas = replicas
         self._outbox = outbox
         self._interval_ms = interval_ms
-        self._next_ms: int | None = None
+        self.next_ms: int | None = None
         self._moved: dict[str, None] = {}  # the logs that have, since their offsets were saved
 
     def moved(self, name: str) -> None:
         self._moved[name] = None
 
     def start(self, now_ms: int) -> None:
-        self._next_ms = now_ms + self._interval_ms
+        self.next_ms = now_ms + self._interval_ms
 
     def tick(self, now_ms: int) -> None:
-        if self._next_ms is not None and now_ms >= self._next_ms:
-            self._next_ms = now_ms + self._interval_ms
+        if self.next_ms is not None and now_ms >= self.next_ms:
+            self.next_ms = now_ms + self._interval_ms
             self.save()
-
-    def deadline_ms(self) -> int | None:
-        return self._next_ms
 
     def save(self) -> None:
         """Not while logs are being opened: their own high watermarks are not known yet.
@@ -108,14 +105,14 @@ class Retention:
         """`interval_ms` is log.retention.check.interval.ms."""
         self._replicas = replicas
         self._interval_ms = interval_ms
-        self._next_ms: int | None = None
+        self.next_ms: int | None = None
         self._watched: dict[str, None] = {}  # the logs to look at when the interval is up
         self._moved: dict[str, None] = {}  # those that have moved since the interval began
         self._due = EarliestTimes()  # when the oldest segment of a log gets old
         self._to_check: deque[str] = deque()
 
     def start(self, now_ms: int) -> None:
-        self._next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
+        self.next_ms = now_ms + min(_FIRST_AFTER_MS, self._interval_ms)
 
     def moved(self, name: str, partition: Partition | None) -> None:
         if partition is None:
@@ -129,13 +126,13 @@ class Retention:
             self.moved(partition.name, partition)
 
     def tick(self, now_ms: int) -> None:
-        if self._next_ms is None or now_ms < self._next_ms:
+        if self.next_ms is None or now_ms < self.next_ms:
             return
         if not self._to_check:
             self._begin(now_ms)
         for _ in range(min(_AT_ONCE, len(self._to_check))):
             self._check(self._to_check.popleft(), now_ms)
-        self._next_ms = now_ms + (1 if self._to_check else self._interval_ms)
+        self.next_ms = now_ms + (1 if self._to_check else self._interval_ms)
 
     def _begin(self, now_ms: int) -> None:
         """Watch those that are old by now, and no longer those that only time can change."""
@@ -157,9 +154,6 @@ class Retention:
         if settings.retention_ms is not None and oldest_ms is not None:
             self._due.note(name, oldest_ms + settings.retention_ms)
         return oldest_ms is not None
-
-    def deadline_ms(self) -> int | None:
-        return self._next_ms
 
     def _check(self, name: str, now_ms: int) -> None:
         partition = self._replicas.of_log(name)
@@ -183,7 +177,7 @@ class ProducerExpiry:
     def __init__(self, *, replicas: Replicas, cluster: Cluster) -> None:
         self._replicas = replicas
         self._cluster = cluster
-        self._next_ms: int | None = None
+        self.next_ms: int | None = None
         self._last_writes = EarliestTimes()  # of the one that is silent for longest
 
     def moved(self, name: str, partition: Partition | None) -> None:
@@ -193,10 +187,10 @@ class ProducerExpiry:
             self._last_writes.note(name, partition.log.producers.oldest_ms)
 
     def start(self, now_ms: int) -> None:
-        self._next_ms = now_ms + _EXPIRE_PRODUCERS_MS
+        self.next_ms = now_ms + _EXPIRE_PRODUCERS_MS
 
     def tick(self, now_ms: int) -> None:
-        if self._next_ms is None or now_ms < self._next_ms:
+        if self.next_ms is None or now_ms < self.next_ms:
             return
         self.start(now_ms)
         expired_ms = now_ms - self._cluster.number("producer.id.expiration.ms")
@@ -206,16 +200,14 @@ class ProducerExpiry:
                 partition.log.producers.expire(expired_ms)
                 self.moved(name, partition)
 
-    def deadline_ms(self) -> int | None:
-        return self._next_ms
 
-
-class Chores:
+class LogChores:
     """All periodic work begins when the cluster's metadata is first seen."""
 
     def __init__(self, *, replicas: Replicas, cluster: Cluster, outbox: Outbox) -> None:
         config = cluster.config
         self._has_started = False
+        self._next_ms: int | None = None  # the first of theirs
         self._checkpointing = Checkpointing(
             replicas=replicas,
             outbox=outbox,
@@ -225,13 +217,25 @@ class Chores:
             replicas=replicas, interval_ms=config.log_retention_check_interval_ms
         )
         self._expiry = ProducerExpiry(replicas=replicas, cluster=cluster)
-        self.timed = (self._checkpointing, self.retention, self._expiry)
+        self._chores = (self._checkpointing, self.retention, self._expiry)
 
     def start(self, now_ms: int) -> None:
         if not self._has_started:
             self._has_started = True
-            for chore in self.timed:
+            for chore in self._chores:
                 chore.start(now_ms)
+            self._note_next()
+
+    def tick(self, now_ms: int) -> None:
+        for chore in self._chores:
+            chore.tick(now_ms)
+        self._note_next()
+
+    def _note_next(self) -> None:
+        self._next_ms = earliest(*[chore.next_ms for chore in self._chores])
+
+    def deadline_ms(self) -> int | None:
+        return self._next_ms
 
     def moved(self, name: str, partition: Partition | None) -> None:
         """A partition's offsets may have moved, or it has come or gone: None."""

@@ -1,6 +1,7 @@
 """A broker counts its replicas: how many it leads, how many lack followers, and so on.
 
-The counts are for metrics over HTTP and for the simulator. Counting changes nothing."""
+The counts are for metrics over HTTP and for the simulator. Counting changes nothing.
+"""
 
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from broker.replicas import Replicas

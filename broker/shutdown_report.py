@@ -1,9 +1,8 @@
 """A broker reports its controlled shutdown: how far it is, and what nobody has taken over.
 
-Nothing is decided here. The life-cycle says until when it waits for the controller
-(`stop_by_ms`), and it stops then, whatever the broker still leads. A partition stays with its
-leader while no controller answers. In the older designs it also stays if no other replica is in
-sync.
+Nothing is decided here. The life-cycle stops at `stop_by_ms` at the latest, even if the broker
+still leads partitions. A partition keeps its leader while no controller answers; in the ZooKeeper
+designs also while no other replica is in sync.
 
 KRaft has one limit of time, which is not configurable in Kafka, and no number of attempts. Those
 belong to the older designs (`controlled.shutdown.max.retries`, see `broker/zk/life.py`).
@@ -47,11 +46,17 @@ class ShutdownReport:
     def deadline_ms(self) -> int | None:
         return self._next_ms if self._is_waiting else None
 
-    def end(self) -> str:
-        """Why the process ends now, if nothing has failed."""
-        if not self._lifecycle.has_given_up:
-            return "the broker has left the cluster in order"
+    @property
+    def reason(self) -> str:
+        """Why the process ends, if nothing has failed."""
+        if self._lifecycle.lacks_consent:
+            return "the broker stops without the controller's consent"
+        return "the broker has left the cluster in order"
+
+    def end(self) -> None:
+        """Trace the partitions that nobody has taken over."""
+        if not self._lifecycle.lacks_consent:
+            return
         led = sorted(partition.name for partition in self._leaders)
         names = ",".join(led[:_NAMED_MAX]) + (",..." if len(led) > _NAMED_MAX else "")
         self._outbox.trace("controlled-shutdown-given-up", leads=len(led), partitions=names)
-        return "the broker stops without the controller's consent"

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from jepsen_like.histories.history import (
     INITIAL,
+    TRUST_FAILURES,
     Header,
     History,
     Lines,
@@ -52,9 +53,12 @@ class Asked:
 
     model: str | None = None
     initial: Sequence[Value] = ()  # [value] that registers begin with
+    trusts_failures: bool = False  # those that say they timed out, too
 
     def header(self, of: Header) -> Header:
         """Raises `UsageError`."""
+        if self.trusts_failures:
+            of = replace(of, options={**of.options, TRUST_FAILURES: True})
         if not self.initial:
             return of
         if of.workload not in REGISTERS:

@@ -1,15 +1,19 @@
 """Checks and seed sweeps on Spark.
 
-`convert` is for programs that have a Spark session of their own: see `conversion`. It is imported
-when it is asked for, since it needs the extra `spark`.
+`convert`, `judge` and `findings` are for programs that have a Spark session of their own: see
+`conversion` and `library`. They are imported when they are asked for, since they need the extra
+`spark`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spark.conversion import convert as convert
+    from spark.judging import Limits as Limits
+    from spark.library import findings as findings
+    from spark.library import judge as judge
 
-_PLACES = {"convert": "conversion"}
+_PLACES = {"Limits": "judging", "convert": "conversion", "findings": "library", "judge": "library"}
 
 
 def __getattr__(name: str) -> Any:

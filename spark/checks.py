@@ -1,16 +1,18 @@
-"""Histories judged on Spark: the table is read by the workers, and only verdicts come back.
+"""Tables of our own, judged on Spark: what `quorumlab check` does with them.
 
-    table -> plan -> objects as a whole, logs in pieces -> verdicts -> one verdict
+    table -> plan -> objects as a whole, logs in pieces -> rows of verdicts -> one verdict
 
-See `plan` for which object goes which way. The same pure checkers judge everywhere.
+The workers read groups of rows themselves, which is several times as fast as rows that Spark has
+read: they need not pass from its virtual machine to Python. What follows is that of `library`.
 """
 
 import re
 import socket
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,26 +20,37 @@ from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
-from jepsen_like.histories.history import MalformedHistory
+from spark.bounded import NotInTime, bounded, how_it_ended
 from spark.distributed import Pieces, judged_in_pieces
-from spark.judging import Bounds, Judging
-from spark.plan import Plan, Thresholds, plan
+from spark.judging import Judging, Limits
+from spark.kept import kept
+from spark.library import believed
+from spark.plan import Large, Plan, Thresholds, plan
 from spark.schema import SCHEMA, struct_of
-from spark.session import NotInTime, Settings, bounded, how_it_ended
-from spark.table_files import Stretch, SummedUp, damaged, is_intact, read, stretches, summed_up
-from spark.verdicts import decoded, of_run, summed
+from spark.session import Settings
+from spark.shipping import ship
+from spark.summary import summed
+from spark.table_files import (
+    Stretch,
+    SummedUp,
+    damaged,
+    is_intact,
+    read,
+    shared_out,
+    stretches,
+    summed_up,
+)
+from spark.verdict_rows import TOLD, Part, VerdictRow, batch_of, ddl_of, rows_of
 
 __all__ = ["UnreadableTable", "check", "reason_of"]
+
+_TASKS_MIN, _TASKS_MAX = 8, 200  # whatever there is to do
+_TASK_BYTES = 16 << 20
+_TASK_ROWS = 100_000
 
 
 class UnreadableTable(Exception):
     """A worker does not see it; the message says which, and what to do."""
-
-
-Result = tuple[str | None, str | None]  # a verdict as JSON, or why there is none
-_TASKS_OF_A_CORE = 4  # so that a slow one does not keep all others waiting for long
-_SILENT_NAMED = 10
-_SEARCH_SHARE = 0.8  # of the time of the job at most, so that it ends in time
 
 
 def check(
@@ -47,27 +60,31 @@ def check(
     *,
     thresholds: Thresholds | None = None,
     said: Callable[[Plan], None] = lambda plan: None,
+    verdicts: str | None = None,
 ) -> Verdict:
     """The verdict on the histories in these files. `said` is told the plan first.
 
-    Undecided if it takes longer than the settings allow. Raises `MalformedHistory`, and
-    `UnreadableTable` where workers do not see a file.
+    Undecided if it takes longer than the settings allow. `verdicts` is where the table of them is
+    written, as Parquet. Raises `MalformedHistory` for a table that is damaged, `UnreadableTable`
+    where workers do not see it, and `OutputExists`.
     """
-    limits = thresholds or Thresholds()
-    seconds = min(settings.search_seconds, _SEARCH_SHARE * settings.seconds)
-    bounds = Bounds(until=time.time() + seconds, mb=settings.worker_mb)
+    bounds = thresholds or Thresholds()
 
     def job() -> Verdict:
+        ship(spark)
         _look_for_damage(spark, paths)
         table = read_table(spark, paths)
-        parts = plan(table, limits)
+        parts = plan(table, bounds)
         said(parts)
-        judging = Judging(
-            bounds=bounds, rows=limits.batch, with_names=parts.objects <= limits.names
-        )
-        results = _whole(spark, paths, parts, judging)
-        verdicts = [*map(_verdict, results), *_in_pieces(table, parts, bounds, limits)]
-        return summed([*verdicts, *_silent(parts)], single_run=parts.runs == 1)
+        limits = Limits(mb=settings.worker_mb, steps=settings.search_steps, rows=bounds.batch)
+        told = _whole(spark, paths, parts, limits)
+        if parts.distributed:
+            told = told.union(_in_pieces(table, parts, bounds, limits))
+        with_names = parts.objects <= bounds.names
+        if not parts.runs:
+            return shows_nothing()
+        with kept(believed(told), verdicts) as rows:
+            return summed(rows, single_run=parts.runs == 1, with_names=with_names)
 
     try:
         return bounded(spark, settings.seconds, job)
@@ -89,19 +106,37 @@ def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
     return f"Spark gave up: {(raised or lines)[0].strip():.300}"
 
 
+# --- what the workers do ----------------------------------------------------------------------
+
+
 def _look_for_damage(spark: SparkSession, paths: Sequence[Path]) -> None:
     """Before anything is read that is judged: every byte is looked at, by the workers."""
     parts = [part for path in paths for part in summed_up(path)]
-    context = spark.sparkContext
-    tasks = max(1, min(len(parts), context.defaultParallelism * _TASKS_OF_A_CORE))
-    for part, why in context.parallelize(parts, tasks).map(_trouble).filter(any).collect():
+    frame = spark.createDataFrame(parts, "path string, begin bigint, size bigint, crc bigint")
+    spread = frame.repartition(_tasks(len(parts), sum(part.size for part in parts) // _TASK_BYTES))
+    for part, why in spread.mapInArrow(_damaged, "path string, why string").collect():
         raise UnreadableTable(why) if why else damaged(part)
 
 
-def _trouble(part: SummedUp) -> tuple[str, str]:
-    """The file that a worker found damaged, or why it cannot be read; neither if all is well."""
+def _tasks(parts: int, wanted: int) -> int:
+    """A part is not cut."""
+    return max(1, min(parts, max(_TASKS_MIN, wanted), _TASKS_MAX))
+
+
+def _damaged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        troubles = (_trouble(SummedUp(**row)) for row in batch.to_pylist())
+        found = [trouble for trouble in troubles if trouble is not None]
+        columns = zip(*found, strict=True) if found else ((), ())
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], names=["path", "why"]
+        )
+
+
+def _trouble(part: SummedUp) -> tuple[str, str | None] | None:
+    """The file that is damaged, or why it cannot be read."""
     try:
-        return ("", "") if is_intact(part) else (part.path, "")
+        return None if is_intact(part) else (part.path, None)
     except OSError as error:
         return part.path, (
             f"the worker on {socket.gethostname()} cannot read {part.path} ({error.strerror}): "
@@ -116,44 +151,55 @@ def read_table(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
     )
 
 
-def _whole(
-    spark: SparkSession, paths: Sequence[Path], parts: Plan, judging: Judging
-) -> list[Result]:
-    """Each worker reads what it judges itself."""
-    apart = list(parts.distributed)
+def _whole(spark: SparkSession, paths: Sequence[Path], parts: Plan, limits: Limits) -> DataFrame:
+    apart = [large.name for large in parts.distributed]
     found = stretches(paths, apart)
-    context = spark.sparkContext
-    tasks = min(len(found), context.defaultParallelism * _TASKS_OF_A_CORE)
+    count = _tasks(len(found), sum(each.rows for each in found) // _TASK_ROWS)
+    tasks = shared_out(found, count)
+    rows = [
+        (number, each.path, list(each.groups), each.rows)
+        for number, mine in enumerate(tasks)
+        for each in mine
+    ]
+    frame = spark.createDataFrame(rows, "task int, path string, groups array<int>, rows bigint")
+    spread = frame.repartitionByRange(max(1, len(tasks)), "task")
+    reading = _Reading(judging=Judging(limits=limits), apart=apart)
+    return spread.mapInArrow(reading.told, ddl_of(TOLD))
 
-    def judge(mine: Iterable[Stretch]) -> Iterator[Result]:
-        return judging.of(read(mine, apart))
 
-    return context.parallelize(found, max(1, tasks)).mapPartitions(judge).collect()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Each worker reads what it judges itself."""
 
+    judging: Judging
+    apart: Sequence[str]
 
-def _in_pieces(
-    table: DataFrame, parts: Plan, bounds: Bounds, limits: Thresholds
-) -> Iterator[Verdict]:
-    for is_idempotent, names in parts.in_pieces():
-        count = -(-parts.rows // limits.piece)
-        cut = Pieces(count=count, mb=bounds.mb, is_idempotent=is_idempotent)
-        yield judged_in_pieces(
-            table.filter(F.concat_ws("\t", "run", "object").isin(names)), names, cut
+    def told(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine = (
+            Stretch(path=row["path"], groups=row["groups"], rows=row["rows"])
+            for batch in batches
+            for row in batch.to_pylist()
         )
+        return self.judging.told(read(mine, self.apart))
 
 
-def _silent(parts: Plan) -> Iterator[Verdict]:
-    if not parts.runs:
-        yield shows_nothing()
-    for run in parts.silent[:_SILENT_NAMED]:
-        yield of_run(run, shows_nothing())
-    more = len(parts.silent) - _SILENT_NAMED
-    if more > 0:
-        yield Verdict.undecided(f"so it is in {more} more runs")
+def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits) -> DataFrame:
+    rows: list[VerdictRow] = []
+    for logs in parts.in_pieces():
+        names = [large.name for large in logs]
+        count = -(-parts.rows // bounds.piece)
+        cut = Pieces(count=count, mb=limits.mb, is_idempotent=logs[0].is_idempotent)
+        mine = table.filter(F.concat_ws("\t", "run", "object").isin(names))
+        found = judged_in_pieces(mine, names, cut)
+        rows += rows_of(Part(logs[0].run, logs[0].workload, found, is_of_many=True))
+        rows += map(_shown, logs)
+    told = [
+        {**row, "counts": None if row["counts"] is None else dict(row["counts"])}
+        for row in batch_of(rows).to_pylist()
+    ]
+    return table.sparkSession.createDataFrame(told, ddl_of(TOLD))
 
 
-def _verdict(result: Result) -> Verdict:
-    verdict, error = result
-    if verdict is None:
-        raise MalformedHistory(error)
-    return decoded(verdict)
+def _shown(large: Large) -> VerdictRow:
+    reason = shows_nothing().reason
+    return VerdictRow(large.run, large.workload, reason=reason, shows=large.shows)

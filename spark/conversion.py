@@ -1,6 +1,6 @@
 """Files of histories become rows of the table where Spark reads them: on its workers.
 
-    from spark import convert
+    from quorumlab import convert
 
     convert(session, ["hdfs:///runs/*/history.msgpack"]).write.parquet("…")
 
@@ -20,6 +20,7 @@ from jepsen_like.histories.history import MalformedHistory
 from jepsen_like.histories.interchange import stream_as
 from spark.rows import tables, with_run
 from spark.schema import SCHEMA, struct_of
+from spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +41,7 @@ def convert(session: "SparkSession", paths: Sequence[str], model: str | None = N
     written = [path for path in paths if not path.endswith(_TABLE)]
     if not written:
         return session.read.schema(struct).parquet(*made)
+    ship(session)
     files = session.read.format("binaryFile").load(written).select("path", "content")
     rows = files.mapInArrow(_converting(model), struct)
     return rows.unionByName(session.read.schema(struct).parquet(*made)) if made else rows

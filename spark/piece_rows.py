@@ -86,7 +86,7 @@ def jumped(jumps: pa.Table) -> pa.Table:
 
 
 def verdict_row(verdict: Verdict) -> pa.Table:
-    return filled("verdict", 1, {"verdict": [encoded(verdict, with_names=False)]})
+    return filled("verdict", 1, {"verdict": [encoded(verdict)]})
 
 
 def _array(column: "Column | pa.ChunkedArray | pa.Array | list[Any]", kind: pa.DataType) -> Any:

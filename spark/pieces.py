@@ -25,7 +25,7 @@ from jepsen_like.checkers.pairing import Pairing, positions
 from jepsen_like.checkers.verdict import lines
 from jepsen_like.checkers.zones import Bounds
 from spark.columns import Values, log_columns, numbers, objects
-from spark.judging import Batches, limit_memory
+from spark.judging import Batches, limited_memory
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, filled, tagged, verdict_row
 from spark.verdicts import run_and_name
 
@@ -93,16 +93,14 @@ def walk(mb: int) -> Mapped:
     """Pieces of sessions, sorted: row after row, with one batch at a time in memory."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
-        limit_memory(mb)
         last = None
-        for batch in batches:
-            if not len(batch):
-                continue
-            rows = pa.Table.from_batches([batch]).select(COLUMNS)
-            both = rows if last is None else pa.concat_tables([last, rows])
-            last = rows.slice(len(rows) - 1)
-            for table in walked(both):
-                yield from table.to_batches()
+        with limited_memory(mb):
+            for batch in filter(len, batches):
+                rows = pa.Table.from_batches([batch]).select(COLUMNS)
+                both = rows if last is None else pa.concat_tables([last, rows])
+                last = rows.slice(len(rows) - 1)
+                for table in walked(both):
+                    yield from table.to_batches()
 
     return judge
 
@@ -129,11 +127,11 @@ def _whole(judge: Callable[[pa.Table], Iterator[pa.Table]], mb: int) -> Mapped:
     """The piece as one table, if it has rows at all."""
 
     def judge_all(batches: Batches) -> Iterator[pa.RecordBatch]:
-        limit_memory(mb)
-        found = [batch for batch in batches if len(batch)]
-        if found:
-            for table in judge(pa.Table.from_batches(found)):
-                yield from table.to_batches()
+        with limited_memory(mb):
+            found = [batch for batch in batches if len(batch)]
+            if found:
+                for table in judge(pa.Table.from_batches(found)):
+                    yield from table.to_batches()
 
     return judge_all
 

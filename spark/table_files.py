@@ -18,6 +18,7 @@ machine to Python. All machines must see the files, as for Spark itself.
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -38,6 +39,7 @@ __all__ = [
     "is_intact",
     "read",
     "seal",
+    "shared_out",
     "stretches",
     "summed_up",
 ]
@@ -127,26 +129,42 @@ class Stretch:
 
     path: str
     groups: Sequence[int]
+    rows: int
 
 
 def stretches(paths: Sequence[Path], apart: Collection[str]) -> list[Stretch]:
     """All but those that hold nothing but rows of one of the objects that go another way."""
-    found: list[Stretch] = []
+    found = []
     for path in paths:
         metadata = pq.read_metadata(path)
-        waiting: list[int] = []
-        last = None
-        for number in range(metadata.num_row_groups):
-            ends = _ends(metadata.row_group(number))
-            if waiting and (last is None or ends is None or ends[0] != last):
-                found.append(Stretch(path=str(path.absolute()), groups=waiting))
-                waiting = []
-            last = ends[1] if ends else None
-            if ends is None or ends[0] != ends[1] or last not in apart:
-                waiting = [*waiting, number]
-        if waiting:
-            found.append(Stretch(path=str(path.absolute()), groups=waiting))
+        for groups in _groups(metadata, apart):
+            rows = sum(metadata.row_group(each).num_rows for each in groups)
+            found.append(Stretch(path=str(path.absolute()), groups=groups, rows=rows))
     return found
+
+
+def _groups(metadata: pq.FileMetaData, apart: Collection[str]) -> Iterator[list[int]]:
+    waiting: list[int] = []
+    last = None
+    for number in range(metadata.num_row_groups):
+        ends = _ends(metadata.row_group(number))
+        if waiting and (last is None or ends is None or ends[0] != last):
+            yield waiting
+            waiting = []
+        last = ends[1] if ends else None
+        if ends is None or ends[0] != ends[1] or last not in apart:
+            waiting = [*waiting, number]
+    if waiting:
+        yield waiting
+
+
+def shared_out(found: Iterable[Stretch], tasks: int) -> list[list[Stretch]]:
+    """Tasks of about as many rows each, those with the most first."""
+    shares: list[tuple[int, int, list[Stretch]]] = [(0, task, []) for task in range(tasks)]
+    for stretch in sorted(found, key=lambda each: each.rows, reverse=True):
+        rows, task, mine = shares[0]
+        heapreplace(shares, (rows + stretch.rows, task, [*mine, stretch]))
+    return [mine for _, _, mine in sorted(shares, reverse=True) if mine]
 
 
 def read(mine: Iterable[Stretch], apart: Sequence[str]) -> Iterator[pa.RecordBatch]:

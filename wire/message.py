@@ -19,6 +19,7 @@ from msgspec.structs import FieldInfo, asdict, fields, replace
 __all__ = [
     "REQUIRED",
     "Message",
+    "Value",
     "element_type",
     "fields_of",
     "is_array",
@@ -30,20 +31,24 @@ __all__ = [
 REQUIRED = NODEFAULT  # as the default of a field: it has none
 
 
-class _MessageType(StructMeta):
+class _ValueType(StructMeta):
     """Msgspec does not hand `kw_only` down to subclasses."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **settings: Any
-    ) -> "_MessageType":
+    ) -> "_ValueType":
         settings = {"kw_only": True, **settings}
-        made: _MessageType = super().__new__(cls, name, bases, namespace, **settings)
+        made: _ValueType = super().__new__(cls, name, bases, namespace, **settings)
         return made
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Message(Struct, frozen=True, gc=False, metaclass=_MessageType):
-    """An immutable value with named fields: a request, a record, or a struct within one."""
+class Value(Struct, frozen=True, gc=False, metaclass=_ValueType):
+    """An immutable value with named fields that is cheap to build."""
+
+
+class Message(Value):
+    """A value of the wire: a request, a record, or a struct within one."""
 
 
 @cache

@@ -105,6 +105,7 @@ class Group:
     state: GroupState = GroupState.EMPTY
     state_since_ms: int
     generation: int = 0
+    assigned_generation: int = -1  # the last generation that was assigned by its leader; -1: none
     protocol_type: str | None = None  # None: only offsets were ever committed
     protocol: str | None = None
     leader: str | None = None

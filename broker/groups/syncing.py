@@ -12,7 +12,7 @@ from broker.groups.records import GroupMetadata
 from wire.errors import ErrorCode
 from wire.messages.groups import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["assigned", "assignment_failed", "sync"]
+__all__ = ["assigned", "assignment_failed", "may_assign", "sync"]
 
 
 def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int) -> Outcome:
@@ -33,7 +33,8 @@ def sync(group: Group, token: int, request: SyncGroupRequest, now_ms: int) -> Ou
         out.answers.append((member.sync_token, again))
     member.sync_token = token
     member.deadline_ms = None
-    if member.id == group.leader:
+    if may_assign(group, member):
+        group.assigned_generation = group.generation
         out.stored = group.stored({part.member_id: part.assignment for part in request.assignments})
     return out
 
@@ -51,6 +52,18 @@ def _refusal(group: Group, request: SyncGroupRequest) -> ErrorCode:
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
+
+
+def may_assign(group: Group, member: Member) -> bool:
+    """Is this the leader, and has it not assigned in this generation yet?
+
+    A leader whose answer was late may join again and send another assignment. If it were taken:
+
+    1. members are told the first assignment; the log ends with the second;
+    2. the next coordinator loads the second, and tells it to a member that asks again;
+    3. a partition has two owners in one generation.
+    """
+    return member.id == group.leader and group.assigned_generation != group.generation
 
 
 def _has_synced(group: Group, member: Member) -> None:

@@ -8,7 +8,6 @@ Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 
 from collections import deque
 from enum import Enum
-from typing import Any
 from uuid import UUID
 
 from broker.cluster import Incarnation
@@ -27,7 +26,7 @@ from wire.messages.partitions import (
     IsrTopic,
 )
 
-__all__ = ["Alterations", "Verdict", "drop_unwanted", "judge"]
+__all__ = ["Alterations", "Verdict", "judge"]
 
 _BATCH_MAX = 1000
 _RECOVERED = 0
@@ -91,7 +90,7 @@ class Alterations:
         batches, ours = self._batches, self._incarnation
         if not batches.is_due(now_ms):
             return
-        drop_unwanted(batches)
+        batches.keep(lambda change: change.is_wanted)
         batch = batches.next_batch()
         if batch:
             changes = tuple(batch.values())
@@ -121,11 +120,6 @@ class Alterations:
             is_decided = change.revert()
         if is_decided:
             self.decided.append(change.partition)
-
-
-def drop_unwanted(batches: ControllerBatches[Any, IsrChange]) -> None:
-    """Forget the changes that their partitions do not want any more."""
-    batches.wanted = {key: each for key, each in batches.wanted.items() if each.is_wanted}
 
 
 def key_of(change: IsrChange) -> Key:

@@ -6,7 +6,7 @@ takes the next batch and has the request for it sent. The owner is told of the a
 what it is an answer to, and says which wishes it settles.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, TypeVar
@@ -34,6 +34,10 @@ class ControllerBatches(Generic[Key, Wanted]):
     def is_due(self, now_ms: int) -> bool:
         """Is something wanted, no request in flight, and the pause over?"""
         return self._in_flight is None and bool(self.wanted) and now_ms >= self._next_send_ms
+
+    def keep(self, is_wanted: Callable[[Wanted], bool]) -> None:
+        """Forget the wishes that are not wanted any more."""
+        self.wanted = {key: each for key, each in self.wanted.items() if is_wanted(each)}
 
     def next_batch(self) -> Mapping[Key, Wanted]:
         """The wishes that go into the next request."""

@@ -113,7 +113,7 @@ class Lifecycle:
         self._failures = 0
         self._register_by_ms = 0
         self.stop_by_ms: int | None = None
-        self.has_given_up = False
+        self.lacks_consent = False
         self._report_by_ms: int | None = None  # a failed directory, to the controller
         self._had_answer_in_shutdown = False
 
@@ -196,7 +196,7 @@ class Lifecycle:
         if self.state is BrokerState.SHUTTING_DOWN:
             return
         if self.stop_by_ms is not None and now_ms >= self.stop_by_ms:
-            self.has_given_up = True
+            self.lacks_consent = True
             self._become(BrokerState.SHUTTING_DOWN)
         elif self._report_by_ms is not None and now_ms >= self._report_by_ms:
             self._give_up("the controller has not heard in time of a failed data directory", now_ms)

@@ -37,8 +37,8 @@ class Life(Protocol):
 
     state: BrokerState
     failure: str | None
-    stop_by_ms: int | None  # when a controlled shutdown ends, whatever the controller says
-    has_given_up: bool  # such a shutdown: the controller did not consent
+    stop_by_ms: int | None  # when a controlled shutdown ends, even if the controller has not agreed
+    lacks_consent: bool  # a controlled shutdown has ended without the controller's agreement
 
     def deadline_ms(self) -> int | None: ...
 

@@ -113,9 +113,13 @@ def _out_of_order(header: BatchHeader, *, expected: int) -> OutOfSequence:
 
 
 class ProducerStates:
-    """A partition remembers its producers."""
+    """A partition remembers its producers.
 
-    __slots__ = ("_entries", "oldest_ms")
+    `is_whole` until a truncation below what is remembered of a producer: the log may have earlier
+    batches of it, which only those know who read the log.
+    """
+
+    __slots__ = ("_entries", "is_whole", "oldest_ms")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int = 0) -> None:
         """`entries` as a log tells them that has just been opened."""
@@ -123,6 +127,7 @@ class ProducerStates:
             entry.producer_id: entry._replace(batches=_still_needed(entry.batches, high_watermark))
             for entry in entries
         }
+        self.is_whole = True
         self.oldest_ms = self._oldest_ms()  # or earlier: when the first of them wrote last
 
     def _oldest_ms(self) -> int | None:
@@ -162,6 +167,7 @@ class ProducerStates:
                 self._entries[entry.producer_id] = entry._replace(batches=left)
             elif entry.batches:
                 del self._entries[entry.producer_id]
+                self.is_whole = self.is_whole and _is_from_its_beginning(entry)
         self.oldest_ms = self._oldest_ms()
 
     def expire(self, before_ms: int) -> None:
@@ -170,6 +176,11 @@ class ProducerStates:
             if _last_ms(entry) < before_ms:
                 del self._entries[entry.producer_id]
         self.oldest_ms = self._oldest_ms()
+
+
+def _is_from_its_beginning(entry: ProducerEntry) -> bool:
+    """Was there surely no batch of the producer before these?"""
+    return entry.producer_epoch == 0 and entry.batches[0].base_sequence == 0
 
 
 def _last_ms(entry: ProducerEntry) -> int:

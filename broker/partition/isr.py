@@ -1,5 +1,4 @@
-"""Which followers are caught up, which may join the ISR or must leave it, and how far may the high
-watermark go?
+"""Which followers are caught up, may join the ISR or must leave it, and what may be exposed.
 
 These are pure rules and the values that they work on. They do not send AlterPartition
 (alterations.py), store what the controller decided (partition.py) or read logs.

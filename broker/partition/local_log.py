@@ -272,7 +272,7 @@ class LocalLog:
         )
         self.epochs.truncate(0)
         self.last_epoch = NO_EPOCH
-        self.producers.truncated(0)
+        self.producers = ProducerStates()
         self._recent.truncated(0)
         self.size_bytes = 0
         self.start_offset = self.end_offset = self.high_watermark = start_offset
@@ -294,7 +294,12 @@ class LocalLog:
         self._outbox.emit(Configure(log=self.name, token=token, settings=settings))
 
     def save_producers(self) -> None:
-        """For the next start: the process ends in order, and appends nothing more."""
+        """For the next start: the process ends in order, and appends nothing more.
+
+        If not all of them are known any more, the next start has to read the log.
+        """
+        if not self.producers.is_whole:
+            return
         self._outbox.emit(
             SaveProducers(
                 log=self.name,

@@ -31,6 +31,7 @@ from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import check_leader_epoch
 from wire.batch import BatchHeader, assign
 from wire.errors import ErrorCode
+from wire.message import Value
 from wire.messages.fetching import ReplicaState
 from wire.messages.partitions import IsrPartitionResult
 from wire.primitives import ZERO_UUID
@@ -89,8 +90,7 @@ class Offline:
 PartitionRole = Opening | LeaderOf | FollowerOf | Offline
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowerFetch:
+class FollowerFetch(Value):
     """A follower asks for what lies behind `fetch_offset`, so it has the rest."""
 
     broker_id: int

@@ -8,12 +8,11 @@ Source: KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafk
 Partition.fetchRecords.
 """
 
-from dataclasses import dataclass
-
 from broker.partition.partition import LeaderOf, Partition
 from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, UnknownEpoch, Valid, check_fetch_position
 from wire.errors import ErrorCode
+from wire.message import Value
 from wire.messages.fetching import FetchPartition
 
 __all__ = [
@@ -28,23 +27,20 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
+class Readable(Value, kw_only=False):
     """Batches of [start_offset, end_offset) may be read; there are none if the two are equal."""
 
     start_offset: int
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
+class Parted(Value, kw_only=False):
     """The reader's log has diverged: it must truncate."""
 
     diverging: Diverging
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(Value, kw_only=False):
     error: ErrorCode
 
 

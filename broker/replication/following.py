@@ -15,7 +15,8 @@ from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import Diverging, truncation_point
 from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.errors import ErrorCode
-from wire.messages.fetching import EpochEndOffset, FetchedPartition, FetchPartition
+from wire.message import Value
+from wire.messages.fetching import FetchedPartition, FetchPartition, diverges
 
 __all__ = [
     "Batches",
@@ -115,7 +116,7 @@ def follow(partition: Partition, data: FetchedPartition) -> Outcome:
 def _take(partition: Partition, data: FetchedPartition) -> Outcome:
     log, role = partition.open_log, partition.role
     assert isinstance(role, FollowerOf), role
-    if data.diverging_epoch != EpochEndOffset():
+    if diverges(data):
         diverging = Diverging(
             epoch=data.diverging_epoch.epoch, end_offset=data.diverging_epoch.end_offset
         )
@@ -174,8 +175,7 @@ def follower_high_watermark(
     return min(max(leader_high_watermark, start_offset), end_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(Value, kw_only=False):
     """The batches are whole and intact, and continue the log."""
 
     records: bytes

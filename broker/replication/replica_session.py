@@ -6,11 +6,11 @@ Source: KIP-227; Kafka's FetchSessionHandler.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from broker.fetch_protocol import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey, next_epoch
 from wire.errors import ErrorCode
+from wire.message import Value
 from wire.messages.fetching import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
 __all__ = ["NEW_PARTITIONS_MAX", "Asked", "ReplicaSession"]
@@ -20,8 +20,7 @@ __all__ = ["NEW_PARTITIONS_MAX", "Asked", "ReplicaSession"]
 NEW_PARTITIONS_MAX = 1000  # of one request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value):
     """The session decides this part of a Fetch."""
 
     session_id: int

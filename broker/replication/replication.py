@@ -94,7 +94,7 @@ class Replication:
             fetcher.tick(now_ms)
 
     def deadline_ms(self) -> int | None:
-        return earliest(*[fetcher.deadline_ms() for fetcher in self._fetchers.values()])
+        return earliest(*map(Fetcher.deadline_ms, self._fetchers.values()))
 
 
 class Fetcher:

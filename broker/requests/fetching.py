@@ -70,6 +70,7 @@ class PendingFetch:
     listener: str
     context: FetchContext
     replica: ReplicaState  # replica_id is negative for a consumer
+    is_follower: bool
     is_read_committed: bool
     min_bytes: int
     max_bytes: int
@@ -78,10 +79,6 @@ class PendingFetch:
     failures: int = 0  # parts with an error, or an order to cut the log
     reads_left: int = 0
     is_done: bool = False  # answered, or being read for its answer
-
-    @property
-    def is_follower(self) -> bool:
-        return self.replica.replica_id >= 0
 
     @property
     def is_answerable(self) -> bool:
@@ -146,6 +143,7 @@ class Fetching:
             listener=request.listener,
             context=context,
             replica=body.replica_state,
+            is_follower=is_follower,
             is_read_committed=body.isolation_level == _READ_COMMITTED,
             min_bytes=min(body.min_bytes, max_bytes),
             max_bytes=max_bytes,

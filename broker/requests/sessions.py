@@ -34,15 +34,15 @@ from broker.partition.lag_watch import LagWatch
 from broker.partition.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
-    EpochEndOffset,
     FetchedPartition,
     FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     ReplicaState,
+    diverges,
 )
-from wire.primitives import INT32_MAX, ZERO_UUID
+from wire.primitives import INT32_MAX
 
 __all__ = [
     "FetchContext",
@@ -171,10 +171,6 @@ def worth_sending(known: SessionPartition, data: FetchedPartition) -> bool:
         or diverges(data)
         or data.preferred_read_replica != -1
     )
-
-
-def diverges(data: FetchedPartition) -> bool:
-    return data.diverging_epoch.end_offset != EpochEndOffset().end_offset
 
 
 def note_answer(item: SessionPartition, data: FetchedPartition) -> None:
@@ -414,9 +410,10 @@ class FetchSessions:
 
 
 def uses_topic_ids(request: FetchRequest) -> bool:
-    return any(topic.topic_id != ZERO_UUID for topic in request.topics) or any(
-        topic.topic_id != ZERO_UUID for topic in request.forgotten_topics_data
-    )
+    for topic in request.topics:
+        if topic.topic_id.int:
+            return True
+    return any(topic.topic_id.int for topic in request.forgotten_topics_data)
 
 
 def session_of(request: FetchRequest, session_id: int, now_ms: int) -> Session:

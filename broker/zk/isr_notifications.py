@@ -25,7 +25,7 @@ class IsrNotifications:
     def __init__(self, procedures: Procedures) -> None:
         self._procedures = procedures
         self._changed: dict[TopicPartition, int] = {}  # by which change it did last
-        self._changes = 0
+        self._change_count = 0
         self._last_change_ms = 0
         self._first_change_ms = 0
         self._next_check_ms: int | None = None
@@ -33,8 +33,8 @@ class IsrNotifications:
     def changed(self, of: TopicPartition, now_ms: int) -> None:
         if not self._changed:
             self._first_change_ms = now_ms
-        self._changes += 1
-        self._changed[of] = self._changes
+        self._change_count += 1
+        self._changed[of] = self._change_count
         self._last_change_ms = now_ms
         if self._next_check_ms is None:
             self._next_check_ms = now_ms + CHECK_MS
@@ -45,18 +45,18 @@ class IsrNotifications:
         self._next_check_ms = now_ms + CHECK_MS
         is_quiet = now_ms - self._last_change_ms >= LINGER_MS
         if is_quiet or now_ms - self._first_change_ms >= WAIT_MAX_MS:
-            self._procedures.submit("isr notification", self._tell)
+            self._procedures.submit("isr notification", self._notify)
 
     def deadline_ms(self) -> int | None:
         return self._next_check_ms
 
-    def _tell(self) -> Procedure[None]:
+    def _notify(self) -> Procedure[None]:
         """Partitions of a notification that the end of a session prevents are named by a later one,
         and so are those that change meanwhile."""
         listed = tuple((of.topic, of.partition) for of in self._changed)
         if not listed:
             return
-        told = self._changes
+        told = self._change_count
         data = PartitionList(partitions=listed).encode()
         created = yield from one(
             Create(path=paths.isr_changes_prefix(), data=data, is_sequential=True)

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Mapping
 
 from broker.cluster import Incarnation
-from broker.membership.alterations import drop_unwanted
 from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
@@ -24,7 +23,7 @@ from quorum.core.effects import Event, body_of, earliest
 from wire.errors import ErrorCode
 from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
 
-__all__ = ["AlterIsr"]
+__all__ = ["IsrRequests"]
 
 _BATCH_MAX = 1000
 _RETRY_BACKOFF_MS = 50
@@ -37,7 +36,7 @@ _NEWS_FOLLOWS = (
 )
 
 
-class AlterIsr:
+class IsrRequests:
     def __init__(
         self, incarnation: Incarnation, controller: ControllerChannel, *, timeout_ms: int
     ) -> None:
@@ -63,7 +62,7 @@ class AlterIsr:
         batches = self._batches
         if not batches.is_due(now_ms):
             return
-        drop_unwanted(batches)
+        batches.keep(lambda change: change.is_wanted)
         batch = batches.next_batch()
         if batch:
             batches.send(batch, self._request(batch), self._answered, now_ms)

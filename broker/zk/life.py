@@ -59,14 +59,14 @@ class ZkLife:
         self._now_ms = 0
         self._next_try_ms: int | None = None
         self.stop_by_ms: int | None = None
-        self.has_given_up = False
+        self.lacks_consent = False
         self._next_goodbye_ms: int | None = None
         self._goodbyes = 0
 
     # --- the session --------------------------------------------------------------------------
 
     def session_changed(self, now_ms: int) -> bool:
-        """Returns whether a new session has begun: the broker starts in it as its process did."""
+        """Returns whether a new session has begun, in which the broker has to start anew."""
         self._now_ms = now_ms
         if not self._session.is_connected or self._session.id == self._session_id:
             return False
@@ -82,8 +82,10 @@ class ZkLife:
         yield from ensure_roots(self._design)
 
     def recovered(self) -> bool:
-        """The broker knows its replicas. Returns whether it registers now, or when their logs are
-        open."""
+        """The broker knows its replicas.
+
+        Returns whether it has to register now; if not, it registers when their logs are open.
+        """
         self._is_recovered = True
         if self.state is BrokerState.STARTING:
             self._become(BrokerState.RECOVERY)
@@ -102,8 +104,10 @@ class ZkLife:
         return not self._is_registered and self.state is not BrokerState.NOT_RUNNING
 
     def register(self) -> Procedure[bool]:
-        """Returns whether the broker has become registered. If not, it may have been, or it is
-        tried again later."""
+        """Returns whether the broker has become registered.
+
+        If not, it was registered before, or it is tried again later.
+        """
         if self._is_registered:
             return False
         path = paths.broker(self._config.node_id)
@@ -182,7 +186,7 @@ class ZkLife:
                 self._leave()
                 return
         if self._goodbyes >= _SHUTDOWN_ATTEMPTS:
-            self.has_given_up = True
+            self.lacks_consent = True
             self._leave()
         else:
             self._next_goodbye_ms = now_ms + self._config.heartbeat_interval_ms
@@ -193,7 +197,7 @@ class ZkLife:
         """Returns whether the broker has to try again to register."""
         self._now_ms = now_ms
         if self.stop_by_ms is not None and now_ms >= self.stop_by_ms:
-            self.has_given_up = True
+            self.lacks_consent = True
             self._leave()
             return False
         if self._next_goodbye_ms is not None and now_ms >= self._next_goodbye_ms:

@@ -17,7 +17,7 @@ from broker.partition.partition import IsrRules
 from broker.parts import BrokerParts
 from broker.replicas import Replicas
 from broker.zk.isr_notifications import IsrNotifications
-from broker.zk.isr_requests import AlterIsr
+from broker.zk.isr_requests import IsrRequests
 from broker.zk.isr_writes import IsrWrites
 from broker.zk.lag_limits import LagLimits, Limits
 from broker.zk.life import ZkLife
@@ -117,7 +117,7 @@ class ZkMembership:
 
     def _keeper(self) -> IsrKeeper:
         if self._design.isr_writer is IsrWriter.CONTROLLER:
-            return AlterIsr(
+            return IsrRequests(
                 self.incarnation,
                 self.controller,
                 timeout_ms=self.parts.config.session_timeout_ms,
@@ -148,7 +148,7 @@ class ZkMembership:
 
     def _register(self) -> Procedure[None]:
         if (yield from self.lifecycle.register()):
-            self._registered()
+            self._begin_obeying()
             self.lifecycle.run_if_ready()
 
     def _recover(self) -> Procedure[None]:
@@ -174,7 +174,7 @@ class ZkMembership:
         listed = decoded((yield from one(GetData(path=path))), ReplicaList.decode)
         return listed is not None and self.parts.config.node_id in listed.replicas
 
-    def _registered(self) -> None:
+    def _begin_obeying(self) -> None:
         self._obeying.release(self._now_ms)
         if isinstance(self.isr_keeper, IsrWrites) and self._design.hears_session_at_once:
             self.isr_keeper.session_began(self.replicas)

@@ -103,8 +103,10 @@ class View:
             self.read_settings_soon()
 
     def refresh(self, then: Callable[[], None], topics: Collection[str] | None = None) -> None:
-        """Read what is asked for, None being all, then go on. Whoever asks while it is being read
-        waits for the next."""
+        """Read what is asked for, then go on. None: all.
+
+        Whoever asks while it is being read waits for the next.
+        """
         self._waiting.append((then, topics))
         self._procedures.submit("read the cluster", self._refresh)
 
@@ -194,8 +196,10 @@ class View:
     def read(
         self, only: Collection[str] | None = None
     ) -> Procedure[dict[TopicPartition, PartitionState]]:
-        """Brokers, assignments, leaders and settings, as they are now; the partitions' states. Of
-        the topics in `only`, if that is given, and of those that are new."""
+        """Read how the cluster is now. Returns the states of the partitions.
+
+        Of topics: those in `only`, if that is given, and those that are new.
+        """
         design, known_topics = self._design, self._cluster.image.topics.by_name
         brokers = yield from read_brokers(design)
         names = yield from children(paths.TOPICS)

@@ -27,7 +27,7 @@ from enum import Enum
 
 from jepsen_like.checkers.consumer_groups import check_commits
 from jepsen_like.checkers.kafka_log import check_log_columns
-from jepsen_like.checkers.lint import lint
+from jepsen_like.checkers.lint import Lint, lint
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
 from jepsen_like.checkers.observations import check_observations
@@ -39,7 +39,15 @@ from jepsen_like.checkers.search import Budget, check_as, check_keyed
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.transactions import check_transactions
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
-from jepsen_like.histories.history import NEMESIS, Header, History, Kind, Op, Value
+from jepsen_like.histories.history import (
+    NEMESIS,
+    TRUST_FAILURES,
+    Header,
+    History,
+    Kind,
+    Op,
+    Value,
+)
 
 __all__ = [
     "JUDGED",
@@ -132,7 +140,10 @@ def _shows(op: Op, workload: str) -> bool:
 
 
 def _believed(verdict: Verdict, history: History, workload: str) -> Verdict:
-    wrong = lint(history.ops)
+    rules = Lint(trusts_failures=bool(history.header.options.get(TRUST_FAILURES)))
+    wrong = lint(history.ops, rules)
+    if rules.trusted:
+        verdict = replace(verdict, counts={**verdict.counts, "trusted failures": rules.trusted})
     if not wrong:
         is_shown = any(_shows(op, workload) for op in history.ops)
         return verdict if is_shown else compose([verdict, shows_nothing()])

@@ -21,7 +21,7 @@ from typing import Any, Final
 from jepsen_like.checkers.operations import Operation, not_of
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["ELEMENT", "ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
+__all__ = ["ILLEGAL", "QUEUE", "REGISTER", "STRINGS", "Model"]
 
 ILLEGAL: Final[Any] = object()
 
@@ -84,18 +84,6 @@ def _queue(state: tuple[Hashable, ...], operation: Operation) -> Any:
             raise not_of(operation, "a queue")
 
 
-def _element(is_there: bool, operation: Operation) -> Any:
-    """An element of a set: adding it again, or removing it where it is not, changes nothing."""
-    match operation.f:
-        case "add":
-            return True
-        case "remove":
-            return False
-        case _:
-            return is_there if operation.result == is_there else ILLEGAL
-
-
-ELEMENT = Model(initial=False, step=_element, reads=frozenset({"read"}))
 QUEUE = Model(initial=(), step=_queue, reads=frozenset())
 REGISTER = Model(initial=None, step=_register, reads=frozenset({"read"}))
 STRINGS = Model(initial="", step=_string, reads=frozenset({"get"}))  # Porcupine's key-value tests

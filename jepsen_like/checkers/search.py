@@ -3,8 +3,8 @@
 This is for objects that carry no witness of their order. Searches take turns, since each is fast
 where the others are slow: depth first finds an order soon if there is one, and the frontier proves
 soon that there is none; with many unknown operations, it does so sooner if it allows more than is
-true. The first search that decides has decided; if none does within the budget, the answer is
-undecided. The budget is looked at inside the loops.
+true. Registers have a frontier of their own. The first search that decides has decided; if none
+does within the budget, the answer is undecided. The budget is looked at inside the loops.
 
 Exponential in the number of operations open at a time, at worst; so is the problem.
 Source: Wing and Gong 1993; Lowe 2017; Porcupine and Knossos for what is worth remembering.
@@ -23,8 +23,9 @@ from functools import partial
 from itertools import count, islice
 from typing import TypeVar
 
-from jepsen_like.checkers.models import Model
+from jepsen_like.checkers.models import REGISTER, Model
 from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation
+from jepsen_like.checkers.register_search import register_frontier
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, depth_first
 from jepsen_like.checkers.search_frontier import frontier, refuting
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
@@ -69,12 +70,13 @@ def search(operations: Sequence[Operation], model: Model, budget: Budget | None 
     """`operations` of one object, in order of their calls. None has failed without effect; reads
     are ok."""
     allowed = budget or Budget()
+    is_register, has_unknown = model is REGISTER, any(each.ret == NEVER for each in operations)
+    proves = register_frontier(operations) if is_register else frontier(operations, model)
     searchers = [
         _Searcher("depth first", depth_first(operations, model)),
-        _Searcher("frontier", frontier(operations, model)),
+        _Searcher("frontier", proves, _SELDOM if has_unknown and not is_register else 1),
     ]
-    if any(each.ret == NEVER for each in operations):
-        searchers[1].rounds = _SELDOM
+    if has_unknown:
         searchers.append(_Searcher("refuting", refuting(operations, model)))
     return _decided(searchers, allowed)
 

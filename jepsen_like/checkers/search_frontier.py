@@ -27,7 +27,7 @@ from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, same_before
 from jepsen_like.checkers.verdict import Outcome
 
-__all__ = ["frontier", "refuting"]
+__all__ = ["events_of", "frontier", "refuting"]
 
 _UNKNOWN_A_LOOK = 8  # trying so many takes as long as looking at a configuration
 _COMPARED_MAX = 4_000  # configurations: to hold more against each other takes longer than a turn
@@ -55,9 +55,9 @@ class Frontier:
             if operation.ret == NEVER:
                 self._called()
             elif position == operation.call:
-                bits[operation.index] = self._opened(operation)
+                bits[id(operation)] = self._opened(operation)
             else:
-                yield from self._returned(bits.pop(operation.index))
+                yield from self._returned(bits.pop(id(operation)))
                 if self._is_given_up():
                     return Answer(outcome=Outcome.UNDECIDED, reason="what is unknown has no end")
                 if not self.configs:

@@ -1,7 +1,9 @@
 """The verdict on a set whose elements are added, removed, and listed.
 
-An element that is added once is absent, then present, then absent for ever. If any order explains
-what was seen of it, one does in which it came as late and went as early as it could:
+An element that is never removed comes once, however often it is added: after the first add began,
+and before any add returned. One that is added once and removed is absent, then present, then absent
+for ever. If any order explains what was seen of it, one does in which it came as late and went as
+early as it could:
 
 - It came before its add returned, and before the first list that has it was answered. The end of
   the add may be unknown: then only the lists bound it.
@@ -11,134 +13,61 @@ what was seen of it, one does in which it came as late and went as early as it c
 - If its add, a removal and all lists that have it were open at one moment, it may have come and
   gone at that moment, and lists that lack it say nothing.
 
-No list that lacks it may lie between the two moments. An element that is added again may come and
-go: it is left to a search. Exact for each element; lists that are wrong only as a whole (one has x
-and not y, another y and not x) are not looked for.
+No list that lacks it may lie between the two moments. An element that is removed and added again
+may come and go: it is left to a search. All this is exact for each element by itself; `set_orders`
+finds what is wrong only across elements.
 
     phantom               listed, and nobody added it, or its add failed (G1a)
     lost-element          added, perhaps seen, not removed, and later not listed
     removed-element       removed while it was surely there, and later listed
-    not-linearizable      added again, and no order of adds, removals and lists fits
+    not-linearizable      no order of adds, removals and lists fits
     nonmonotonic-read     stale lists of one process at one node went back
 
-A stale list (`read-stale`) may be old, but holds nothing that was not there before it ended.
-Source: Jepsen's set-full checker for the questions.
+A stale list (`read-stale`) may be old, but holds nothing that was not there before it ended. What
+two of its elements tell together is not looked at. Source: Jepsen's set-full checker for the
+questions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 
-from jepsen_like.checkers.models import ELEMENT
-from jepsen_like.checkers.operations import NEVER, Operation, exact, not_of
-from jepsen_like.checkers.search import Budget, check_by_search
-from jepsen_like.checkers.verdict import Finding, Verdict, compose
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.checkers.operations import NEVER, Operation
+from jepsen_like.checkers.search import Budget
+from jepsen_like.checkers.set_elements import Element, Lists, elements_of, lists_of
+from jepsen_like.checkers.set_orders import check_orders
+from jepsen_like.checkers.set_search import search_for_order
+from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
+from jepsen_like.histories.history import Value
 
 __all__ = ["check_set"]
 
-_LISTS = ("read", "read-stale")
-_KNOWN = (*_LISTS, "add", "remove")
-_LONG_AGO = -1  # before all that was called
-
-
-@dataclass(slots=True)
-class _Element:
-    name: str
-    adds: list[Operation] = field(default_factory=list)  # those that may have happened
-    removes: list[Operation] = field(default_factory=list)  # those that may have happened
-    failed_add: Operation | None = None
-    seen: list[Operation] = field(default_factory=list)  # lists that have it
-
-    @property
-    def may_return(self) -> bool:
-        return len(self.adds) > 1
-
-    def see(self, listing: Operation) -> None:
-        """A list may name it twice."""
-        if not self.seen or self.seen[-1] is not listing:
-            self.seen.append(listing)
-
-    def leave_out_removals_in_vain(self) -> None:
-        added = min((each.call for each in self.adds), default=_LONG_AGO)
-        self.removes = [each for each in self.removes if each.ret > added]
-
 
 def check_set(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
-    lists = [each for each in operations if each.f in _LISTS and each.kind is Kind.OK]
-    every = _elements(operations, lists)
-    for each in every:
-        each.leave_out_removals_in_vain()
+    """`operations` in the order of their calls."""
+    lists = lists_of(operations)
+    every = elements_of(operations, lists)
+    current = Lists(lists)
     elements = [each for each in every if not each.may_return]
-    findings = [
-        finding for element in elements for finding in _judged(element, _lacking(element, lists))
-    ]
+    findings = [finding for element in elements for finding in _judged(element, current)]
     findings += _went_back(elements, [each for each in lists if each.f == "read-stale"])
     counts = {"elements": len(every), "lists": len(lists)}
-    verdict = Verdict.of(findings, counts, objects=[element.name for element in elements])
+    alone = Verdict.of(findings, counts, objects=[element.name for element in elements])
     returning = (each for each in every if each.may_return)
-    return compose([verdict, *(_searched(each, lists, budget) for each in returning)])
+    alone = compose([alone, *(search_for_order([each], current, budget) for each in returning)])
+    valid = (each for each in every if alone.objects[each.name] is Outcome.VALID)
+    right = [each for each in valid if each.adds]
+    return compose([alone, check_orders(right, current, budget)])
 
 
-def _elements(operations: Sequence[Operation], lists: Sequence[Operation]) -> list[_Element]:
-    found: dict[Value, _Element] = {}
-
-    def element(name: Value, of: Operation) -> _Element:
-        try:
-            return found.setdefault(exact(name), _Element(str(name)))
-        except TypeError as error:
-            raise MalformedHistory(f"operation {of.index}: no element: {name!r:.100}") from error
-
-    for each in operations:
-        match each.f:
-            case "add" if each.kind is Kind.FAIL:
-                element(each.argument, each).failed_add = each
-            case "add":
-                element(each.argument, each).adds.append(each)
-            case "remove" if each.kind is not Kind.FAIL:
-                element(each.argument, each).removes.append(each)
-            case f if f not in _KNOWN:
-                raise not_of(each, "a set")
-    for each in lists:
-        for name in _names(each):
-            element(name, each).see(each)
-    return list(found.values())
-
-
-def _names(listing: Operation) -> Iterable[Value]:
-    if not isinstance(listing.result, list | tuple | set | frozenset):
-        raise MalformedHistory(f"operation {listing.index}: no list: {listing.result!r:.100}")
-    if not isinstance(node := listing.extra.get("node"), int | str | None):
-        raise MalformedHistory(f"operation {listing.index}: no node: {node!r:.100}")
-    return listing.result
-
-
-def _lacking(element: _Element, lists: Iterable[Operation]) -> list[Operation]:
-    """Lists without it that are not stale: those may be too old to have it."""
-    having = {each.index for each in element.seen}
-    return [each for each in lists if each.f == "read" and each.index not in having]
-
-
-def _searched(element: _Element, lists: Iterable[Operation], budget: Budget | None) -> Verdict:
-    """A stale list that has it is as if it had been asked long ago; one that lacks it may be."""
-    found = [*element.adds, *element.removes]
-    found += [replace(each, f="read", result=False) for each in _lacking(element, lists)]
-    for each in element.seen:
-        call = each.call if each.f == "read" else _LONG_AGO
-        found.append(replace(each, f="read", result=True, call=call))
-    return check_by_search(element.name, sorted(found, key=lambda each: each.call), ELEMENT, budget)
-
-
-def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding]:
+def _judged(element: Element, lists: Lists) -> Iterator[Finding]:
     if not element.adds:
         yield from _never_added(element)
         return
-    (add,) = element.adds
-    early = next((each for each in element.seen if each.ret < add.call), None)
+    began = element.first_add
+    early = next((each for each in element.seen if each.ret < began.call), None)
     if early is not None:
-        yield _finding("phantom", element, "was listed before it was added", early, add)
-    came = min([add, *element.seen], key=lambda each: each.ret)
-    current = [each for each in element.seen if each.f == "read"]
-    latest = max(current, key=lambda each: each.call, default=came)
+        yield _finding("phantom", element, "was listed before it was added", early, began)
+    came = element.came
+    latest = max(element.current, key=lambda each: each.call, default=came)
     if latest.call < came.ret and any(
         each.call < came.ret and each.ret > latest.call for each in element.removes
     ):
@@ -150,19 +79,31 @@ def _judged(element: _Element, lacking: Sequence[Operation]) -> Iterator[Finding
         yield _finding("removed-element", element, detail, came, removed, latest)
         return
     went_at = _went_at(element, max(came.ret, latest.call))
-    lost = next((each for each in lacking if came.ret < each.call and each.ret < went_at), None)
+    lost = _lost(element, lists, came.ret, went_at)
     if lost is not None:
         detail = "was there, nothing that can have removed it had begun, and it was not listed"
         yield _finding("lost-element", element, detail, came, latest, lost)
 
 
-def _went_at(element: _Element, after: int) -> int:
+def _lost(element: Element, lists: Lists, came_at: int, went_at: int) -> Operation | None:
+    """A list without it between the two moments. Looks no further than the second of them."""
+    having = lists.having(element)
+    for at in lists.called_from(came_at):
+        listing = lists.by_call[at]
+        if listing.call > went_at:
+            break
+        if at not in having and listing.ret < went_at:
+            return listing
+    return None
+
+
+def _went_at(element: Element, after: int) -> int:
     """The first moment after this one at which a removal can have removed it."""
     able = (each for each in element.removes if each.ret > after)
     return min((max(after, each.call) for each in able), default=NEVER)
 
 
-def _never_added(element: _Element) -> Iterator[Finding]:
+def _never_added(element: Element) -> Iterator[Finding]:
     if not element.seen:
         return
     if element.failed_add is not None:
@@ -172,33 +113,40 @@ def _never_added(element: _Element) -> Iterator[Finding]:
         yield _finding("phantom", element, "was listed, and nobody added it", element.seen[0])
 
 
-def _went_back(elements: Sequence[_Element], stale: Sequence[Operation]) -> Iterator[Finding]:
+def _went_back(elements: Sequence[Element], stale: Sequence[Operation]) -> Iterator[Finding]:
     views: dict[Value, list[Operation]] = {}
+    places: dict[int, tuple[Value, int]] = {}  # of each list: its view, and where it stands there
     for each in stale:
-        views.setdefault((each.process, each.extra.get("node")), []).append(each)
+        view = each.process, each.extra.get("node")
+        mine = views.setdefault(view, [])
+        places[each.index] = view, len(mine)
+        mine.append(each)
     for element in elements:
-        having = {each.index for each in element.seen}
-        for view in views.values():
-            yield from _back_in(element, view, having)
+        having: dict[Value, list[int]] = {}
+        for each in element.seen:
+            if each.index in places:
+                view, place = places[each.index]
+                having.setdefault(view, []).append(place)
+        for view, at in having.items():
+            yield from _back_in(element, views[view], at)
 
 
-def _back_in(element: _Element, view: Sequence[Operation], having: set[int]) -> Iterator[Finding]:
+def _back_in(
+    element: Element, view: Sequence[Operation], having: Sequence[int]
+) -> Iterator[Finding]:
     """Present, then absent though nobody had begun to remove it; or absent again, then present."""
-    came: Operation | None = None
-    gone: Operation | None = None
-    for each in view:
-        if each.index in having:
-            came = came or each
-            if gone is not None:
-                yield _finding("nonmonotonic-read", element, "went and came back", gone, each)
-                return
-        elif came is not None:
-            gone = gone or each
-            if not element.removes or each.ret < element.removes[0].call:
-                detail = "was listed, and later not, and nobody had begun to remove it"
-                yield _finding("nonmonotonic-read", element, detail, came, each)
-                return
+    expected = enumerate(having, having[0])
+    gone_at = next((at for at, place in expected if at != place), having[-1] + 1)
+    if gone_at == len(view):
+        return
+    gone = view[gone_at]
+    if not element.removes or gone.ret < element.removes[0].call:
+        detail = "was listed, and later not, and nobody had begun to remove it"
+        yield _finding("nonmonotonic-read", element, detail, view[having[0]], gone)
+    elif having[-1] > gone_at:
+        again = next(view[place] for place in having if place > gone_at)
+        yield _finding("nonmonotonic-read", element, "went and came back", gone, again)
 
 
-def _finding(rule: str, element: _Element, detail: str, *ops: Operation) -> Finding:
+def _finding(rule: str, element: Element, detail: str, *ops: Operation) -> Finding:
     return Finding.of(rule, element.name, f"{element.name} {detail}", *ops)

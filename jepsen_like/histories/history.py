@@ -42,6 +42,7 @@ __all__ = [
     "FORMAT",
     "INITIAL",
     "NEMESIS",
+    "TRUST_FAILURES",
     "VERSION",
     "Header",
     "History",
@@ -64,6 +65,7 @@ __all__ = [
 FORMAT = "quorumlab-history"
 VERSION = 2
 INITIAL = "initial"  # an option of a run: what registers hold: [the value], or [] if unknown
+TRUST_FAILURES = "trust_failures"  # an option of a reader: what failed did not happen, in any case
 _UNFRAMED = 1  # the version before
 NEMESIS = "nemesis"  # the process that injects faults; all that it does is `info`
 

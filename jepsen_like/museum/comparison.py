@@ -119,15 +119,18 @@ def _counted(exhibit: Exhibit, seed: int, counted: Counted) -> Counted:
     red = _play_red(exhibit, seed, is_judged=bool(exhibit.violated))
     green = play(exhibit.schedule, settings=exhibit.mended, seed=seed)
     is_green = green.end is End.HOLDS and green.verdict().outcome is not Outcome.VIOLATED
-    is_red = red.is_broken if exhibit.violated else red.verdict().outcome is Outcome.VIOLATED
     errors = [f"seed {seed}: {_describe(each)}" for each in (red, green) if each.end is End.ERROR]
     return replace(
         counted,
-        red=counted.red + (not errors and is_red),
+        red=counted.red + (not errors and _is_red(exhibit, red)),
         green=counted.green + is_green,
         void=counted.void + (green.end is End.VOID),
         errors=(*counted.errors, *errors),
     )
+
+
+def _is_red(exhibit: Exhibit, red: Played) -> bool:
+    return red.is_broken if exhibit.violated else red.verdict().outcome is Outcome.VIOLATED
 
 
 def _describe(played: Played) -> str:

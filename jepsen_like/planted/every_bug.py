@@ -34,6 +34,7 @@ from jepsen_like.planted import (  # noqa: F401 (each enters its bugs)
     controller_bugs,
     directory_bugs,
     file_bugs,
+    group_bugs,
     log_bugs,
     partition_bugs,
     partition_file_bugs,
@@ -64,13 +65,13 @@ def _bugs_of(*groups: str) -> Plants:
 
 _QUORUM = _bugs_of("vote", "log", "snapshot", "voter", "file", "turn", "read")
 _CLUSTER = _bugs_of(
-    "controller", "partition", "setting", "directory", "partition_file", "cluster_turn"
+    "controller", "partition", "setting", "group", "directory", "partition_file", "cluster_turn"
 )
 PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_max}
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors")
+CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors", "group_survivors")
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **BUGS["checker"]}
 
 

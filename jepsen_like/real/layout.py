@@ -28,7 +28,7 @@ from jepsen_like.installation import command
 __all__ = [
     "CLUSTER_FILE",
     "CONTROLLED_SHUTDOWN_DEFAULT_MS",
-    "CONTROLLED_SHUTDOWN_MS",
+    "CONTROLLED_SHUTDOWN_SETTING",
     "FAST_SETTINGS",
     "FAST_ZOOKEEPER_SETTINGS",
     "HOST",
@@ -45,7 +45,7 @@ HOST = "127.0.0.1"
 Address = tuple[str, int]
 CLUSTER_FILE = "cluster.json"  # in the directory of a cluster: its layout
 
-CONTROLLED_SHUTDOWN_MS = "quorumlab.controlled.shutdown.timeout.ms"
+CONTROLLED_SHUTDOWN_SETTING = "quorumlab.controlled.shutdown.timeout.ms"
 CONTROLLED_SHUTDOWN_DEFAULT_MS = 300_000  # of a node's configuration that does not say it
 
 # Kafka's defaults are made for machine rooms; a cluster on one machine may notice failures sooner.
@@ -54,7 +54,7 @@ _FAST_BROKERS: Mapping[str, str] = {
     "broker.heartbeat.interval.ms": "400",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.backoff.ms": "100",
-    CONTROLLED_SHUTDOWN_MS: "3000",
+    CONTROLLED_SHUTDOWN_SETTING: "3000",
     "group.initial.rebalance.delay.ms": "0",  # as in the server.properties that Kafka ships
 }
 FAST_ZOOKEEPER_SETTINGS: Mapping[str, str] = {
@@ -296,7 +296,7 @@ class ClusterLayout:
 
 
 def write_json(path: Path, stored: object) -> None:
-    """The file is there as a whole, or as it was before."""
+    """Replace the file at once: a reader sees the old content or the new one."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(stored, indent=2) + "\n")
     temporary.rename(path)

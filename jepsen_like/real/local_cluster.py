@@ -5,6 +5,7 @@ files tell which nodes run, and nothing but their HTTP side is asked how they ar
 """
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import (
     CLUSTER_FILE,
     CONTROLLED_SHUTDOWN_DEFAULT_MS,
-    CONTROLLED_SHUTDOWN_MS,
+    CONTROLLED_SHUTDOWN_SETTING,
     FAST_SETTINGS,
     FAST_ZOOKEEPER_SETTINGS,
     ClusterError,
@@ -50,6 +51,9 @@ _POLL_SECONDS = 0.03
 _ORDERLY_STOP_SECONDS = 15.0
 _LOG_STOP_SECONDS = 0.03  # what syncing a log of many takes, on a slow disk
 _LAST_LINES = 12
+_CONTROLLED_SHUTDOWN = re.compile(
+    rf"^\s*{re.escape(CONTROLLED_SHUTDOWN_SETTING)}\s*[=:]\s*(\d+)\s*$", re.MULTILINE
+)
 _ZOOKEEPER = "zookeeper"
 _DELAY = "zookeeper-delay"
 
@@ -93,20 +97,28 @@ def orderly_stop_seconds(node: NodeLayout) -> float:
     """Return how long a node may take to stop in order.
 
     A broker waits for its controller as long as its configuration says. Then the node syncs every
-    log that was written to.
+    log that was written to. What cannot be read is no reason not to stop.
     """
-    logs = len(os.listdir(node.data)) if node.data.is_dir() else 0
     consent_ms = _controlled_shutdown_ms(node) if node.is_broker else 0
-    return _ORDERLY_STOP_SECONDS + consent_ms / 1000 + _LOG_STOP_SECONDS * logs
+    return _ORDERLY_STOP_SECONDS + consent_ms / 1000 + _LOG_STOP_SECONDS * _log_count(node)
+
+
+def _log_count(node: NodeLayout) -> int:
+    try:
+        return len(os.listdir(node.data))
+    except OSError:
+        return 0
 
 
 def _controlled_shutdown_ms(node: NodeLayout) -> int:
     """What the file says that the node started with; 0 if it has never been started."""
-    if not node.config.exists():
+    try:
+        told = _CONTROLLED_SHUTDOWN.findall(node.config.read_text())
+    except FileNotFoundError:
         return 0
-    lines = [line.partition("=") for line in node.config.read_text().splitlines()]
-    told = [value.strip() for key, _, value in lines if key.strip() == CONTROLLED_SHUTDOWN_MS]
-    return int(told[-1]) if told and told[-1].isdecimal() else CONTROLLED_SHUTDOWN_DEFAULT_MS
+    except (OSError, UnicodeDecodeError):
+        told = []
+    return int(told[-1]) if told else CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
 class LocalCluster:
@@ -251,7 +263,7 @@ class LocalCluster:
             self.resume(node_id)
 
     def stop_seconds(self) -> float:
-        """Return within which time `stop_all` stops those that run now, or kills them."""
+        """How long `stop_all` may take until all have stopped or were killed."""
         waves = ([node for node in wave if self.process(node)] for wave in self._stop_waves())
         seconds = sum(max(map(orderly_stop_seconds, wave), default=0.0) for wave in waves)
         return seconds + (0.0 if self.zookeeper is None else STOP_SECONDS)
@@ -306,7 +318,7 @@ class LocalCluster:
         return answered.status, answered.page
 
     def page(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> dict[str, Any]:
-        """What the node says there; {} if it says nothing."""
+        """GET a JSON page of a node; {} if it does not answer with one."""
         status, page = self.ask(node, path, timeout_seconds)
         return page if status == HTTPStatus.OK and isinstance(page, dict) else {}
 

@@ -97,7 +97,8 @@ class Inbox:
         taken: list[Event | Action] = []
         while control and len(taken) < control_max:
             taken.append(control.popleft())
-        self._failures = max(0, self._failures - len(taken))
+        if self._failures:
+            self._failures = max(0, self._failures - len(taken))
         self.clients_taken = 0
         if clients and not control:
             self.clients_taken = min(len(clients), clients_max)

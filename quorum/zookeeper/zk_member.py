@@ -88,7 +88,9 @@ class ZkMember:
         effects: list[Effect] = []
         for application in self.applications.values():
             effects += application.take_effects()
-        self._has_stopped |= any(isinstance(effect, Stop) for effect in effects)
+        for effect in effects:
+            if isinstance(effect, Stop):
+                self._has_stopped = True
         return effects
 
     # --- routing ------------------------------------------------------------------------------

@@ -74,7 +74,10 @@ def add_sim_options(parser: argparse.ArgumentParser) -> None:
     table = f"""{_PLAN}
     --seeds A..B  a run for each (with --workload)
     --out DIR  keep runs, each in DIR/seed-N
-    --master URL  run the seeds on Spark: local[*], spark://…
+    --on local|spark [local]  where the seeds are run (default: local)
+    --master URL  run them on Spark: local[*], spark://…
+    --remote URL  run them on Spark, by its Connect server: sc://HOST:PORT
+    --table PATH  write what each seed came to, as Parquet: where Spark can write, and nothing is
     --timeout N [positive 86400]  seconds until Spark's job is given up (default: a day)"""
     declare(parser, later("chaos_sim:run_sim"), table)
     parser.set_defaults(**SIM_DEFAULTS)

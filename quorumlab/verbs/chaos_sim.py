@@ -4,6 +4,7 @@ Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5 void or unde
 """
 
 import argparse
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,13 @@ from quorumlab.simulated_runs import (
     write_run,
 )
 from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, SIMULATED, ZK_FAULTS
-from quorumlab.verbs.chaos_sweep import EXIT_ERROR, run_plans_on_spark, run_sweep, sum_up
+from quorumlab.verbs.chaos_sweep import (
+    EXIT_ERROR,
+    is_on_spark,
+    run_plans_on_spark,
+    run_sweep,
+    sum_up,
+)
 from quorumlab.verbs.common import in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
@@ -71,10 +78,10 @@ def run_sim(args: argparse.Namespace) -> int:
         return run_sweep(args)
     seeds = _seeds(args)
     plans = [_plan(args, seed) for seed in seeds]
-    if args.master is not None:
+    if is_on_spark(args):
         if args.out is not None:
-            raise UsageError("--out keeps histories, which stay where --master runs the seeds")
-        return run_plans_on_spark(plans, args)
+            raise UsageError("--out keeps histories, which stay where Spark runs the seeds")
+        return run_plans_on_spark(plans[0], seeds, args)
     for seed in seeds if args.out is not None else ():
         refuse_other(args.out / f"seed-{seed}")
     outcomes = []
@@ -109,6 +116,7 @@ def _option(name: str) -> str:
 def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
     """Yields outcomes in the order of the plans."""
     if len(plans) == 1 or processes == 1:
+        gc.freeze()  # the modules are here for ever
         yield from map(run_plan, plans)
         return
     with closing(mapped(run_plan, plans, processes)) as outcomes:

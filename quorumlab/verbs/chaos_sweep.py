@@ -1,4 +1,4 @@
-"""`quorumlab chaos sim` over many seeds: on processes of this machine, or on Spark with `--master`.
+"""`quorumlab chaos sim` over many seeds: on processes of this machine, or on Spark.
 
 Each seed is judged where it is run. What comes back are verdicts, what was covered, and the seeds
 that failed with the lines that replay them.
@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,22 +21,22 @@ from jepsen_like.sim.runs.command import Progress, swept_here
 from jepsen_like.sim.runs.command import run_sim as run_without_workload
 from jepsen_like.sim.runs.sweep import Run, SweepResult
 from jepsen_like.sim.world.coverage import Coverage
-from quorumlab.arguments import Failed
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress as ProgressLine
 from quorumlab.output import say
 from quorumlab.simulated_runs import replay_line
-from spark.session import NotInTime, Settings, SparkUnavailable, session
-from spark.sweeps import PlanResult, run_plans, sweep_seeds
+from spark.bounded import NotInTime
+from spark.session import OutputExists, Settings, SparkUnavailable, session
+from spark.sweeps import ERROR, Swept, run_plans, sweep_seeds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EXIT_ERROR", "run_plans_on_spark", "run_sweep", "sum_up"]
+__all__ = ["EXIT_ERROR", "is_on_spark", "run_plans_on_spark", "run_sweep", "sum_up"]
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1
-_FAILURES_SHOWN = 10
 _TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
 _FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
 
@@ -46,7 +47,7 @@ def run_sweep(args: argparse.Namespace) -> int:
     here = swept_here(args)
 
     def sweeping(seeds: Sequence[int], run: Run, progress: Progress | None) -> SweepResult:
-        swept = here if args.master is None else partial(_swept_on_spark, args)
+        swept = partial(_swept_on_spark, args) if is_on_spark(args) else here
         results.append(swept(seeds, run, progress))
         return results[-1]
 
@@ -59,28 +60,32 @@ def run_sweep(args: argparse.Namespace) -> int:
     return code
 
 
-def run_plans_on_spark(plans: Sequence[Plan], args: argparse.Namespace) -> int:
-    """Runs of a workload, one a plan; the exit code is that of the worst of them."""
+def is_on_spark(args: argparse.Namespace) -> bool:
+    if args.master and args.remote:
+        raise UsageError("--master and --remote: name one of them")
+    return args.on == "spark" or any((args.master, args.remote, args.table))
+
+
+def run_plans_on_spark(plan: Plan, seeds: Sequence[int], args: argparse.Namespace) -> int:
+    """Runs of a workload, one a seed; the exit code is that of the worst of them."""
     with _on_spark(args) as (spark, settings, progress):
-        results = run_plans(spark, plans, settings, progress=progress)
-    bitten: Counter[str] = Counter()
-    for result in results:
-        bitten.update(result.bitten)
-    counted = " ".join(f"{name}={count:,}" for name, count in sorted(bitten.items()))
+        runs = run_plans(spark, plan, seeds, settings, progress=progress, path=args.table)
+    counted = " ".join(f"{name}={count:,}" for name, count in sorted(runs.bitten.items()))
     say(f"faults that bit: {counted or 'none'}")
-    red = [each for each in results if each.outcome is Outcome.VIOLATED]
-    errors = [each for each in results if each.is_error]
-    for result in [*red[:_FAILURES_SHOWN], *errors[:_FAILURES_SHOWN]]:
-        for line in _failure(result):
+    for swept in runs.shown:
+        for line in _failure(swept, plan):
             say(line)
-    return sum_up(Counter(map(_code_of_result, results)))
+    codes: Counter[int] = Counter()
+    for (outcome, is_void), count in runs.ended.items():
+        codes[_code_of(outcome, is_void=is_void)] += count
+    return sum_up(codes)
 
 
-def _code_of_result(result: PlanResult) -> int:
-    if result.is_error and result.outcome is not Outcome.VIOLATED:
+def _code_of(outcome: str, *, is_void: bool) -> int:
+    if outcome == ERROR:
         return EXIT_ERROR
-    is_void = result.void and result.outcome is not Outcome.VIOLATED
-    return (Outcome.UNDECIDED if is_void else result.outcome).exit_code
+    is_doubt = is_void and outcome != Outcome.VIOLATED.value
+    return (Outcome.UNDECIDED if is_doubt else Outcome(outcome)).exit_code
 
 
 def sum_up(codes: Counter[int]) -> int:
@@ -100,7 +105,8 @@ def _swept_on_spark(
 ) -> SweepResult:
     with _on_spark(args) as (spark, settings, progress):
         began = time.monotonic()
-        result = sweep_seeds(spark, seeds, settings, run=run, plant=args.plant, progress=progress)
+        how = {"run": run, "plant": args.plant, "progress": progress, "path": args.table}
+        result = sweep_seeds(spark, seeds, settings, **how)
         result.seconds = time.monotonic() - began
         return result
 
@@ -110,25 +116,26 @@ def _on_spark(
     args: argparse.Namespace,
 ) -> "Iterator[tuple[SparkSession, Settings, Callable[[float], None]]]":
     line = ProgressLine()
-    settings = Settings(master=args.master, seconds=args.timeout)
-    line(f"starting Spark on {args.master}")
+    master = args.master or Settings().master
+    settings = Settings(master=master, remote=args.remote, seconds=args.timeout)
+    line(f"starting Spark on {settings.where}")
     try:
         with session(settings) as spark:
             yield spark, settings, lambda share: line(f"{share:.0%} of the seeds are done")
-    except (NotInTime, SparkUnavailable) as error:
-        raise Failed(str(error)) from error
+    except (NotInTime, OutputExists, SparkUnavailable) as error:
+        option = "--table " if isinstance(error, OutputExists) else ""
+        raise Failed(f"{option}{error}") from error
     finally:
         line.done()
 
 
-def _failure(result: PlanResult) -> Iterator[str]:
-    kind = "error" if result.is_error else "violated"
-    yield f"seed {result.plan.seed}: {kind}, digest {result.digest}"
-    if result.broken:
-        yield f"  {result.broken}"
-    for finding in result.findings:
-        yield f"  {finding.rule} {finding.object}: {finding.detail}"
-    yield f"  repro: {replay_line(result.plan)}"
+def _failure(swept: Swept, plan: Plan) -> Iterator[str]:
+    yield f"seed {swept.seed}: {swept.outcome}, digest {swept.digest}"
+    if swept.detail:
+        yield f"  {swept.detail}"
+    for finding in swept.findings:
+        yield f"  {finding['rule']} {finding['object']}: {finding['detail']}"
+    yield f"  repro: {replay_line(replace(plan, seed=swept.seed))}"
 
 
 def _covered(coverage: Coverage, folders: Sequence[str]) -> Iterator[str]:

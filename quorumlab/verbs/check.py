@@ -43,16 +43,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         --on local|spark  the same rules judge; default: spark for many runs, or more than \
           {_LOCAL_MB} MB, if it is installed
         --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
+        --remote URL  instead of a master, a Spark Connect server: sc://HOST:PORT
+        --verdicts PATH  write the table of verdicts, as Parquet: where Spark can write, and \
+          nothing is yet
         --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
           (default: {_SPARK.seconds:.0f})
         --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
           (default: {_SPARK.worker_mb})
         --model NAME [model]  what it is judged as, if not what it says: \
           {", ".join(sorted(JUDGED))}; or FILE:NAME, a Model of your own (see examples/)
-        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided (default: \
-          {_SECONDS:.0f})
+        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided; on Spark as \
+          many steps of each as one may take in it (default: {_SECONDS:.0f})
         --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
           (default: nil; of a history of others it is not known)
+        --trust-failures  what failed did not happen, even if it says that it timed out; the \
+          verdict counts these (without Spark only)
         --report FILE  write what happened as one HTML page (default, if a run's directory is \
           judged here and is violated: {PAGE} in it)
         {FORMAT}"""
@@ -81,9 +86,18 @@ def _is_own(model: str | None) -> bool:
     return model is not None and ":" in model
 
 
+def _refuse_contradictions(args: argparse.Namespace, *, on_spark: bool) -> None:
+    if args.master and args.remote:
+        raise UsageError("--master and --remote: name one of them")
+    if args.on == "local" and on_spark:
+        raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
+    if args.trust_failures and on_spark:
+        raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
+
+
 def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
-    on_spark = args.on == "spark" or args.master is not None
+    on_spark = args.on == "spark" or any((args.master, args.remote, args.verdicts))
     if _is_own(args.model):
         if on_spark:
             raise UsageError("a model of your own is judged by without Spark")
@@ -93,7 +107,9 @@ def run(args: argparse.Namespace) -> int:
     if histories_in(args.target)[0].suffix == TABLE:
         _refuse_beside_table(args)
         on_spark = True
-    if args.on == "local" or not (on_spark or _is_much(args.target)):
+    _refuse_contradictions(args, on_spark=on_spark)
+    is_local = args.on == "local" or args.trust_failures
+    if is_local or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
     try:
         return run_on_spark(args)
@@ -107,11 +123,11 @@ def run(args: argparse.Namespace) -> int:
 def _refuse_beside_table(args: argparse.Namespace) -> None:
     if args.on == "local":
         raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
-    for option in ("model", "initial"):
+    for option in ("model", "initial", "trust_failures"):
         if getattr(args, option):
-            raise UsageError(
-                f"--{option}: a table is judged as what it was made as; name its history"
-            )
+            name = option.replace("_", "-")
+            what = "a table is judged as what it was made as; name its history"
+            raise UsageError(f"--{name}: {what}")
 
 
 def _is_much(target: str) -> bool:

@@ -11,7 +11,7 @@ from quorumlab.arguments import Failed, UsageError
 from quorumlab.histories import Asked, Table, find_history, histories_in, operations_of, tables_of
 from quorumlab.output import Progress, say
 from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
-from spark.session import Settings, SparkUnavailable, is_installed, session
+from spark.session import OutputExists, Settings, SparkUnavailable, is_installed, session
 
 __all__ = ["run_on_spark"]
 
@@ -23,6 +23,7 @@ def run_on_spark(args: argparse.Namespace) -> int:
     progress = Progress()
     settings = Settings(
         master=args.master or Settings().master,
+        remote=args.remote,
         worker_mb=args.worker_memory,
         seconds=args.timeout,
         search_seconds=args.seconds,
@@ -31,7 +32,9 @@ def run_on_spark(args: argparse.Namespace) -> int:
         raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
     asked = asked_in(args)
     with tables_of(args.target, progress, asked) as tables:
-        verdict = _checked(tables, settings, progress, is_told=args.format == "table")
+        verdict = _checked(
+            tables, settings, progress, is_told=args.format == "table", verdicts=args.verdicts
+        )
         void = [f"{table.run}: {why}" for table in tables for why in table.void]
         if len(tables) == 1:
             void = list(tables[0].void)
@@ -54,7 +57,12 @@ def run_on_spark(args: argparse.Namespace) -> int:
 
 
 def _checked(
-    tables: Sequence[Table], settings: Settings, progress: Progress, *, is_told: bool
+    tables: Sequence[Table],
+    settings: Settings,
+    progress: Progress,
+    *,
+    is_told: bool,
+    verdicts: str | None,
 ) -> Verdict:
     from spark.checks import UnreadableTable, check
     from spark.plan import Plan
@@ -66,11 +74,14 @@ def _checked(
                 say(line)
         progress(f"Spark judges {plan.rows:,} rows")
 
-    progress(f"starting Spark on {settings.master}")
+    progress(f"starting Spark on {settings.where}")
     try:
         with session(settings) as spark:
             progress("Spark counts what there is")
-            return check(spark, [table.path for table in tables], settings, said=say_plan)
+            paths = [table.path for table in tables]
+            return check(spark, paths, settings, said=say_plan, verdicts=verdicts)
+    except OutputExists as error:
+        raise Failed(f"--verdicts {error}") from error
     except (MalformedHistory, UnreadableTable) as error:
         raise Failed(str(error)) from error
     finally:

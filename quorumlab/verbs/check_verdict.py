@@ -149,7 +149,7 @@ def _line(op: Op) -> str:
 
 
 def asked_in(args: argparse.Namespace) -> Asked:
-    return Asked(model=args.model, initial=args.initial)
+    return Asked(model=args.model, initial=args.initial, trusts_failures=args.trust_failures)
 
 
 def refuse_other_report(args: argparse.Namespace) -> None:

@@ -158,7 +158,7 @@ def _down(args: argparse.Namespace) -> int:
     ran = list(cluster.running())
     seconds = cluster.stop_seconds()
     if ran:
-        say(stopping(cluster), sys.stderr)
+        say(stopping(cluster, seconds), sys.stderr)
     _stop_watcher(cluster, seconds)
     killed = cluster.stop_all()
     if killed and args.format == "table":
@@ -171,10 +171,10 @@ def _down(args: argparse.Namespace) -> int:
     return 1 if killed else 0
 
 
-def stopping(cluster: LocalCluster) -> str:
+def stopping(cluster: LocalCluster, stop_seconds: float) -> str:
     """What `stop_all` is about to do, and how long that takes at most."""
     nodes = number_of(len(cluster.running()), "node")
-    return f"stopping {nodes} in good order, within {cluster.stop_seconds():.0f} s"
+    return f"stopping {nodes} in good order, within {stop_seconds:.0f} s"
 
 
 def _stop_watcher(cluster: LocalCluster, stop_seconds: float) -> None:

@@ -23,7 +23,7 @@ from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
 from quorumlab.verbs.nodes import stop_all, stopping
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
 
-__all__ = ["UNREAD", "add_options", "run"]
+__all__ = ["UNREAD", "add_demo_options", "add_options", "run"]
 
 UNREAD = "nobody reads the output any more: stopping the cluster"
 _WATCH_SECONDS = 0.25
@@ -185,7 +185,7 @@ def _watch(cluster: LocalCluster, interrupted: Interrupt) -> None:
 def _stop(cluster: LocalCluster, *, quiet: bool) -> int:
     """Goes on if nobody reads it: Ctrl-C also ends the `tee` behind `up | tee`."""
     if not quiet:
-        say_if_heard(stopping(cluster))
+        say_if_heard(stopping(cluster, cluster.stop_seconds()))
     killed = stop_all(cluster)
     if killed:
         say_if_heard(f"killed, because they did not stop: {killed}", sys.stderr)

@@ -16,6 +16,7 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.runs.sweep import commit_of_code
 from spark.session import Settings, SparkUnavailable, session
 from tests.agreement.agreeing import Tally, compared
+from tests.agreement.free import FREE, freely_compared
 from tests.agreement.models import MODELS
 from tests.agreement.on_spark import ON_SPARK, differing
 from tests.agreement.playing import UNKNOWN_MAX
@@ -29,11 +30,17 @@ operations whose end nobody knows. Each is judged by trying all orders that its 
 wrong. It also is where it shows nothing, because no operation was ok.
 """
 
+ABOUT_FREE = """As many histories of clients that do anything their protocol allows: two keys or
+four elements at once, values that look alike (1, 1.0, true and "1"), elements that are removed
+where they are not and added again, clients that crash at any event, answers that may be anything.
+The truth comes from trying all orders of all operations at once; each history is judged as by
+`check`. *Wrong* is also what is undecided for a reason that is none."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.agreement", description=__doc__)
     parser.add_argument("--histories", type=int, default=10_000, help="of each model")
-    parser.add_argument("--on-spark", type=int, default=2_000, help="of them on Spark")
+    parser.add_argument("--on-spark", type=int, default=2_000, help="of them on Spark; 0: without")
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
     begun = time.monotonic()
@@ -42,9 +49,19 @@ def main() -> int:
     for name, agreed in MODELS.items():
         print(f"{name}: {args.histories} histories", file=sys.stderr, flush=True)
         tallies[name] = compared(name, agreed, numbers)
-    on_spark = _on_spark(numbers[: args.on_spark])
+    free = {}
+    for name, of in FREE.items():
+        print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
+        free[name] = freely_compared(name, of, numbers)
+    on_spark = _on_spark(numbers[: args.on_spark]) if args.on_spark else {}
     told = [
-        *_lines(tallies, on_spark, args.on_spark),
+        *_table(tallies),
+        "",
+        ABOUT_FREE,
+        "",
+        *_table(free),
+        "",
+        *_lines({**tallies, **free}, on_spark, args.on_spark),
         "",
         f"It took {time.monotonic() - begun:.0f} s.",
     ]
@@ -54,7 +71,8 @@ def main() -> int:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         page = ABOUT.format(command=command, date=date, commit=commit_of_code())
         args.page.write_text("\n".join([page, *told, ""]))
-    return int(any(tally.wrong for tally in tallies.values()) or any(on_spark.values()))
+    is_wrong = any(tally.wrong for tally in (*tallies.values(), *free.values()))
+    return int(is_wrong or any(on_spark.values()))
 
 
 def _on_spark(numbers: Sequence[int]) -> Mapping[str, list[str]]:
@@ -71,18 +89,20 @@ def _on_spark(numbers: Sequence[int]) -> Mapping[str, list[str]]:
     return found
 
 
-def _lines(
-    tallies: Mapping[str, Tally], on_spark: Mapping[str, list[str]], count: int
-) -> Iterator[str]:
+def _table(tallies: Mapping[str, Tally]) -> Iterator[str]:
     yield "| model | valid | violated | with unknown ends | fast: undecided | wrong |"
     yield "|---|---|---|---|---|---|"
     for name, tally in tallies.items():
         valid, violated = (tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED))
         counts = valid, violated, tally.unknown, tally.undecided, len(tally.wrong)
         yield f"| {name} | {' | '.join(f'{each:,}' for each in counts)} |"
-    yield ""
+
+
+def _lines(
+    tallies: Mapping[str, Tally], on_spark: Mapping[str, list[str]], count: int
+) -> Iterator[str]:
     if not on_spark:
-        yield "Spark was not there: that it says the same was not looked at."
+        yield "Whether Spark says the same was not looked at."
     else:
         yield f"{count:,} of these on Spark, and as many of the whole log workload, compared with"
         yield "what is found without it: outcomes, findings, objects and counts."

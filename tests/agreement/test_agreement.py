@@ -7,9 +7,11 @@ import pytest
 
 from jepsen_like.checkers.verdict import Outcome
 from tests.agreement.agreeing import compared
+from tests.agreement.free import FREE, freely_compared
 from tests.agreement.models import MODELS
 
 HISTORIES = 300
+FREE_HISTORIES = 200
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -19,3 +21,10 @@ def test_all_ways_to_judge_agree(name: str) -> None:
     assert min(tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED)) > HISTORIES // 10
     assert tally.unknown > HISTORIES // 10
     assert tally.undecided < HISTORIES // 20
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_nobody_is_accused_falsely_whatever_clients_do(name: str) -> None:
+    tally = freely_compared(name, FREE[name], range(FREE_HISTORIES))
+    assert not tally.wrong
+    assert min(tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED)) > 10

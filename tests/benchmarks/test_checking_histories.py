@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.checking_histories import Shape, write
 from jepsen_like.checkers.verdict import Outcome
-from spark.judging import Bounds, judged
+from spark.judging import Limits, judged
 
-ANY = Bounds(until=float("inf"), mb=4096)
+ANY = Limits(mb=4096)
 
 
 @pytest.mark.parametrize("workload", ["log", "queue", "register"])

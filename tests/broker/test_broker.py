@@ -921,6 +921,21 @@ def test_an_orderly_shutdown_tells_the_disk_of_every_producer() -> None:
     assert (saved.end_offset, producer.producer_id) == (1, 7)
 
 
+def test_an_orderly_shutdown_tells_no_producers_where_a_cut_may_have_left_more() -> None:
+    """The next start reads the log."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    batch = build_batch(
+        [Record(b"a")], timestamp_ms=1, producer_id=7, producer_epoch=2, base_sequence=6
+    )
+    brokers.produce(1, "t", 0, batch)
+    brokers.run(600)
+    brokers.partition(1, "t", 0).open_log.truncate(0)
+    brokers.brokers[1].begin_shutdown(brokers.now_ms)
+    brokers.settle()
+    assert "t-0" not in brokers.disks[1].saved_producers
+
+
 def test_the_checkpoint_of_a_deleted_topic_does_not_stand_in_for_that_of_the_next() -> None:
     """The high watermarks are the same, but the deletion has taken the old one out of the file."""
     brokers = three()

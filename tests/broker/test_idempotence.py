@@ -153,6 +153,19 @@ def test_a_log_that_is_cut_after_a_restart_still_knows_its_producers() -> None:
     assert isinstance(states.check(header(9)), InSequence)
 
 
+@pytest.mark.parametrize(
+    ("first", "epoch", "is_whole"), [(0, 0, True), (6, 0, False), (0, 1, False)]
+)
+def test_a_producer_that_is_cut_off_may_have_earlier_batches(
+    first: int, epoch: int, is_whole: bool
+) -> None:
+    """An unclean leader has cut off what was committed; only the log knows what is left."""
+    states = states_after(header(first, epoch=epoch, offset=12), header(0, producer=5, offset=2))
+    states.truncated(12)
+    assert states.entry(9) is None
+    assert states.is_whole is is_whole
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, int]]:
     """Appends of batches of some size, high watermarks, and truncations not below them."""

@@ -29,7 +29,7 @@ from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Core, Effect, Event, Reply, Request
 from quorum.core.inbox import Action
 from quorum.core.storage import METADATA_LOG
-from quorum.core.turn import CONTROL_MAX
+from quorum.core.turn import CLIENTS_MAX, CONTROL_MAX
 from quorum.core.types import Endpoint
 from quorum.log.files.disk import Disk
 from quorum.log.files.file_storage import FileStorage
@@ -235,11 +235,16 @@ def _noting(script: Scripted, perform: Callable[[Any], None]) -> Callable[[Any],
 class _Whole:
     """A pace by which all that has come in by the next microsecond is one turn."""
 
+    limits_clients = False
+
     def wait_us(self) -> int:
         return 1
 
     def control_max(self) -> int:
         return CONTROL_MAX
+
+    def clients_max(self) -> int:
+        return CLIENTS_MAX
 
 
 class Simulated(Observer):

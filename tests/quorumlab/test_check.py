@@ -250,6 +250,30 @@ def test_what_registers_begin_with_is_an_option(
     assert ("--initial 0" in capsys.readouterr().out) is (code == 5)
 
 
+@pytest.mark.parametrize(("options", "code"), [((), 5), (("--trust-failures",), 0)])
+def test_failures_that_say_timed_out_can_be_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], code: int
+) -> None:
+    path = tmp_path / "history.jsonl"
+    lines: list[dict[str, object]] = [
+        {"type": "invoke", "process": 0, "f": "write", "value": 1},
+        {"type": "fail", "process": 0, "f": "write", "value": 1, "error": "timed out"},
+        {"type": "invoke", "process": 0, "f": "read"},
+        {"type": "ok", "process": 0, "f": "read", "value": None},
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["check", str(path), *options]) == code
+    assert ("1 trusted failures" in capsys.readouterr().out) is (code == 0)
+
+
+def test_failures_are_not_trusted_on_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["check", str(run_directory(tmp_path)), "--trust-failures", "--on", "spark"]
+    assert main(asked) == 2
+    assert "without Spark" in capsys.readouterr().err
+
+
 def test_only_registers_have_an_initial_value(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from controller.metadata.config_keys import BROKER_KEYS
-from jepsen_like.real.layout import CONTROLLED_SHUTDOWN_DEFAULT_MS, CONTROLLED_SHUTDOWN_MS
+from jepsen_like.real.layout import CONTROLLED_SHUTDOWN_DEFAULT_MS, CONTROLLED_SHUTDOWN_SETTING
 from quorum.core.types import Endpoint
 from quorumlab.config import (
     PROPERTIES,
@@ -167,7 +167,8 @@ def test_balancing_keys_reach_the_controller() -> None:
 
 
 def test_how_long_a_broker_waits_to_be_let_go_is_what_who_stops_it_expects() -> None:
-    assert node_config(CONTROLLER).number(CONTROLLED_SHUTDOWN_MS) == CONTROLLED_SHUTDOWN_DEFAULT_MS
+    told_ms = node_config(CONTROLLER).number(CONTROLLED_SHUTDOWN_SETTING)
+    assert told_ms == CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
 def test_addresses_to_dial_instead_are_read() -> None:

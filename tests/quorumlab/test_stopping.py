@@ -44,10 +44,12 @@ def interrupt(self: LocalCluster, but: object) -> list[int]:
 
 def test_time_that_is_said_covers_every_wave(cluster: LocalCluster) -> None:
     """15 s for brokers, 3 s until they do not ask their controller any more, 5 s for ZooKeeper."""
-    assert stopping(cluster) == "stopping 3 nodes in good order, within 23 s"
+    told = stopping(cluster, cluster.stop_seconds())
+    assert told == "stopping 3 nodes in good order, within 23 s"
     for node in cluster.layout.brokers:
         cluster.kill(node.id)
-    assert stopping(cluster) == "stopping 0 nodes in good order, within 5 s"
+    told = stopping(cluster, cluster.stop_seconds())
+    assert told == "stopping 0 nodes in good order, within 5 s"
 
 
 def test_zookeeper_is_killed_with_the_nodes(

@@ -7,6 +7,7 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.histories.history import Kind
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json, schedule_of
+from jepsen_like.sim.chaos.workload_core import Workers
 from jepsen_like.sim.chaos.workload_run import run_plan
 
 SHORT = 4  # seconds of faults
@@ -61,6 +62,16 @@ def test_same_plan_gives_the_same_run() -> None:
     again = run_plan(plan_from_json(plan_as_json(plan)))
     assert (first.digest, first.history) == (again.digest, again.history)
     assert run_plan(Plan(seed=5, faults=("kill", "delay"), seconds=SHORT)).digest != first.digest
+
+
+def test_a_look_at_what_to_do_that_finds_nothing_is_a_turn_without_effects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = Plan(seed=10, design="zk-kip497", faults=("pause",), seconds=2)
+    idle = run_plan(plan)
+    monkeypatch.setattr(Workers, "settles_idly", lambda _workers, _now_ms: False)
+    told = run_plan(plan)
+    assert (idle.digest, idle.events, idle.history) == (told.digest, told.events, told.history)
 
 
 def test_history_is_honest() -> None:

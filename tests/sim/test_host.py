@@ -72,6 +72,7 @@ class Bench:
         watch: Observer | None = None,
         speech: Speech | None = None,
         turns_us: tuple[int, ...] = TURNS_US,
+        seed: int = 1,
         **faults: float,
     ) -> None:
         self.watch, self.speech, self.turns_us = (
@@ -79,7 +80,7 @@ class Bench:
             speech,
             turns_us,
         )
-        self.world = VirtualTime(1)
+        self.world = VirtualTime(seed)
         self.counts = Counts()
         self.network = Network(
             world=self.world,

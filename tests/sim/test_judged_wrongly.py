@@ -754,3 +754,9 @@ def test_storage_wakes_its_process_after_a_call() -> None:
     assert not bench.events
     (opened,) = bench.disk.begin_syncs()
     assert isinstance(opened, Opened)
+
+
+def test_coordinator_may_write_the_same_of_two_groups() -> None:
+    """Both were left by their members in the same moment, and their keys are not compared."""
+    run = ClusterRun(8053, None, None, wants=frozenset({"members"}))
+    run.run(1_000_000)

@@ -1,6 +1,7 @@
 """Clusters whose partition logs lie on the shipped storage: what a restart may find of them."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -23,8 +24,9 @@ from quorum.core.effects import (
     Token,
     Trim,
 )
+from quorum.core.producers import ProducerBatch, ProducerEntry
 from tests.sim.storage_bench import append_in_files, on_files
-from wire.batch import assign, data_batch
+from wire.batch import Record, assign, build_batch, data_batch
 
 TOPIC = UUID(int=7)
 TOKEN = Token("broker", 1)
@@ -45,11 +47,17 @@ def test_rules_hold(seed: int) -> None:
     assert outcome.faults["lost_sectors"] > 0
 
 
-def ledger(*values: bytes) -> tuple[PartitionLedgers, StoredLog]:
+def ledger(*values: bytes, producer_id: int = -1) -> tuple[PartitionLedgers, StoredLog]:
     tree = LogTree("D-ONE", "D-DIV")
     stored = StoredLog(tree=tree, topic_id=TOPIC, has_snapshots=False)
     for offset, value in enumerate(values):
-        batch = data_batch([value], timestamp_ms=1)
+        batch = build_batch(
+            [Record(value=value)],
+            timestamp_ms=1,
+            producer_id=producer_id,
+            producer_epoch=min(producer_id, 0),
+            base_sequence=offset if producer_id >= 0 else -1,
+        )
         records = assign(batch, base_offset=offset, leader_epoch=0)
         stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
     ledgers = PartitionLedgers({"t-0": stored}, lambda _log, _topic_id: tree)
@@ -112,6 +120,43 @@ def test_log_of_the_same_name_begins_at_0_though_the_deleted_one_was_trimmed(
         bench.run(50)
         bench.crash(power_loss=True)
         assert bench.disk.log("t-0").written.start_offset == 0
+
+
+@pytest.mark.parametrize("plant", [None, "begins_a_segment_without_the_names_before"])
+def test_log_begins_with_its_first_segment_whatever_names_the_power_takes(
+    plant: str | None,
+) -> None:
+    """The seed is the first at which a later name lasts without those before it."""
+    with planted(plant), nullcontext() if plant is None else pytest.raises(Violation, match="S-DU"):
+        bench = on_files(42)
+        bench.crash(power_loss=True)
+        assert bench.disk.log("t-0").written.start_offset == 0
+
+
+def test_what_is_opened_has_its_producers() -> None:
+    ledgers, _ = ledger(b"x", producer_id=3)
+    batch = ProducerBatch(base_sequence=0, last_sequence=0, last_offset=0, timestamp_ms=1)
+    state = LogState(log="t-0", topic_id=TOPIC, end_offset=1)
+    with pytest.raises(Violation, match="S-PR"):
+        ledgers.note(Opened(token=TOKEN, state=state))
+    for wrong in (
+        ProducerEntry(3, 1, (batch,)),
+        ProducerEntry(3, 0, (batch._replace(base_sequence=4),)),
+        ProducerEntry(3, 0, (batch, batch._replace(last_offset=1))),
+    ):
+        with pytest.raises(Violation, match="S-PR"):
+            ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(wrong,))))
+    known = replace(state, producers=(ProducerEntry(3, 0, (batch,)),))
+    ledgers.note(Opened(token=TOKEN, state=known))
+
+
+def test_what_is_opened_has_no_producer_of_what_is_gone() -> None:
+    """Its repetition would be acknowledged, and the batch is nowhere."""
+    ledgers, _ = ledger(b"x")
+    gone = ProducerEntry(9, 0, (ProducerBatch(0, 0, last_offset=7, timestamp_ms=1),))
+    state = LogState(log="t-0", topic_id=TOPIC, end_offset=1, producers=(gone,))
+    with pytest.raises(Violation, match="S-PR"):
+        ledgers.note(Opened(token=TOKEN, state=state))
 
 
 def test_high_watermark_was_saved_of_this_log() -> None:

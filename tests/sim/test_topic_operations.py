@@ -40,7 +40,11 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
     wide = [options.operations.wide_interval_ms > 0 for options in drawn]
     deletes = [options.operations.deletion_interval_ms > 0 for options in drawn]
     assert 30 <= sum(wide) <= 70
-    assert 160 <= sum(options.operations.commit_interval_ms > 0 for options in drawn) <= 240
+    members = [options.operations.member_count > 0 for options in drawn]
+    assert 40 <= sum(members) <= 85
+    commits = [options.operations.commit_interval_ms > 0 for options in drawn]
+    assert all(commits[seed] for seed in SEEDS if members[seed])
+    assert 190 <= sum(commits) <= 280
     assert 110 <= sum(deletes) <= 190
     for options, before in zip(drawn, old, strict=True):
         assert before.operations == Operations()

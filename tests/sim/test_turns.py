@@ -4,6 +4,8 @@ import pytest
 
 from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.time.pace import AT_ONCE, TURNS_US, Pace, limits_clients
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import Message
@@ -20,6 +22,7 @@ from quorum.core.effects import (
     StorageFailed,
     Token,
 )
+from quorum.core.turn import CLIENTS_MAX
 from quorum.core.types import Endpoint
 from tests.sim.test_host import Bench
 from wire.batch import data_batch
@@ -101,6 +104,51 @@ def fail_a_write() -> Host:
 def do_everything() -> None:
     take_turns()
     assert fail_a_write().waited_us == 0, "the connection is closed"
+
+
+def test_turns_have_few_requests_of_clients_in_one_run_of_eight() -> None:
+    drawn = [limits_clients(VirtualTime(seed)) for seed in range(400)]
+    assert 30 <= sum(drawn) <= 70
+
+    def limits(*, has_few: bool, turns_us: tuple[int, ...] = TURNS_US) -> set[int]:
+        pace = Pace(VirtualTime(drawn.index(has_few)), 1, turns_us)
+        return {pace.clients_max() for _ in range(50)}
+
+    assert limits(has_few=True) == {1, 2, CLIENTS_MAX}
+    assert limits(has_few=False) == limits(has_few=True, turns_us=AT_ONCE) == {CLIENTS_MAX}
+
+
+def test_a_turn_that_is_skipped_draws_as_any_other() -> None:
+    seed = next(seed for seed in range(400) if limits_clients(VirtualTime(seed)))
+    one, other = (Pace(VirtualTime(seed), 1, (1_000,)) for _ in range(2))
+    for _ in range(20):
+        one.skip_turn()
+        other.control_max()
+        other.clients_max()
+    drawn = [[(each.control_max(), each.clients_max()) for _ in range(20)] for each in (one, other)]
+    assert drawn[0] == drawn[1]
+
+
+def test_requests_that_a_turn_leaves_come_after_what_has_come_meanwhile() -> None:
+    """In no more than a few of these runs the first turn takes all five."""
+    seeds = [seed for seed in range(200) if limits_clients(VirtualTime(seed))]
+    overtaken = 0
+    for seed in seeds:
+        bench = Bench(turns_us=(1_000,), seed=seed)
+        host, core = bench.hosts[1], bench.cores[1]
+        host.pause()
+        for number in range(5):
+            host.deliver(asked(CLIENT, number))
+        host.resume()
+        while not core.events:
+            bench.world.run_until(bench.world.now_us + 1, events_max=1_000)
+        lost = RequestFailed(token=Token("test", 1), failure=Failure.DISCONNECTED)
+        host.hear(lost)
+        bench.run(20)
+        taken = [event for _, event in core.events]
+        assert len(taken) == 6, f"seed {seed}"
+        overtaken += taken.index(lost) < 5
+    assert overtaken > len(seeds) / 2
 
 
 def test_shipped_turn_keeps_its_rules() -> None:

@@ -132,3 +132,28 @@ def test_without_spark_a_small_history_is_judged_and_many_are_not(
     assert main(["check", str(tmp_path / "a"), "--on", "spark"]) == 1
     assert "pip install -e '.[spark]'" in capsys.readouterr().err
     assert main(["check", str(tmp_path)]) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--master", "local[1]", "--remote", "sc://x"], ["--on", "local", "--remote", "sc://x"]],
+)
+def test_options_that_contradict_each_other_are_refused(options: list[str], tmp_path: Path) -> None:
+    run_in(tmp_path / "a", 13)
+    assert main(["check", str(tmp_path / "a"), *options]) == 2
+    if "--master" in options:
+        assert main(["chaos", "sim", "--sweep", "1", *options]) == 2
+
+
+def test_remote_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_in(tmp_path / "a", 13)
+    asked: list[tuple[str | None, object]] = []
+
+    def checked(_: object, settings: Settings, *__: object, **told: object) -> Verdict:
+        asked.append((settings.remote, told["verdicts"]))
+        return Verdict.of([])
+
+    monkeypatch.setattr(check_spark, "_checked", checked)
+    assert main(["check", str(tmp_path / "a"), "--remote", "sc://x"]) == 0
+    assert main(["check", str(tmp_path / "a"), "--verdicts", "there"]) == 0
+    assert asked == [("sc://x", None), (None, "there")]

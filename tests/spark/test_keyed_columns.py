@@ -15,7 +15,7 @@ from jepsen_like.checkers.zones import sound
 from jepsen_like.histories.history import Kind
 from spark.columns import Values, objects, plain, queue_columns, register_columns
 from spark.columns import operations as operations_of
-from spark.judging import Bounds, judged
+from spark.judging import Limits, judged
 from spark.verdicts import named
 from tests.agreement.agreeing import history_of
 from tests.agreement.models import MODELS
@@ -82,7 +82,7 @@ def test_queue_with_anything_but_plain_accesses_is_judged_as_well() -> None:
     play.did(0, "enqueue", ["k", 1], None)
     for _ in range(2):
         play.did(1, "dequeue", ["k", None], ["k", 1], told="by hand")
-    verdict = judged(table_of(play.history, "run"), Bounds(until=1e12, mb=4096))
+    verdict = judged(table_of(play.history, "run"), Limits(mb=4096))
     assert verdict.objects == {named("run", "k"): Outcome.VIOLATED}
 
 
@@ -102,12 +102,12 @@ def test_object_with_anything_but_plain_accesses_is_left_to_others() -> None:
 @pytest.mark.parametrize("initial", [[], [None], [0], [2]])
 @pytest.mark.parametrize("name", ["register, begins with a value", "register, written once"])
 def test_registers_begin_with_what_the_run_says(name: str, initial: list[object]) -> None:
-    bounds = Bounds(until=1e12, mb=4096)
+    limits = Limits(mb=4096)
     for number in range(HISTORIES // 10):
         history = history_of(name, MODELS[name], number)
         header = replace(history.header, options={"initial": initial})
         history = replace(history, header=header)
-        expected, verdict = judge(history), judged(table_of(history, "run"), bounds)
+        expected, verdict = judge(history), judged(table_of(history, "run"), limits)
         is_shown = "no operation that is judged" not in expected.reason
         assert not is_shown or verdict.outcome is expected.outcome, number
         assert [each.ops for each in verdict.findings] == [each.ops for each in expected.findings]

@@ -60,6 +60,9 @@ class EpochEndOffset(Message):
     end_offset: int = -1
 
 
+NO_DIVERGENCE = EpochEndOffset()
+
+
 class SnapshotId(Message):
     end_offset: int = -1
     epoch: int = -1
@@ -75,12 +78,17 @@ class FetchedPartition(Outcome):
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    diverging_epoch: EpochEndOffset = EpochEndOffset()
+    diverging_epoch: EpochEndOffset = NO_DIVERGENCE
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
     snapshot_id: SnapshotId = SnapshotId()
     aborted_transactions: tuple[AbortedTransaction, ...] | None = None
     preferred_read_replica: int = -1
     records: bytes | None = None
+
+
+def diverges(data: FetchedPartition) -> bool:
+    """Has the reader's log parted from the one that it fetches?"""
+    return data.diverging_epoch != NO_DIVERGENCE
 
 
 class FetchedTopic(Message):

@@ -1,4 +1,4 @@
-"""What a broker knows of each partition that it has a replica of, and the settings of the design.
+"""A broker keeps what it knows of the partitions that it has, and the settings of its design.
 
 Nothing is decided here. AR, RAR and ISR are the document's words for the assigned replicas, the
 replicas after a reassignment, and the in-sync replicas.

@@ -183,11 +183,11 @@ class Assigned:
         if not self._context.design.has_state_queues:
             return
         node_id = self._context.node_id
-        for name in (yield from state_queue.queued(node_id)):
-            request = yield from state_queue.read(node_id, name)
+        for name in (yield from state_queue.requests_in(node_id)):
+            request = yield from state_queue.read_request(node_id, name)
             if request is not None:
                 self._obey(request)
-            yield from state_queue.delete(node_id, name)
+            yield from state_queue.delete_request(node_id, name)
 
     def _obey(self, request: StateChange) -> None:
         of = TopicPartition(request.topic, request.partition)

@@ -1,8 +1,7 @@
-"""A queue of the replicas whose leader's node may have changed, and has to be read.
+"""The replicas whose leader's node may have changed and has to be read, now or later.
 
-It is apart from all other notifications of ZooKeeper, so that a change of leader does not wait
-behind them. Changes that come while others are looked at belong to the same run. A replica may also
-have to be looked at again at a later time.
+They have a queue of their own, so that a change of leader does not wait behind the other
+notifications of ZooKeeper. Changes that arrive while the queue is worked off join the same run.
 """
 
 from broker.zk.by_replicas.election_milestones import ElectionMilestones
@@ -44,8 +43,8 @@ class LeaderChanges:
             held.leader_zxid = 0
             self.look_soon(of, now_ms)
 
-    def look_in(self, of: TopicPartition, delay_ms: int) -> None:
-        """Look again after that time."""
+    def look_later(self, of: TopicPartition, delay_ms: int) -> None:
+        """Read the leader's node when `delay_ms` have passed."""
         self._waiting[of] = self.now_ms + delay_ms
 
     def forget(self, of: TopicPartition) -> None:

@@ -9,7 +9,7 @@ on_leader_change(), for one partition after the other:
     5. a candidate writes epoch, ISR and leader; the first one wins. The others are notified by
        their watches, and begin anew.
 
-What follows from that beside leading and following is returned (`Outcome`).
+What follows from that beside leading and following is returned (`ElectionOutcome`).
 
 May a replica be a candidate, and when?
 
@@ -40,7 +40,16 @@ from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 
-__all__ = ["Candidacy", "Elections", "Never", "Outcome", "Roles", "Stand", "Wait", "candidacy"]
+__all__ = [
+    "Candidacy",
+    "ElectionOutcome",
+    "Elections",
+    "Never",
+    "Roles",
+    "Stand",
+    "Wait",
+    "candidacy",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,12 @@ class Roles(Protocol):
         ...
 
 
-class Outcome(Enum):
+class ElectionOutcome(Enum):
     """What has come of a look at the leader's node."""
 
     NOTHING = "nothing more follows from it"
-    AGAIN = "the node has to be read again at once"
     ELECTED = "our replica leads now"
-    NOT_OURS = "the partition is not there, or not assigned to us any more"
+    NOT_ASSIGNED = "the partition is not there, or not assigned to us any more"
 
 
 class Elections:
@@ -128,7 +136,7 @@ class Elections:
 
     # --- procedures ---------------------------------------------------------------------------
 
-    def on_leader_change(self, held: Held) -> Procedure[Outcome]:
+    def on_leader_change(self, held: Held) -> Procedure[ElectionOutcome]:
         for _ in range(_ROUNDS_MAX):
             found = yield from self._nodes.leader(held.of)  # 1
             if found is not None:
@@ -137,32 +145,35 @@ class Elections:
                 held.leaderless_since_ms = self._changes.now_ms
                 self._milestones.misses_leader(held)
             outcome = yield from self._elect(held)
-            if outcome is not Outcome.AGAIN:
+            if outcome is not None:
                 return outcome
-        self._changes.look_in(held.of, _RETRY_MS)
-        return Outcome.NOTHING
+        self._changes.look_later(held.of, _RETRY_MS)
+        return ElectionOutcome.NOTHING
 
-    def check_assignment(self, held: Held) -> Procedure[Outcome]:
-        """In `zk-v1` nobody tells a replica to close: it watches all nodes of its partition."""
+    def watch_nodes(self, held: Held) -> Procedure[ElectionOutcome]:
+        """Read and watch all nodes of a partition: in `zk-v1` nobody tells a replica that its ISR
+        or its assignment has changed."""
         found = yield from self._nodes.isr(held.of, watch=True)
         if self._roles.leads(held.of):
             held.isr, held.isr_version = found.isr, found.version
         replicas, target = yield from self._nodes.watch_all(held.of)
-        return Outcome.NOTHING if self._node_id in (*replicas, *target) else Outcome.NOT_OURS
+        if self._node_id in (*replicas, *target):
+            return ElectionOutcome.NOTHING
+        return ElectionOutcome.NOT_ASSIGNED
 
-    def _found(self, held: Held, found: FoundLeader) -> Procedure[Outcome]:
+    def _found(self, held: Held, found: FoundLeader) -> Procedure[ElectionOutcome]:
         held.leaderless_since_ms = None
         is_ours = found.leader == self._node_id
         if is_ours and found.session_id != self._session.id:
-            return Outcome.NOTHING  # of an earlier life of ours: it goes with its session
+            return ElectionOutcome.NOTHING  # of an earlier life of ours: it goes with its session
         if found.zxid == held.leader_zxid:
-            return Outcome.NOTHING
+            return ElectionOutcome.NOTHING
         state = yield from self._nodes.isr(held.of)
         if self._design.has_leader_epochs and state.leader_epoch > found.leader_epoch:
             # Another was elected between the two reads, maybe two sessions. With the version of the
             # ISR that is now there, who was found could write as its leader.
-            self._changes.look_in(held.of, _RETRY_MS)
-            return Outcome.NOTHING
+            self._changes.look_later(held.of, _RETRY_MS)
+            return ElectionOutcome.NOTHING
         self._milestones.finds_leader(held)
         held.isr, held.isr_version = state.isr, state.version
         held.leader, held.leader_epoch = found.leader, found.leader_epoch
@@ -170,19 +181,20 @@ class Elections:
         if is_ours:
             held.replicas = yield from self._nodes.replicas(held.of)
             if not held.replicas:  # removed, since the leader's node was read
-                return Outcome.NOT_OURS
+                return ElectionOutcome.NOT_ASSIGNED
             self._roles.lead(held, self._changes.now_ms)
-            return Outcome.ELECTED
+            return ElectionOutcome.ELECTED
         self.counts["deposed"] += self._roles.leads(held.of)
         self._roles.follow(held, self._changes.now_ms)
-        return Outcome.NOTHING
+        return ElectionOutcome.NOTHING
 
-    def _elect(self, held: Held) -> Procedure[Outcome]:
+    def _elect(self, held: Held) -> Procedure[ElectionOutcome | None]:
+        """None: the leader's node has to be read again at once."""
         of = held.of
         held.replicas = yield from self._nodes.replicas(of)  # 3
         state = yield from self._nodes.isr(of)
         if self._node_id not in held.replicas:
-            return Outcome.NOT_OURS
+            return ElectionOutcome.NOT_ASSIGNED
         assert held.leaderless_since_ms is not None
         live = yield from self._live(held, state)
         may = candidacy(
@@ -195,10 +207,10 @@ class Elections:
         )
         match may:  # 4
             case Never():
-                return Outcome.NOTHING
+                return ElectionOutcome.NOTHING
             case Wait(ms=ms):
-                self._changes.look_in(of, ms)
-                return Outcome.NOTHING
+                self._changes.look_later(of, ms)
+                return ElectionOutcome.NOTHING
             case Stand(is_clean=is_clean):
                 self.counts["stood"] += 1
                 self._milestones.stands(held)
@@ -207,7 +219,7 @@ class Elections:
                 self.counts["won" if won else "lost"] += 1
                 if won:
                     self._milestones.wins(held)
-                return Outcome.AGAIN
+                return None
             case _:
                 assert_never(may)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import assert_never
 
 from broker.cluster import Incarnation
 from broker.config import BrokerConfig
@@ -24,7 +25,7 @@ from broker.zk.by_replicas.governing import Governing
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.held_replicas import Assigned, ReplicaRoles
 from broker.zk.by_replicas.leader_changes import LeaderChanges
-from broker.zk.by_replicas.leader_elections import Elections, Outcome
+from broker.zk.by_replicas.leader_elections import ElectionOutcome, Elections
 from broker.zk.by_replicas.leader_isr import CommitThread, IsrNode
 from broker.zk.by_replicas.state_queue import ensure_queue
 from broker.zk.life import ZkLife
@@ -85,7 +86,7 @@ class ReplicaMembership:
         self.parts = parts
         resumes = not design.hears_session_at_once
         self._procedures = Procedures(parts.outbox, session, resumes=resumes)
-        self._elections_queue = Procedures(parts.outbox, session, resumes=resumes)
+        self._election_procedures = Procedures(parts.outbox, session, resumes=resumes)
         self.metadata = View(
             design=design,
             cluster=parts.cluster,
@@ -126,7 +127,7 @@ class ReplicaMembership:
 
     def _join_replicas(self, context: ReplicaContext) -> None:
         changes = self._changes = LeaderChanges(
-            context, procedures=self._elections_queue, run=self._on_leader_changes
+            context, procedures=self._election_procedures, run=self._on_leader_changes
         )
         roles = self._roles = ReplicaRoles(context, self.replicas)
         self.elections = Elections(context, changes=changes, roles=roles)
@@ -161,18 +162,24 @@ class ReplicaMembership:
     def _on_leader_changes(self) -> Procedure[None]:
         """Look at each leader's node that may have changed, and do what follows from it."""
         while (held := self._changes.next()) is not None:
-            self._follow_from((yield from self.elections.on_leader_change(held)), held.of)
+            self._act_on((yield from self.elections.on_leader_change(held)), held.of)
             if not self._design.has_state_queues and held.of in self.held:
-                self._follow_from((yield from self.elections.check_assignment(held)), held.of)
+                self._act_on((yield from self.elections.watch_nodes(held)), held.of)
         self._changes.ended()
 
-    def _follow_from(self, outcome: Outcome, of: TopicPartition) -> None:
-        if outcome is Outcome.ELECTED:  # the former leader may not have completed a reassignment
-            self._procedures.submit(
-                f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
-            )
-        elif outcome is Outcome.NOT_OURS and not self._design.has_state_queues:
-            self._assigned.let_go(of, self._changes.now_ms)  # no leader tells us to close it
+    def _act_on(self, outcome: ElectionOutcome, of: TopicPartition) -> None:
+        match outcome:
+            case ElectionOutcome.NOTHING:
+                pass
+            case ElectionOutcome.ELECTED:  # the former leader may have left a reassignment undone
+                self._procedures.submit(
+                    f"reassignment of {of}", partial(self._governing.on_partition_reassigned, of)
+                )
+            case ElectionOutcome.NOT_ASSIGNED:
+                if not self._design.has_state_queues:  # no leader tells us to close it
+                    self._assigned.let_go(of, self._changes.now_ms)
+            case _:
+                assert_never(outcome)
 
     # --- Membership ---------------------------------------------------------------------------
 
@@ -193,7 +200,7 @@ class ReplicaMembership:
         assert isinstance(event, ZkEvent), event
         if isinstance(event.event, SessionChanged):
             self._procedures.session_changed()
-            self._elections_queue.session_changed()
+            self._election_procedures.session_changed()
             self.metadata.session_changed(is_over=event.event.state is SessionState.CLOSED)
             if self.lifecycle.session_changed(now_ms):
                 self._procedures.submit("on_broker_startup", self._start)

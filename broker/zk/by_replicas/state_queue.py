@@ -1,4 +1,4 @@
-"""By a queue, the leader of a partition tells a broker to start or close a replica.
+"""The leader of a partition tells a broker through a queue to start or close a replica.
 
     sendStateChange(stateChange, followerBrokerId, leaderEpoch)
 
@@ -23,10 +23,10 @@ from wire.zk.znodes import StateChange, StateChangeKind
 
 __all__ = [
     "FollowerStateChangeQueueFull",
-    "delete",
+    "delete_request",
     "ensure_queue",
-    "queued",
-    "read",
+    "read_request",
+    "requests_in",
     "retained",
     "send_state_change",
 ]
@@ -87,19 +87,19 @@ def ensure_queue(broker_id: int) -> Procedure[None]:
     yield from one(Create(path=paths.state_queue(broker_id)))
 
 
-def queued(broker_id: int) -> Procedure[list[str]]:
+def requests_in(broker_id: int) -> Procedure[list[str]]:
     """The names of all that is queued, from the front; a watch fires for what comes."""
     names = yield from children(paths.state_queue(broker_id), watch=True)
     return sorted(names)
 
 
-def read(broker_id: int, name: str) -> Procedure[StateChange | None]:
+def read_request(broker_id: int, name: str) -> Procedure[StateChange | None]:
     """None: it cannot be read, and nobody will miss it."""
     found = yield from one(GetData(path=_path(broker_id, name)))
     return decoded(found, StateChange.decode)
 
 
-def delete(broker_id: int, name: str) -> Procedure[None]:
+def delete_request(broker_id: int, name: str) -> Procedure[None]:
     """Delete a request that has been obeyed."""
     yield from one(Delete(path=_path(broker_id, name)))
 

@@ -1,4 +1,4 @@
-"""What a scenario tells, as lines and tables, and the account of a run that is directed.
+"""A scenario tells lines and tables; a directed run keeps an account of what was produced.
 
 The account says what happened when, and what clients saw. The same schedule is played on the
 shipped rules and on rules with a bug; judged by the simulator's invariants or left alone, so that

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from broker.broker import Broker
 from broker.replica_counts import replica_marks
 from controller.metadata.image import MetadataImage
+from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of
 from jepsen_like.sim.chaos.workload_core import Recording
@@ -18,6 +19,8 @@ from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
 __all__ = ["Observers"]
+
+_Decided = tuple[TopicImage, int, PartitionState]
 
 
 class Observers:
@@ -38,6 +41,7 @@ class Observers:
         self._interval_ms = interval_ms
         self._design = design
         self._last: dict[int, Mapping[str, Value]] = {}  # by node
+        self._decided: dict[int, tuple[MetadataImage, Sequence[_Decided]]] = {}  # by node
 
     def start(self) -> None:
         if self._topics:
@@ -46,7 +50,8 @@ class Observers:
     def _look(self) -> None:
         for node, host in self._stage.world.nodes.items():
             image = self._stage.image(node)
-            states = {} if image is None else self._states(image, self._stage.broker(node))
+            decided = () if image is None else self._decided_in(image, node)
+            states = _states(decided, self._stage.broker(node)) if decided else {}
             seen = comparable(states, self._design)
             if seen and seen != self._last.get(node):
                 self._last[node] = seen
@@ -54,24 +59,37 @@ class Observers:
                 self._recording.enter(observation(node, seen, incarnation=incarnation))
         self._stage.world.after(self._interval_ms * 1000, self._look)
 
-    def _states(self, image: MetadataImage, broker: Broker | None) -> dict[str, Value]:
-        return {
-            key_of(name, index): [
-                state.leader,
-                state.leader_epoch,
-                state.partition_epoch,
-                list(state.isr),
-                {
-                    "replicas": list(state.replicas),
-                    "elr": list(state.eligible_leader_replicas),
-                    **_marks(broker, topic, index, state.leader_epoch),
-                },
-            ]
+    def _decided_in(self, image: MetadataImage, node: int) -> Sequence[_Decided]:
+        """The partitions of which something is. Nearly always the image is that of last time."""
+        before = self._decided.get(node)
+        if before is not None and before[0] is image:
+            return before[1]
+        found = [
+            (topic, index, state)
             for name in self._topics
             if (topic := image.topic(name)) is not None
             for index, state in image.partitions_of(topic.id)
-            if state.leader >= 0 or state.isr or state.partition_epoch  # else nothing is decided
-        }
+            if state.leader >= 0 or state.isr or state.partition_epoch
+        ]
+        self._decided[node] = image, found
+        return found
+
+
+def _states(decided: Sequence[_Decided], broker: Broker | None) -> dict[str, Value]:
+    return {
+        key_of(topic.name, index): [
+            state.leader,
+            state.leader_epoch,
+            state.partition_epoch,
+            list(state.isr),
+            {
+                "replicas": list(state.replicas),
+                "elr": list(state.eligible_leader_replicas),
+                **_marks(broker, topic, index, state.leader_epoch),
+            },
+        ]
+        for topic, index, state in decided
+    }
 
 
 def _marks(

@@ -85,6 +85,7 @@ class Workers(AskingCore):
         self._now_ms = 0
         self._next_process = workload.processes
         self._is_final = False
+        self._has_settled = False  # what the next turn would
         self._slots = [
             _Slot(process, open_client(process, self._clock))
             for process in range(workload.processes)
@@ -114,8 +115,20 @@ class Workers(AskingCore):
         self._now_ms = now_ms
         super().receive(event, now_ms)
 
+    def settles_idly(self, now_ms: int) -> bool:
+        """Settle; True if nothing came of it. Most deadlines find nothing to do, and need no turn.
+
+        If something did, the turn that follows must not settle a second time.
+        """
+        self.settle(now_ms)
+        self._has_settled = bool(self._outbox.effects)
+        return not self._has_settled
+
     def settle(self, now_ms: int) -> None:
         self._now_ms = now_ms
+        if self._has_settled:
+            self._has_settled = False
+            return
         for slot in self._slots:
             if slot.is_asking or now_ms < slot.due_ms:
                 continue
@@ -127,7 +140,11 @@ class Workers(AskingCore):
     def deadline_ms(self) -> int | None:
         if not self.works and self.is_idle:
             return None
-        return min((slot.due_ms for slot in self._slots if not slot.is_asking), default=None)
+        first_ms = None
+        for slot in self._slots:
+            if not slot.is_asking and (first_ms is None or slot.due_ms < first_ms):
+                first_ms = slot.due_ms
+        return first_ms
 
     # --- one process --------------------------------------------------------------------
 

@@ -106,6 +106,7 @@ class _Run:
         self._workers = Workers(self._workload, open_client, self._recording)
         self._workers.operations_max = plan.operations_max
         self._host = self._world.add_client(self._workers)
+        self._host.settles_idly = self._workers.settles_idly
         self._schedule = schedule_of(plan)
         world = self._world
         self._messages = Interception(world.network, world.deliver, world.fork("rules"))

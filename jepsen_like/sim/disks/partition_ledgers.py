@@ -10,7 +10,8 @@ since the log was opened. What the next process finds is held against it (S-DU):
 - after a death without a power failure, everything that was appended, unless a truncation or a
   reset was under way, or the system has read again what a failed sync did not write;
 - a start that is not behind where retention, a deletion of records or a new beginning moved it;
-- a high watermark that was saved of this log, or a lower one, and none of a deleted one.
+- a high watermark that was saved of this log, or a lower one, and none of a deleted one (S-HW);
+- the producers whose batches it has, each with its last one, and no batch that it has not (S-PR).
 
 Opening a log makes what was found of it durable.
 """
@@ -34,10 +35,11 @@ from quorum.core.effects import (
     Token,
     Trimmed,
 )
+from quorum.core.producers import ProducerBatch, ProducerEntry, observe
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.file_storage import FileStorage
-from wire.batch import headers
+from wire.batch import headers, read_header
 
 __all__ = ["PartitionLedgers", "read_all"]
 
@@ -156,7 +158,31 @@ class PartitionLedgers:
                 "S-HW", f"{state.log} is opened with {state.high_watermark}, not {saved}"
             )
         _starts_where_it_was_moved(state, stored)
+        _knows_its_producers(state, written)
         stored.durable = written.copy()
+
+
+def _knows_its_producers(state: LogState, content: Content) -> None:
+    """Logs are small here: a start that has to read for them reads every batch."""
+    written = [read_header(entry.records) for entry in content.entries]
+    known: dict[int, ProducerEntry] = {}
+    for header in written:
+        observe(known, header)
+    told = {each.producer_id: each for each in state.producers}
+    for producer_id, entry in known.items():
+        if entry.batches and _last(told.get(producer_id)) != _last(entry):
+            raise Violation("S-PR", f"{state.log}: it ends with {entry}, and not {told}")
+    there = {(each.producer_id, each.base_sequence, each.last_offset) for each in written}
+    for producer_id, entry in told.items():
+        for batch in entry.batches:
+            of_log = (producer_id, batch.base_sequence, batch.last_offset)
+            if batch.last_offset >= state.start_offset and of_log not in there:
+                raise Violation("S-PR", f"{state.log}: it has no {batch} of {producer_id}")
+
+
+def _last(entry: ProducerEntry | None) -> tuple[int, ProducerBatch] | None:
+    """The epoch of a producer, and the batch that it wrote last."""
+    return (entry.producer_epoch, entry.batches[-1]) if entry and entry.batches else None
 
 
 def read_all(storage: FileStorage, state: LogState) -> bytes:

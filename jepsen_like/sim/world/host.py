@@ -8,14 +8,15 @@ them:
     2. `_begin_turn` draws how soon that comes, and so how much is in it (`pace.py`);
     3. `_take_turn` gives the core what waits, and has it settle once;
     4. `_carry_out` gives the effects to the disk, then lets the messages leave, then begins syncs;
-    5. at the core's deadline (`deadline_timer.py`) there is a turn without a message.
+    5. at the core's deadline (`deadline_timer.py`) there is a turn without a message, unless the
+       core has nothing to do (`settles_idly`).
 
 It decides nothing about faults: `crash`, `pause` and the rest are called by the injectors of
 `jepsen_like.sim.faults`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
@@ -29,6 +30,7 @@ from jepsen_like.sim.violation import BrokenRule, Crash
 from jepsen_like.sim.world.calls import Calls
 from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.network import Message, Network
+from jepsen_like.sim.world.watching import Companion, Watch, WatchedCore
 from quorum.core.effects import (
     Core,
     Effect,
@@ -37,13 +39,12 @@ from quorum.core.effects import (
     Reply,
     Send,
     Stop,
-    StorageFailed,
     Trace,
 )
 from quorum.core.inbox import Inbox
 from quorum.core.turn import Turn
 
-__all__ = ["Companion", "Host", "Watch", "directory_of"]
+__all__ = ["Host", "directory_of"]
 
 _JUDGEMENTS = (BrokenRule, EventsSpent)  # by the simulator, while a core is called
 
@@ -51,39 +52,6 @@ _JUDGEMENTS = (BrokenRule, EventsSpent)  # by the simulator, while a core is cal
 def directory_of(node_id: int, generation: int = 0) -> UUID:
     """The id of a node's disk; `generation` counts how often it was wiped."""
     return UUID(int=node_id << 64 | generation << 16 | 0xD15C)
-
-
-class Companion(Protocol):
-    """A part of a node beside its core and disk: a client of ZooKeeper."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def die(self, *, silently: bool = False) -> None:
-        """The process ends. `silently`: with its machine."""
-
-    def close(self) -> None:
-        """It ends in good order."""
-
-
-class Watch(Protocol):
-    """An observer of hosts: each method is called at the moment that it names."""
-
-    def received(self, host: "Host", event: Event) -> None:
-        """The core is about to be given `event`."""
-
-    def performing(self, host: "Host", effect: Effect) -> None:
-        """`effect` is about to be carried out."""
-
-    def replying(self, host: "Host", token: int, request: object, response: object) -> None:
-        """The answer to `request` is about to leave."""
-
-    def counted(self, host: "Host") -> None:
-        """The core has settled what came in, maybe within a turn; nothing is carried out yet."""
-
-    def settled(self, host: "Host", effects: list[Effect]) -> None:
-        """The core has had a turn, and everything that it asked for is under way."""
 
 
 class _Asked(NamedTuple):
@@ -106,7 +74,7 @@ class Host:
         clock: Clock,
         speech: Speech | None,
         counts: Counts,
-        watch: Watch,
+        watch: "Watch[Host]",
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
         turns_us: tuple[int, ...] = TURNS_US,
@@ -115,12 +83,14 @@ class Host:
         self.disk = disk
         self.clock = clock
         self.core: Core | None = None
-        self._watched: _Watched | None = None  # the same core
+        self._watched: WatchedCore[Host] | None = None  # the same core
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
         self.stopped = ""  # why the process ended by itself; empty if it did not
         self.must_not_stop = True  # a stop by an error is a bug, unless the disk has failed
         self.on_stop: Callable[[Host], None] = lambda _host: None
+        # Settle a core that is cheap to ask; True if nothing came of it and no turn is needed.
+        self.settles_idly: Callable[[int], bool] = lambda _now_ms: False
         self._world = world
         self._watch = watch
         self._start_core = start_core
@@ -134,7 +104,7 @@ class Host:
         )
         self._timer = DeadlineTimer(node_id, world, self._timer_rings)
         self._turn: Turn[_Asked] = Turn()
-        self._pace = Pace(world.fork(f"turns/{node_id}"), turns_us)
+        self._pace = Pace(world, node_id, turns_us)
         self._has_turn = False  # a turn is scheduled
         self._is_paused = False
         self._companion: Companion | None = None
@@ -187,7 +157,7 @@ class Host:
             self.core = self._start_core(self)
         except ANY_ERROR as error:
             self._blame_core(error)
-        self._watched = _Watched(self.core, self, self._watch)
+        self._watched = WatchedCore(self.core, self, self._watch)
         self._take_turn()
 
     def crash(self, *, power_loss: bool) -> None:
@@ -271,7 +241,10 @@ class Host:
         wait_us = self._pace.wait_us()
         if wait_us == 0:
             self._take_turn()
-            return
+        else:
+            self._take_turn_in(wait_us)
+
+    def _take_turn_in(self, wait_us: int) -> None:
         self._has_turn = True
         incarnation = self.incarnation
 
@@ -287,17 +260,27 @@ class Host:
         """Take a turn, and another as long as something waits."""
         watched = self._watched
         assert watched is not None, self.node_id
-        control_max = self._pace.control_max()
+        control_max, clients_max = self._pace.control_max(), self._pace.clients_max()
+        now_ms = self.now_ms
         while True:
             self.asked_for = []
             try:
-                effects = self._turn.take(watched, self.now_ms, control_max=control_max)
+                effects = self._turn.take(
+                    watched, now_ms, control_max=control_max, clients_max=clients_max
+                )
             except ANY_ERROR as error:
                 self._blame_core(error)
             if not self._carry_out(effects) or self._watched is not watched:
                 return
-            if not (self._turn.inbox.control or self._turn.inbox.clients):
+            inbox = self._turn.inbox
+            if not (inbox.control or inbox.clients):
                 break
+            if self._pace.limits_clients:  # those that wait come after what else comes meanwhile
+                clients_max = 0
+                if not inbox.control:
+                    if not self._has_turn:
+                        self._take_turn_in(max(1, self._pace.wait_us()))
+                    break
         self._set_timer()
 
     def _carry_out(self, effects: list[Effect]) -> bool:
@@ -352,11 +335,24 @@ class Host:
     def _timer_rings(self) -> None:
         if self.core is None or self._is_paused:
             return
-        if self._timer.is_due(self.now_ms):
-            self._take_turn()
-            self._timer.check_progress(self.now_ms)
-        else:
+        now_ms = self.now_ms
+        if not self._timer.is_due(now_ms):
             self._set_timer()
+            return
+        if self._settles_idly(now_ms):
+            self._pace.skip_turn()
+            self._set_timer()
+        else:
+            self._take_turn()
+        self._timer.check_progress(now_ms)
+
+    def _settles_idly(self, now_ms: int) -> bool:
+        """Settle without a turn, if nothing waits. Returns whether that was all there was to do."""
+        inbox = self._turn.inbox
+        try:
+            return not inbox.control and not inbox.clients and self.settles_idly(now_ms)
+        except ANY_ERROR as error:
+            self._blame_core(error)
 
     # --- its end ------------------------------------------------------------------------
 
@@ -379,35 +375,3 @@ class Host:
             self._companion.close()
         self.crash(power_loss=False)
         self.on_stop(self)
-
-
-class _Watched:
-    """A core of which who watches sees each event, each settlement and all that it asks for."""
-
-    __slots__ = (
-        "_core",
-        "_host",
-        "_watch",
-        "deadline_ms",
-        "ends_batch",
-        "storage_failed",
-    )
-
-    def __init__(self, core: Core, host: Host, watch: Watch) -> None:
-        self._core, self._host, self._watch = core, host, watch
-        self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
-        self.storage_failed = False  # the core has been told so
-
-    def receive(self, event: Event, now_ms: int) -> None:
-        self.storage_failed |= isinstance(event, StorageFailed)
-        self._watch.received(self._host, event)
-        self._core.receive(event, now_ms)
-
-    def settle(self, now_ms: int) -> None:
-        self._core.settle(now_ms)
-        self._watch.counted(self._host)
-
-    def take_effects(self) -> list[Effect]:
-        effects = self._core.take_effects()
-        self._host.asked_for += effects
-        return effects

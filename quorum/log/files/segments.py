@@ -229,15 +229,18 @@ class SegmentedLog:
             self._unsynced.append(segment)
 
     def _roll(self, base_offset: int) -> Segment:
+        self.sync_names()
+        self.finish()  # trimmed and indexed, which must be synced even if its batches are
+        self._changes += 1
+        return self._add_segment(base_offset)
+
+    def sync_names(self) -> None:
         """No segment is on the medium without those before it: a log that seems to start later than
         it does would hide what its replicas have. A directory that changed is rarely unsynced here.
         """
         if self._changes_synced < self._changes:
             self._disk.sync_directory(self.directory)
             self._changes_synced = self._changes
-        self.finish()  # trimmed and indexed, which must be synced even if its batches are
-        self._changes += 1
-        return self._add_segment(base_offset)
 
     def _add_segment(self, base_offset: int) -> Segment:
         segment = Segment(self._disk, self.directory, self._settings, base_offset=base_offset)

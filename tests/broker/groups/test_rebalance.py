@@ -229,6 +229,21 @@ def test_who_asks_late_is_told_at_once() -> None:
     assert answers(sync(group, 2, sync_request("b", 1)))[2].assignment == b"b"
 
 
+def test_a_leader_assigns_once_in_a_generation() -> None:
+    """Else members know the first assignment, and the next coordinator the second."""
+    group = group_in(COMPLETING)
+    out = sync(group, 1, sync_request("a", 1, "a", "b"))
+    assert answers(join(group, joiner(2, "a")))[2].leader == "a", "it has heard nothing"
+    assert sync(group, 3, sync_request("a", 1, "b", "a")).stored is None
+
+    assert out.stored is not None
+    told = answers(syncing.assigned(group, out.stored, NOW))
+    assert {token: body.assignment for token, body in told.items()} == {3: b"a"}
+    join(group, joiner(4, "a"))
+    join(group, joiner(5, "b"))
+    assert sync(group, 6, sync_request("a", 2, "b", "a")).stored is not None
+
+
 def test_an_assignment_that_comes_too_late_is_dropped() -> None:
     group = group_in(COMPLETING)
     out = sync(group, 1, sync_request("a", 1, "a", "b"))

@@ -6,7 +6,7 @@ from broker.cluster import Cluster
 from broker.config import BrokerConfig
 from broker.zk.by_replicas.held import Held, ReplicaContext, ReplicaSettings
 from broker.zk.by_replicas.leader_changes import LeaderChanges
-from broker.zk.by_replicas.leader_elections import Elections, Outcome
+from broker.zk.by_replicas.leader_elections import ElectionOutcome, Elections
 from broker.zk.by_replicas.partition_nodes import FoundIsr
 from broker.zk.view import View
 from quorum.core.outbox import Outbox
@@ -63,7 +63,7 @@ class Listener:
         )
         self.changes = LeaderChanges(context, procedures=procedures, run=self._run)
         self._elections = Elections(context, changes=self.changes, roles=self.roles)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ElectionOutcome] = []
 
     def _run(self) -> Procedure[None]:
         while (held := self.changes.next()) is not None:
@@ -85,7 +85,7 @@ def test_leader_leads_in_the_epoch_of_its_election() -> None:
     listener.changes.look_soon(T, 0)
     listener.answer()
     assert listener.roles.asked == ["lead in epoch 0"]
-    assert listener.outcomes == [Outcome.ELECTED]
+    assert listener.outcomes == [ElectionOutcome.ELECTED]
 
 
 def test_leader_that_another_has_followed_between_two_reads_does_not_lead() -> None:
@@ -115,12 +115,12 @@ def test_partition_that_is_not_assigned_to_us_any_more_is_not_ours() -> None:
     listener = Listener(partition)
     listener.changes.look_soon(T, 0)
     listener.answer()
-    assert (listener.outcomes, listener.roles.asked) == ([Outcome.NOT_OURS], [])
+    assert (listener.outcomes, listener.roles.asked) == ([ElectionOutcome.NOT_ASSIGNED], [])
 
 
 def test_replica_that_was_forgotten_is_not_looked_at() -> None:
     listener = Listener(Partition(ZK_V2))
-    listener.changes.look_in(T, 10)
+    listener.changes.look_later(T, 10)
     listener.changes.forget(T)
     listener.changes.tick(1000)
     assert (listener.changes.next(), listener.changes.deadline_ms()) == (None, None)

@@ -2,10 +2,10 @@
 
 from broker.zk.by_replicas.state_queue import (
     FollowerStateChangeQueueFull,
-    delete,
+    delete_request,
     ensure_queue,
-    queued,
-    read,
+    read_request,
+    requests_in,
     retained,
     send_state_change,
 )
@@ -29,9 +29,9 @@ class Queue(ZooKeeper):
 
     def take(self) -> list[StateChange]:
         taken = []
-        for name in self.run(queued(7)):
-            taken.append(self.run(read(7, name)))
-            self.run(delete(7, name))
+        for name in self.run(requests_in(7)):
+            taken.append(self.run(read_request(7, name)))
+            self.run(delete_request(7, name))
         return [change for change in taken if change is not None]
 
 

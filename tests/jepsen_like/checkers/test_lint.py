@@ -8,7 +8,7 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.lint import lint
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import NEMESIS, Kind
+from jepsen_like.histories.history import NEMESIS, TRUST_FAILURES, Kind
 from tests.jepsen_like.play import Play
 
 KEY = "chaos-0"
@@ -95,6 +95,30 @@ def test_mistake_of_a_recorder_makes_the_verdict_undecided(
     verdict = judge(play.history)
     assert verdict.outcome is Outcome.UNDECIDED
     assert "history itself" in verdict.reason
+
+
+@pytest.mark.parametrize("plant", [timed_out, appended_and_failed])
+def test_failures_that_are_trusted_are_judged_as_failures_and_counted(
+    plant: Callable[[Play], None],
+) -> None:
+    play = Play(options={TRUST_FAILURES: True})
+    play.send(0, KEY, 1, 0)
+    plant(play)
+    play.read_all(9, {KEY: [[0, 1]]})
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.VALID
+    assert verdict.counts["trusted failures"] == 1
+    play.read_all(8, {KEY: [[0, 1], [1, 5]]})
+    assert [each.rule for each in judge(play.history).findings] == ["G1a"]
+
+
+def test_other_mistakes_of_a_recorder_are_not_trusted() -> None:
+    play = Play(options={TRUST_FAILURES: True})
+    play.send(0, KEY, 1, 0)
+    reuse(play)
+    verdict = judge(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "trusted failures" not in verdict.counts
 
 
 def test_honest_history_passes() -> None:

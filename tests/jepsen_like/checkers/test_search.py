@@ -78,24 +78,24 @@ def test_violation_among_many_unknown_operations_is_found_soon() -> None:
 
 
 def hard_history() -> list[Operation]:
-    """Many writes at once, and a read of a value that nobody wrote."""
+    """Many values are enqueued at once, and one is dequeued that nobody enqueued."""
     play = Play()
     for process in range(14):
-        play.invoke(process, "write", process)
+        play.invoke(process, "enqueue", process)
     for process in range(14):
         play.ok(process)
-    play.did(0, "read", None, 99)
+    play.did(0, "dequeue", None, 99)
     return operations(play.ops)
 
 
 def test_search_that_takes_too_long_is_undecided() -> None:
-    answer = search(hard_history(), REGISTER, Budget(steps=2000))
+    answer = search(hard_history(), QUEUE, Budget(steps=2000))
     assert answer.outcome is Outcome.UNDECIDED
     assert "not decided" in answer.reason
 
 
 def test_search_that_is_late_is_undecided() -> None:
-    answer = search(hard_history(), REGISTER, Budget(is_late=lambda: True))
+    answer = search(hard_history(), QUEUE, Budget(is_late=lambda: True))
     assert answer.outcome is Outcome.UNDECIDED
 
 
@@ -121,7 +121,7 @@ def test_evidence_is_of_the_first_operation_that_has_no_place() -> None:
 
 
 def test_search_that_remembers_too_much_is_undecided_and_says_which_did() -> None:
-    answer = search(hard_history(), REGISTER, Budget(kept=1000))
+    answer = search(hard_history(), QUEUE, Budget(kept=1000))
     assert answer.outcome is Outcome.UNDECIDED
     assert "depth first" in answer.reason
     assert "frontier" in answer.reason

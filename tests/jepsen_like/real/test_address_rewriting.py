@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from jepsen_like.faults.participants import CLIENTS
+from jepsen_like.real.address_rewriting import redirected
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import Link
-from jepsen_like.real.proxy import ProxyMesh, redirected
+from jepsen_like.real.proxy import ProxyMesh
 from wire.api_table import API_VERSIONS_KEY
 from wire.apis import decode_request, decode_response, encode_response
 from wire.framing import with_length

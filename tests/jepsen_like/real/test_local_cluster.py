@@ -89,5 +89,8 @@ def test_broker_may_wait_for_its_controller_as_long_as_its_file_says(tmp_path: P
         with node.config.open("a") as config:
             config.write("quorumlab.controlled.shutdown.timeout.ms = 40000\n")
         assert orderly_stop_seconds(node) == 15.0 + 40.0
-        node.config.write_text("")
-        assert orderly_stop_seconds(node) == 15.0 + 300.0
+        node.config.write_text("quorumlab.controlled.shutdown.timeout.ms: 50000")
+        assert orderly_stop_seconds(node) == 15.0 + 50.0
+        for content in (b"", b"\xff"):
+            node.config.write_bytes(content)
+            assert orderly_stop_seconds(node) == 15.0 + 300.0

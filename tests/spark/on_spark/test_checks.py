@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jepsen_like.checkers.verdict import Outcome
-from jepsen_like.histories.history import Header, Kind, Lines, MalformedHistory
+from jepsen_like.histories.history import Kind, Lines, MalformedHistory
 from spark.checks import UnreadableTable, check, reason_of
 from spark.parquet import Sizes, write_parquet
 from spark.plan import Plan, Thresholds
@@ -61,14 +61,17 @@ def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
     assert same(verdict) == same(judged_alone(histories))
 
 
-def test_history_that_makes_no_sense_is_named(spark: "SparkSession", tmp_path: Path) -> None:
-    play = Play(workload="register")
-    play.did(0, "write", 7, 7)
-    write_parquet(
-        Header(workload="register", seed=0), [Lines.of(play.ops)], tmp_path / "table", run="run"
-    )
-    with pytest.raises(MalformedHistory, match="not what a write of a register looks like"):
-        check(spark, [tmp_path / "table"], SETTINGS)
+def test_history_that_makes_no_sense_hides_no_other(spark: "SparkSession", tmp_path: Path) -> None:
+    senseless, right, wrong = (Play(workload="register") for _ in range(3))
+    senseless.did(0, "write", 7, 7)
+    right.did(0, "write", ["k", 1], ["k", 1])
+    wrong.did(0, "read", ["k", None], ["k", 2])
+    histories = {"no": senseless.history, "right": right.history, "wrong": wrong.history}
+    write_table(histories, tmp_path / "table")
+    verdict = check(spark, [tmp_path / "table"], SETTINGS)
+    assert [each.object for each in verdict.findings] == ["wrong: k"]
+    assert verdict.objects == {"right: k": Outcome.VALID, "wrong: k": Outcome.VIOLATED}
+    assert "no: it makes no sense: operation 0: not what a write of a" in verdict.reason
 
 
 def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_path: Path) -> None:
@@ -123,7 +126,12 @@ def test_worker_that_does_not_see_a_table_is_named(
         check(spark, [table], SETTINGS)
 
 
-def test_second_session_of_a_process_is_refused(spark: "SparkSession") -> None:
+def test_session_of_the_process_is_used_and_goes_on_and_no_second_one_is_started(
+    spark: "SparkSession",
+) -> None:
+    with session(Settings()) as running:
+        assert running.sparkContext is spark.sparkContext
+    assert spark.range(3).count() == 3
     with pytest.raises(SparkUnavailable, match="stop it first"), session(SETTINGS):
         pass
 

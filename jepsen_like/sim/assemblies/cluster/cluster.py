@@ -30,6 +30,8 @@ from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.controller_invariants import ControllerInvariants
 from jepsen_like.sim.assemblies.cluster.group_invariants import GroupInvariants
+from jepsen_like.sim.assemblies.cluster.group_members import GroupMember
+from jepsen_like.sim.assemblies.cluster.membership_invariants import MembershipInvariants
 from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn, MetadataAnswers
 from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.nodes import (
@@ -141,9 +143,14 @@ class Cluster(Observer):
         self._clean_stops = CleanStops(self._broker_of)
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
+        membership: list[MembershipInvariants] = []
+        if operations.member_count:
+            fired = self.counts.fired
+            membership.append(MembershipInvariants(self._broker_of, self._groups, fired))
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
+        by_turn += membership
         rules = [
             TurnInvariants(),
             self.quorum,
@@ -159,7 +166,7 @@ class Cluster(Observer):
         if operations.setting_interval_ms:
             fired = self.counts.fired
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
-        for rule in rules:
+        for rule in (*rules, *membership):
             world.judge(rule)
 
     def _put_clients(self) -> None:
@@ -175,8 +182,10 @@ class Cluster(Observer):
             GroupReads(world, options, self._groups),
             SettingChanges(world, options, self.partitions),
         )
+        numbers = range(options.operations.member_count)
+        self.members = tuple(GroupMember(world, options, number) for number in numbers)
         working = [operator for operator in self.operators if operator.interval_ms]
-        for core in (self.client, *working):
+        for core in (self.client, *working, *self.members):
             world.add_client(core)
             if core.release is not NEWEST:
                 self.counts.fired("older_client")

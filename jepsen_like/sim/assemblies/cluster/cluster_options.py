@@ -38,8 +38,10 @@ __all__ = [
 # As they are counted: what never took effect in a sweep makes it void.
 OPERATION_KINDS = (
     "commit_shown",
+    "commit_fenced",
     "commits_loaded",
     "decided_in_columns",
+    "group_assigned",
     "offset_committed",
     "older_client",
     "pipelined",
@@ -52,6 +54,7 @@ OPERATION_KINDS = (
 )
 _COMMIT_SHARE = 0.4
 _DELETION_SHARE = 0.3
+_MEMBERS_SHARE = 1 / 8  # groups have members, and offsets are committed
 _OLDER_SHARE = 0.25
 _READER_SHARE = 0.5  # of the runs that commit offsets
 # The last one takes no error of a group, and is drawn twice as often.
@@ -94,6 +97,8 @@ class Operations:
     """Milliseconds between two of a kind, on average; 0: none. And what the clients know."""
 
     commit_interval_ms: int = 0  # groups commit offsets
+    member_count: int = 0  # members of groups that rebalance
+    member_interval_ms: int = 0  # between two requests of a member
     deletion_interval_ms: int = 0  # records of the client are deleted
     setting_interval_ms: int = 0  # settings of the client's topic are changed
     retention_check_ms: int = 300_000  # log.retention.check.interval.ms
@@ -157,18 +162,27 @@ class ClusterOptions:
         return self.fetch_backoff_ms + 2 * self.fetch_wait_ms + self.session_timeout_ms
 
     @property
+    def group_bound_ms(self) -> int:
+        """L-GRP: whoever is gone is missed, and two rebalances follow; each member looks for the
+        coordinator on every broker before."""
+        rounds = 2 * len(self.brokers) + 8
+        return 3 * self.client_timeout_ms + rounds * 2 * self.operations.member_interval_ms
+
+    @property
     def round_trip_ms(self) -> int:
         """The longest that a request to the controller goes unanswered before it is repeated."""
         return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
 
 
 def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
-    """All that a seed decides before its run begins, and surely what is wanted: `directories`, or
-    `partition storage`."""
+    """All that a seed decides before its run begins, and surely what is wanted: `directories`,
+    `members`, or `partition storage`."""
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
+    consumers = world.fork("operations/consumers")
+    options = _draw_members(options, consumers, is_wanted="members" in wants)
     directories, storage = "directories", "partition storage"
     options = _draw_directories(options, world.fork(directories), is_wanted=directories in wants)
     if directories in wants:
@@ -199,6 +213,22 @@ def _draw_partition_storage(
         directories=1,
         directory_failure_ms=0,
     )
+
+
+def _draw_members(
+    options: ClusterOptions, random: Random, *, is_wanted: bool = False
+) -> ClusterOptions:
+    """Perhaps let groups have members, while others commit offsets and the coordinator moves."""
+    if random.random() >= _MEMBERS_SHARE and not is_wanted:
+        return options
+    unit_ms = options.quorum.election_timeout_ms
+    operations = replace(
+        options.operations,
+        member_count=random.choice((2, 3, 6)),
+        member_interval_ms=unit_ms // random.choice((3, 6)),
+        commit_interval_ms=options.operations.commit_interval_ms or unit_ms // 2,
+    )
+    return replace(options, operations=operations)
 
 
 def _draw_directories(

@@ -94,6 +94,8 @@ class ClusterRun:
         set_faults(self._world)
         for operator in self.cluster.operators:
             operator.works = False
+        for member in self.cluster.members:
+            member.is_restless = False
         self._messages.release_all()
         self._cluster_faults.heal()
         self._faults.heal()
@@ -125,6 +127,7 @@ class ClusterRun:
 def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     """A run must have this, so that these planted bugs can be found in it."""
     wanted = {
+        "members": any(name in BUGS["group"] for name in plants),
         "directories": any(name in BUGS["directory"] for name in plants),
         "partition storage": any(
             name in BUGS["partition_file"] or name in BUGS["partition_file_survivors"]

@@ -45,6 +45,12 @@ class GroupInvariants:
         self._acknowledged: dict[int, dict[str, int]] = {}  # by leader epoch
         self._served: dict[int, Coordinator] = {}  # by node: the last one seen
 
+    @property
+    def may_be_lost(self) -> bool:
+        """What was committed need not be there any more."""
+        watched = self._watched()
+        return watched is None or bool(watched.excused)
+
     def _watched(self) -> Watched | None:
         """The partition of the offsets."""
         return self._partitions.named(f"{OFFSETS_TOPIC}-0")

@@ -8,13 +8,16 @@ all of them to power cuts; KIP-966 leaves it without a leader rather than withou
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import NO_LEADER
 from jepsen_like.sim.assemblies.cluster.client import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
+from jepsen_like.sim.assemblies.cluster.group_members import PIECES
 from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.violation import Stuck
 from quorum.core.storage import METADATA_LOG
@@ -28,6 +31,7 @@ __all__ = [
     "everything_is_settled",
     "failures_are_known",
     "follows_metadata",
+    "groups_are_stable",
     "in_sync",
     "is_ready",
     "led",
@@ -165,11 +169,28 @@ def written_since(before: dict[Key, int]) -> Missing:
     return missing
 
 
+def groups_are_stable(cluster: Cluster) -> str:
+    """L-GRP: all members of a group are in one generation, and each piece of work has one owner in
+    it."""
+    offsets = cluster.partitions.named(f"{OFFSETS_TOPIC}-0")
+    if offsets is None or not _is_electable(offsets):
+        return ""
+    for group in sorted({member.group for member in cluster.members}):
+        members = [member for member in cluster.members if member.group == group]
+        shares = [sorted(member.pieces or ()) for member in members]
+        generations = {member.generation for member in members}
+        is_stable = len(generations) == 1 and sorted(chain(*shares)) == sorted(PIECES)
+        if not is_stable or any(member.pieces is None for member in members):
+            return f"{group}: generations {generations}, {shares}"
+    return ""
+
+
 def everything_is_settled(cluster: Cluster) -> str:
     """L-HW: nothing is written any more; all logs are the same and all of them is exposed."""
     watched_by_key = cluster.partitions.watched
     waits = [watched_by_key[key].name for key in cluster.client.waits if watched_by_key[key].state]
-    if waits or not all(operator.is_quiet for operator in cluster.operators):
+    operators = (*cluster.operators, *cluster.members)
+    if waits or not all(operator.is_quiet for operator in operators):
         return f"no answer yet: {waits or 'to an operator'}"
     for key, watched in watched_by_key.items():
         if not _is_electable(watched):
@@ -257,6 +278,9 @@ class Convergence:
             self.reach("L-WR", written_since(before), write_ms)
         if options.directories > 1:
             self.reach("L-DIR", directories_are_known, options.unfencing_bound_ms)
+        self.reach("L-GRP", groups_are_stable, options.group_bound_ms)
+        for member in cluster.members:
+            member.works = False
         cluster.client.produces = False
         self.reach("L-HW", everything_is_settled, write_ms)
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)

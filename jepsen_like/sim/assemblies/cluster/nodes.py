@@ -143,7 +143,7 @@ def start_broker(
         forward_timeout_ms=options.client_timeout_ms,
         auto_create_topics=False,
         log_retention_check_interval_ms=options.operations.retention_check_ms,
-        groups=GroupConfig(initial_rebalance_delay_ms=0),
+        groups=GroupConfig(initial_rebalance_delay_ms=0, min_session_timeout_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker.of_quorum(config, raft, random, found=host.disk.found)

@@ -171,14 +171,20 @@ class Operator(AskingCore, ABC):
     def _pause(self, now_ms: int) -> None:
         self._due_ms = now_ms + self._random.randint(1, 2 * self.interval_ms)
 
-    def _do(self, node: int, body: object, concludes: Callable[[object], None]) -> None:
+    def _do(
+        self,
+        node: int,
+        body: object,
+        concludes: Callable[[object], None],
+        timeout_ms: int | None = None,
+    ) -> None:
         """`concludes` is given the answer; None if there was none."""
 
         def answered(answer: object, now_ms: int) -> None:
             self._pause(now_ms)
             concludes(answer)
 
-        self.ask(node, body, answered)
+        self.ask(node, body, answered, timeout_ms)
 
     def _do_at_a_controller(
         self, body: object, concludes: Callable[[ErrorCode], None] = lambda _error: None

@@ -23,7 +23,6 @@ from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.ensemble.zk_state import partition_state
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
-from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -68,8 +67,8 @@ class ZkInvariants(Observer):
         """Nobody but this host has changed, unless something was committed in ZooKeeper."""
         if not self._design.has_leader_epochs:
             return
-        has_news, shows = self._has_news(), self._shows(host)
-        before = self._shown.get(host.node_id, {})
+        has_news = self._cluster.ensemble.applied != self._applied and self._has_news()
+        shows, before = self._shows(host), self._shown.get(host.node_id, {})
         if not has_news and shows == before:
             return
         self._shown[host.node_id] = shows
@@ -78,9 +77,19 @@ class ZkInvariants(Observer):
                 self._look_at_replicas(of, watched)
 
     def _shows(self, host: Host) -> dict[str, _Shown]:
-        node, logs = self._cluster.node(host.node_id), host.disk.logs
-        replicas = () if node is None else node.broker.replicas
-        return {each.name: _shown(each, logs.get(each.name)) for each in replicas}
+        node = self._cluster.nodes.get(host.node_id)
+        if node is None or not host.is_up:
+            return {}
+        shows: dict[str, _Shown] = {}
+        logs = host.disk.logs
+        for replica in node.broker.replicas:
+            name, log, role = replica.name, replica.log, replica.role
+            epoch, stored = role.leader_epoch if type(role) is LeaderOf else -1, logs.get(name)
+            if log is None or stored is None:
+                shows[name] = epoch, -1, -1, None
+            else:
+                shows[name] = epoch, log.high_watermark, log.end_offset, stored.written.last
+        return shows
 
     def look(self) -> None:
         """At everything."""
@@ -204,11 +213,3 @@ class ZkInvariants(Observer):
 def _lacks(of: TopicPartition, who: str, written: Content, exposed: Entry) -> Violation:
     told = f"{who}, and ends at {written.end_offset} in {written.last}"
     return Violation("D-THW", f"{of}: {told}, {exposed} was exposed")
-
-
-def _shown(replica: Partition, stored: StoredLog | None) -> _Shown:
-    log, role = replica.log, replica.role
-    epoch = role.leader_epoch if isinstance(role, LeaderOf) else -1
-    if log is None or stored is None:
-        return epoch, -1, -1, None
-    return epoch, log.high_watermark, log.end_offset, stored.written.last

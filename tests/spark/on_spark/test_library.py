@@ -1,0 +1,18 @@
+"""`spark.judge` on a classic session, which a program has started itself."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.judged_tables import OnAnySession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+
+class TestOnClassicSession(OnAnySession):
+    @pytest.fixture
+    def session(self, spark: "SparkSession") -> "SparkSession":
+        return spark
