@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from broker.config import OWNER
-from broker.partition.isr import Committed, PendingExpand, PendingShrink
+from broker.partition.isr import UNKNOWN_OFFSET, Committed, PendingExpand, PendingShrink
 from broker.partition.local_log import LocalLog, Moves
 from broker.partition.partition import NOTHING, Change, FollowerFetch, Partition
 from controller.metadata.partitions import PartitionState
@@ -106,6 +106,14 @@ def test_other_isr_moves_a_replica_only_as_far_as_it_commits() -> None:
     assert partition.moves.take() == {"t-0": True}, (
         "other replicas: whoever follows no longer has to hear of it"
     )
+
+
+def test_what_followers_have_is_remembered_when_another_replica_is_added() -> None:
+    partition = leader()
+    partition.fetched(fetch(2, 4), 5)
+    partition.apply(replace(STATE, replicas=(1, 2, 3, 4), directories=(), partition_epoch=8), 6)
+    assert partition.led.followers[2].log_end_offset == 4
+    assert partition.led.followers[4].log_end_offset == UNKNOWN_OFFSET
 
 
 def test_smaller_min_insync_replicas_commits_at_once() -> None:

@@ -181,6 +181,31 @@ def test_the_largest_timestamp_may_lie_anywhere_in_the_log(brokers: Brokers) -> 
     assert (result.offset, result.timestamp) == (5, 1_000_999)
 
 
+def test_the_largest_timestamp_is_found_among_those_to_come(brokers: Brokers) -> None:
+    for timestamp_ms in (2_000_000, 2_000_500, 2_000_200):
+        brokers.produce(1, "t", 0, batch_of(VALUE, timestamp_ms=timestamp_ms))
+
+    result = listed(brokers, -3)
+
+    assert brokers.now_ms < 2_000_000
+    assert (result.offset, result.timestamp) == (6, 2_000_500)
+
+
+def test_offsets_of_several_partitions_are_told_at_once(brokers: Brokers) -> None:
+    asked = tuple(
+        ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        for index, timestamp in ((9, -1), (0, 1011), (0, -1))
+    )
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=(ListOffsetsTopic(name="t", partitions=asked),),
+        timeout_ms=1000,
+    )
+    (topic,) = brokers.call(1, request).topics
+    assert [each.offset for each in topic.partitions] == [-1, 2, 5]
+
+
 def test_an_empty_log_has_no_largest_timestamp() -> None:
     brokers = Brokers(1).start()
     brokers.create_topic("t", (1,))

@@ -252,6 +252,19 @@ def test_lists_are_appended_to_and_subtracted_from() -> None:
     assert image.config(TOPICS, "t") == {"cleanup.policy": "compact"}
 
 
+@pytest.mark.parametrize("name", ["retention.ms", "no.such.key"])
+def test_what_is_no_list_is_not_appended_to(name: str) -> None:
+    resource = AlterConfigsResource(
+        resource_type=TOPICS, resource_name="t", configs=(entry(name, "9", APPEND),)
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,))
+    (response,) = decide_incremental_alter_configs(BASE, request, CONFIG).response.responses
+    assert response.error_code is ErrorCode.INVALID_CONFIG
+    assert response.error_message == (
+        f"Cannot append to or from {name}: its type is not LIST. Set it instead."
+    )
+
+
 def test_same_value_is_recorded_for_brokers_only() -> None:
     _, image, _ = alter(BASE, entry("retention.ms", "9"))
     assert alter(image, entry("retention.ms", "9"))[2] == 0
