@@ -13,10 +13,13 @@ from uuid import UUID
 
 import pytest
 
+from broker.config import OWNER
 from broker.partition.isr import Committed
-from broker.partition.partition import FollowerOf, LeaderOf, Partition
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.assemblies.cluster.broker_invariants import LaggingMembers
 from jepsen_like.sim.assemblies.cluster.client import (
     Acknowledged,
     Client,
@@ -54,9 +57,11 @@ from quorum.core.effects import (
     Trace,
     Trim,
 )
-from quorum.core.log_state import EpochStart
+from quorum.core.log_state import EpochStart, LogState
+from quorum.core.outbox import Outbox
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from tests.broker.partitions import partition_of
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
 from tests.sim.storage_bench import in_files, on_files
@@ -760,3 +765,35 @@ def test_coordinator_may_write_the_same_of_two_groups() -> None:
     """Both were left by their members in the same moment, and their keys are not compared."""
     run = ClusterRun(8053, None, None, wants=frozenset({"members"}))
     run.run(1_000_000)
+
+
+def test_members_that_lag_one_after_the_other_are_not_one_that_lags() -> None:
+    """Cluster seed 244001030: the leader was paused, and found one back and another behind."""
+    state = PartitionState(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=4)
+    led = partition_of("t", 0, state)
+    log = LocalLog(LogState(log="t-0", end_offset=10), Outbox(OWNER), led.moves)
+    led.opened(log, 0)
+    judge, host = LaggingMembers(), SimpleNamespace(node_id=1, now_ms=0)
+    config = SimpleNamespace(replica_lag_time_max_ms=1000)
+    broker = SimpleNamespace(leaders=[led], replicas=[led], config=config)
+
+    def fetched(broker_id: int, offset: int) -> None:
+        asked = FollowerFetch(
+            broker_id=broker_id, broker_epoch=-1, fetch_offset=offset, log_start_offset=0
+        )
+        led.fetched(asked, host.now_ms)
+
+    def settled(now_ms: int) -> None:
+        host.now_ms = now_ms
+        judge.settled_broker(cast(Any, host), cast(Any, broker))
+
+    host.now_ms = 1000
+    fetched(3, 10)
+    settled(1001)  # 2 lags
+    host.now_ms = 2001
+    fetched(2, 10)
+    log.end_offset += 1
+    settled(2001)  # 3 lags
+    settled(2500)
+    with pytest.raises(Violation, match="D-LAG"):
+        settled(2507)
