@@ -5,8 +5,9 @@ taken apart here. What else an operation may say, and where a reader reads, `Log
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import chain
 from typing import Any, assert_never
 
@@ -22,7 +23,7 @@ __all__ = ["STEPS", "LogRows"]
 _WHAT: dict[type[Step], str] = {Sent: "send", Read: "read", Ended: "end"}
 STEPS = tuple(_WHAT.values())
 
-_OFFSETS = range(1 << 40)
+_OFFSETS = range((1 << 40) + 1)
 _NUMBERS = frozenset({int})
 _KEYS = frozenset({int, str})
 _PAIRS = frozenset({list, tuple})
@@ -35,8 +36,6 @@ class LogRows:
     """Of blocks of operations that follow one another."""
 
     steps: LogSteps = field(default_factory=LogSteps)
-    sessions: dict[int | str, dict[str, int]] = field(default_factory=dict)  # by process and key
-    moved: set[int | str] = field(default_factory=set)  # that may read from anywhere
 
     def of(self, operations: Operations) -> Iterator[pa.Table]:
         usual, others = _Usual(), _Columns()
@@ -49,7 +48,7 @@ class LogRows:
             elif f == "send":
                 is_usual = usual.is_sent(at, asked, did, is_ok=kind == "ok")
             elif f == "poll" and kind == "ok" and asked == _ASKED:
-                is_usual = usual.is_read(at, did, self.sessions.get(operations.process[at]))
+                is_usual = usual.is_read(at, did, partial(self.steps.session, operations.process[at]))
             else:
                 is_usual = False
             if not is_usual:
@@ -73,18 +72,6 @@ class LogRows:
         for number, step in enumerate(steps):
             others.add(at, number, step)
             others.extra.append(packed(operation.extra or None) if not number else None)
-        self._follow(operation.process, operation.f, operation.extra.get("seek"), steps)
-
-    def _follow(self, process: int | str, f: str, seek: Value, steps: list[Step]) -> None:
-        """Remembers where this process goes on to read, if it does so from one place."""
-        if f in ("assign", "subscribe", "crash"):
-            self.sessions.pop(process, None)
-            if f == "subscribe" or seek not in (None, "beginning"):
-                self.moved.add(process)
-        elif process not in self.moved:
-            for step in steps:
-                if isinstance(step, Read):
-                    self.sessions.setdefault(process, {})[step.key] = step.session
 
 
 @dataclass(slots=True)
@@ -103,7 +90,7 @@ class _Columns:
     def add(self, at: int, number: int, step: Step) -> None:
         self.of.append(at)
         self.step.append(number)
-        self.object.append(str(step.key))
+        self.object.append(step.key)
         self.what.append(_WHAT[type(step)])
         match step:
             case Sent(value=value, offset=offset):
@@ -143,7 +130,7 @@ class _Usual:
         (self.acknowledged if is_ok else self.unanswered).append(at)
         return True
 
-    def is_read(self, at: int, did: Value, known: Mapping[str, int] | None) -> bool:
+    def is_read(self, at: int, did: Value, session: Callable[[str], int | None]) -> bool:
         try:
             [[poll, polled]] = did
             if poll != "poll" or type(polled) is not dict:
@@ -151,12 +138,12 @@ class _Usual:
             if not polled:
                 self.silent.append(at)
                 return True
-            if known is None or not _KEYS.issuperset(map(type, polled)):
+            if not _KEYS.issuperset(map(type, polled)):
                 return False
-            sessions = [known[str(key)] for key in polled]
-        except (KeyError, TypeError, ValueError):
+            sessions = [session(str(key)) for key in polled]
+        except (TypeError, ValueError):
             return False
-        if not all(polled.values()):
+        if None in sessions or not all(polled.values()):
             return False
         self.polls.append(at)
         self.sessions += sessions
@@ -179,8 +166,6 @@ class _Usual:
 
 
 def _sent(found: Sequence[Value], *, is_ok: bool) -> dict[str, Any] | None:
-    if not found:
-        return {"what": "send"}
     try:
         steps = [step for (step,) in found]
         send, key, value = zip(*steps, strict=True)
@@ -203,27 +188,22 @@ def _read(polled: Sequence[Mapping[Any, Value]], sessions: Sequence[int]) -> dic
     records = [found for each in polled for found in each.values()]
     try:
         pairs = list(chain.from_iterable(records))
-        offset, value = zip(*pairs, strict=True) if pairs else ((), ())
+        offset, value = zip(*pairs, strict=True)
     except (TypeError, ValueError):
         return None
-    is_plain = _PAIRS.issuperset(map(type, pairs)) and _are_offsets(offset)
-    if not is_plain or None in offset or not _are_told_apart(value):
+    if not _are_offsets(offset) or None in offset or not _are_told_apart(value):
         return None
-    counts = np.fromiter(map(len, records), np.int64, len(records))
-    poll = np.repeat(np.arange(len(polled)), list(map(len, polled)))
-    polls = np.repeat(poll, counts)
-    begins = np.flatnonzero(np.diff(polls, prepend=-1))
-    step = np.arange(len(polls)) - np.repeat(begins, np.diff(begins, append=len(polls)))
+    counts = list(map(len, records))
+    key = np.repeat(np.arange(len(keys)), counts)
+    poll = np.repeat(np.arange(len(polled)), list(map(len, polled)))[key]
     return {
-        "of": polls,
-        "object": pa.array(keys, pa.string()).take(
-            pa.array(np.repeat(np.arange(len(keys)), counts))
-        ),
+        "of": poll,
+        "object": pa.array(keys, pa.string()).take(pa.array(key)),
         "what": "read",
-        "step": step,
+        "step": np.arange(len(poll)) - np.searchsorted(poll, poll),
         "told": value,
         "offset": offset,
-        "session": np.repeat(np.array(sessions, dtype=np.int64), counts),
+        "session": np.array(sessions, dtype=np.int64)[key],
     }
 
 

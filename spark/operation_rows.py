@@ -51,23 +51,18 @@ class Operations:
     extra: Sequence[Mapping[str, Value] | None]  # of both; the completion wins
     process: Sequence[int | str]
     columns: Mapping[str, pa.Array]  # of the table, and the same for all rows of an operation
-    calls: Column  # positions
-    rets: Column  # -1: it has no completion
 
     @classmethod
-    def of(cls, lines: Lines, calls: Column, rets: Column, at: Column) -> "Operations":
+    def of(cls, lines: Lines, calls: Sequence[int], rets: Sequence[int], at: Column) -> "Operations":
         """Calls and rets are places in `lines`, of which `at` are the positions in the history."""
         index, time_ns = (np.fromiter(each, np.int64, len(each)) for each in lines[:2])
-        is_open = rets < 0
+        if -1 in rets:  # it takes what stands behind the last line: nothing
+            lines = Lines(*([*column, None] for column in lines))
         invoked, completed = taking(calls), taking(rets)
-        f, process, kind = invoked(lines.f), invoked(lines.process), completed(lines.kind)
-        result, error = completed(lines.value), completed(lines.error)
-        if is_open.any():
-            kind = [Kind.INFO.value if no else each for no, each in zip(is_open, kind, strict=True)]
-            result, error = (
-                [None if no else each for no, each in zip(is_open, column, strict=True)]
-                for column in (result, error)
-            )
+        f, process = invoked(lines.f), invoked(lines.process)
+        kind = [each or Kind.INFO.value for each in completed(lines.kind)]
+        calls, rets = np.array(calls, np.int64), np.array(rets, np.int64)
+        is_open = rets < 0
         columns = {
             "process": _names(process),
             "f": texts(f),
@@ -78,18 +73,16 @@ class Operations:
             "ret_ns": pa.array(time_ns[rets], mask=is_open),
             "invoked": index[calls],
             "completed": pa.array(index[rets], mask=is_open),
-            "error": pa.array(error, pa.string()),
+            "error": pa.array(completed(lines.error), pa.string()),
         }
         return cls(
             f=f,
             kind=kind,
             argument=invoked(lines.value),
-            result=result,
-            extra=_both(invoked(lines.extra), completed(lines.extra), is_open),
+            result=completed(lines.value),
+            extra=_both(invoked(lines.extra), completed(lines.extra)),
             process=process,
             columns={name: pa.array(column) for name, column in columns.items()},
-            calls=at[calls],
-            rets=np.where(is_open, -1, at[rets]),
         )
 
     def __len__(self) -> int:
@@ -97,18 +90,18 @@ class Operations:
 
     def operation(self, at: int) -> Operation:
         """As the checkers have them."""
-        invoked, completed = (self.columns[name][at].as_py() for name in ("invoked", "completed"))
-        kind = Kind(self.kind[at])
+        names = ("call", "ret", "invoked", "completed")
+        call, ret, index, ret_index = (self.columns[name][at].as_py() for name in names)
         return Operation(
             process=self.process[at],
             f=self.f[at],
-            kind=kind,
+            kind=Kind(self.kind[at]),
             argument=self.argument[at],
             result=self.result[at],
-            call=int(self.calls[at]),
-            ret=NEVER if kind is Kind.INFO else int(self.rets[at]),
-            index=invoked,
-            ret_index=completed,
+            call=call,
+            ret=NEVER if ret is None else ret,
+            index=index,
+            ret_index=ret_index,
             extra=self.extra[at] or {},
         )
 
@@ -125,8 +118,7 @@ class Operations:
 
 
 def table_of_rows(rows: Sequence[Row]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-    return _table(dict(zip(Row._fields, map(list, columns), strict=True)), len(rows))
+    return pa.Table.from_pylist([row._asdict() for row in rows], _ROWS)
 
 
 def _table(columns: Mapping[str, Any], count: int) -> pa.Table:
@@ -213,20 +205,19 @@ def packed(value: Value) -> bytes | None:
 def taking(places: Column) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Takes what is at these places."""
     if len(places) > 1:
-        return itemgetter(*places.tolist())
+        return itemgetter(*places)
     return lambda column: [column[at] for at in places]
 
 
 def _both(
     before: Sequence[Mapping[str, Value] | None],
     after: Sequence[Mapping[str, Value] | None],
-    is_open: NDArray[np.bool_],
 ) -> Sequence[Mapping[str, Value] | None]:
     if not any(after):
         return before
     return [
-        {**(invoked or {}), **completed} if completed and not no else invoked
-        for invoked, completed, no in zip(before, after, is_open, strict=True)
+        {**(invoked or {}), **completed} if completed else invoked
+        for invoked, completed in zip(before, after, strict=True)
     ]
 
 
@@ -247,20 +238,14 @@ def _names(processes: Sequence[int | str]) -> pa.Array:
 
 def _kept(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
     """As numbers, and as values that are none."""
-    numbers: Sequence[Any] = values
-    others: list[bytes | None] = [None] * len(values)
-    if not _INTS.issuperset(map(type, values)):
-        numbers = [each if type(each) is int else None for each in values]
-        others = [
-            None if type(each) is int or each is NOTHING else NIL if each is None else _encode(each)
-            for each in values
-        ]
     try:
-        return pa.array(numbers, pa.int64()), pa.array(others, pa.binary())
+        if _INTS.issuperset(map(type, values)):
+            return pa.array(values, pa.int64()), pa.nulls(len(values), pa.binary())
     except OverflowError:
-        others = [
-            other if number is None or number in _NUMBERS else _encode(number)
-            for number, other in zip(numbers, others, strict=True)
-        ]
-        numbers = [each if each in _NUMBERS else None for each in numbers]
-        return pa.array(numbers, pa.int64()), pa.array(others, pa.binary())
+        pass
+    numbers = [each if type(each) is int and each in _NUMBERS else None for each in values]
+    others = [
+        _encode(each) if number is None and each is not NOTHING else None
+        for number, each in zip(numbers, values, strict=True)
+    ]
+    return pa.array(numbers, pa.int64()), pa.array(others, pa.binary())

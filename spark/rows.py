@@ -73,15 +73,15 @@ def _no_cycles() -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Paired:
-    """Of a block: which lines are what. Invocations of earlier blocks are put behind its lines."""
+    """Which lines of a block are what; invocations of earlier blocks stand behind them."""
 
-    calls: Column
-    rets: Column  # -1: there is none
-    others: list[int]  # faults and observations
-    held: list[tuple[int, Op]]
-    begun: Mapping[int | str, int]  # by process, and not ended yet
-    ended: Mapping[int | str, int]  # by process, as info
-    is_right: bool  # as far as the order of a process's lines goes
+    calls: list[int] = field(default_factory=list)
+    rets: list[int] = field(default_factory=list)  # -1: there is none
+    others: list[int] = field(default_factory=list)  # faults and observations
+    held: list[tuple[int, Op]] = field(default_factory=list)
+    begun: dict[int | str, int] = field(default_factory=dict)  # by process, and not ended yet
+    ended: dict[int | str, int] = field(default_factory=dict)  # by process, as info
+    is_right: bool = True  # as far as the order of a process's lines goes
 
 
 @dataclass(slots=True)
@@ -116,13 +116,10 @@ class _Rows:
         self.position += size
 
     def at_the_end(self) -> Iterator[pa.Table]:
-        positions = [position for position, _ in self.open.values()]
-        lines = Lines.of(op for _, op in self.open.values())
-        if positions:
-            places = np.arange(len(positions))
-            yield from self._rows(
-                Operations.of(lines, places, np.full_like(places, -1), np.array(positions))
-            )
+        if self.open:
+            at, ops = zip(*self.open.values(), strict=True)
+            calls, rets = range(len(ops)), [-1] * len(ops)
+            yield from self._rows(Operations.of(Lines.of(ops), calls, rets, np.array(at)))
         if self.wrong:
             yield table_of_rows([_lint_row(self.wrong_count, self.wrong)])
 
@@ -136,75 +133,28 @@ class _Rows:
                 yield whole_rows(operations)
 
     def _paired(self, lines: Lines) -> _Paired:
-        """As `jepsen_like.checkers.operations.paired` pairs them; each process by itself at once.
-
-        Of a process that does anything but begin and end in turn, one line after the other.
-        """
-        others: list[int] = []
-        if NEMESIS in lines.process or OBSERVE in lines.f:
-            told = enumerate(zip(lines.process, lines.f, strict=True))
-            others = [at for at, (process, f) in told if process == NEMESIS or f == OBSERVE]
-        places = np.delete(np.arange(len(lines.indexes)), others)
-        if not len(places):
-            none = np.zeros(0, dtype=np.int64)
-            return _Paired(none, none, others, [], {}, {}, is_right=True)
-        take = taking(places)
-        kind, process = take(lines.kind), take(lines.process)
-        names = list(dict.fromkeys(process))
-        numbers = dict(zip(names, range(len(names)), strict=True))
-        code = np.fromiter(map(numbers.__getitem__, process), np.int64, len(process))
-        order = order_of(code)
-        code, places = code[order], places[order]
-        is_call = np.fromiter(map("invoke".__eq__, kind), bool, len(kind))[order]
-        is_info = np.fromiter(map("info".__eq__, kind), bool, len(kind))[order]
-        is_first = np.diff(code, prepend=-1) != 0
-        is_last = np.diff(code, append=len(names)) != 0
-        is_open = np.fromiter((name in self.open for name in names), bool, len(names))
-        before = np.where(is_first, is_open[code], np.roll(is_call, 1))
-        if (before == is_call).any() or (is_info & ~is_last).any():
-            return self._paired_one_by_one(lines, others)
-        if not self.lost.keys().isdisjoint(names):
-            return self._paired_one_by_one(lines, others)
-        calls = np.roll(places, 1)
-        is_held = is_first & ~is_call
-        calls[is_held] = len(lines.indexes) + np.arange(is_held.sum())
-        rets = places[~is_call]
-        by_end = np.argsort(rets)
-        begun, ended = is_call & is_last, is_info
-        return _Paired(
-            calls=calls[~is_call][by_end],
-            rets=rets[by_end],
-            others=others,
-            held=[self.open.pop(names[each]) for each in code[is_held].tolist()],
-            begun=_by_name(names, code[begun], places[begun]),
-            ended=_by_name(names, code[ended], places[ended]),
-            is_right=True,
-        )
-
-    def _paired_one_by_one(self, lines: Lines, others: list[int]) -> _Paired:
-        calls: list[int] = []
-        rets: list[int] = []
-        held: list[tuple[int, Op]] = []
-        begun: dict[int | str, int] = {}
-        ended: dict[int | str, int] = {}
-        passed_over = set(others)
-        for at, (kind, process) in enumerate(zip(lines.kind, lines.process, strict=True)):
-            if at in passed_over:
+        """As `jepsen_like.checkers.operations.paired` pairs them."""
+        paired = _Paired()
+        told = zip(lines.kind, lines.process, lines.f, strict=True)
+        for at, (kind, process, f) in enumerate(told):
+            if process == NEMESIS or f == OBSERVE:
+                paired.others.append(at)
                 continue
-            call = begun.pop(process, None)
+            call = paired.begun.pop(process, None)
             if call is None and process in self.open:
-                call = len(lines.indexes) + len(held)
-                held.append(self.open.pop(process))
+                call = len(lines.indexes) + len(paired.held)
+                paired.held.append(self.open.pop(process))
             is_call = kind == "invoke"
+            if is_call is (call is not None) or process in paired.ended or process in self.lost:
+                paired.is_right = False
             if is_call:
-                begun[process] = at
+                paired.begun[process] = at
             elif kind == "info":
-                ended[process] = at
+                paired.ended[process] = at
             if call is not None:
-                calls.append(call)
-                rets.append(-1 if is_call else at)
-        call_column, ret_column = (np.array(each, dtype=np.int64) for each in (calls, rets))
-        return _Paired(call_column, ret_column, others, held, begun, ended, is_right=False)
+                paired.calls.append(call)
+                paired.rets.append(-1 if is_call else at)
+        return paired
 
     def _look_at(self, lines: Lines, both: Lines, paired: _Paired, operations: Operations) -> None:
         """Whether the lines can be believed. Only those that may be wrong are looked at closely."""
@@ -221,10 +171,6 @@ class _Rows:
                 self.wrong_count += 1
                 if self.wrong_count <= LINT_SHOWN:
                     self.wrong.append(finding)
-
-
-def _by_name(names: Sequence[int | str], code: Column, places: Column) -> dict[int | str, int]:
-    return {names[each]: place for each, place in zip(code.tolist(), places.tolist(), strict=True)}
 
 
 def _is_in_order(lines: Lines, last: Op | None) -> bool:

@@ -103,6 +103,13 @@ class LogSteps:
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise malformed(operation, f"a {operation.f}") from error
 
+    def session(self, process: int | str, key: str) -> int | None:
+        """The session that this process goes on to read a key in, if its reads say no more."""
+        if process in self._subscribed or process in self._sought:
+            return None
+        found = self._sessions.get(process, {}).get(key)
+        return found and found.number
+
     def _steps(self, operation: Operation) -> Iterator[Step]:
         match operation.f:
             case "send" | "poll" | "txn":

@@ -189,7 +189,7 @@ def place(operation: Operation) -> int:
 def places(invoked: Column, completed: Column) -> Column:
     """The places of many operations; `completed` is -1 where there is no completion."""
     assert int(max(invoked.max(initial=0), completed.max(initial=0))) <= _MASK
-    return (invoked << _BITS) | np.where(completed >= 0, completed - invoked, 0)
+    return (invoked << _BITS) | np.where(completed > invoked, completed - invoked, 0)
 
 
 def lines(places: Column) -> tuple[Column, Column]:

@@ -19,20 +19,17 @@ from jepsen_like.histories.mappings import decoded, json_of, lines_of, whole_lin
 __all__ = ["EDN_HEADER", "plain", "read_edn_lines"]
 
 EDN_HEADER = f"; {FORMAT} "
-_BEFORE = re.compile(r"(?:[\s,]|;[^\n]*)*")
+_VECTOR = re.compile(r"((?:[\s,]|;[^\n]*+)*+)\[")
 _TAG = "#jepsen.history.Op{"
 _END = r"(?=[\s,\[\]{}]|$)"
-_NAME = r':[^\s,;()\[\]{}"\\]+'
-_KEYWORD = re.compile(_NAME)
 _TOKEN = re.compile(
     r"[\[\]{}]"
     rf"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?{_END}"
-    rf"|{_NAME}"
+    r'|:[^\s,;()\[\]{}"\\]+'
     r'|"[^"\\\[\]{}\x00-\x1f]*"'
     r'|[^\s,\[\]{}"]+|"'  # a name, or what is no JSON
 )
 _PUNCTUATION = {"nil": "null", "{": "[{}", "}": "]", '"': "no string that is simple"}
-_KEYWORDS_KEPT = 10_000
 _OPERATIONS = msgspec.json.Decoder(list[list[Any]])
 
 
@@ -48,19 +45,17 @@ def read_edn_lines(source: BinaryIO) -> tuple[Header | None, Iterator[Lines]]:
 
 def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
     """`line`: the number of the first."""
-    begin = _begin(text)
-    is_vector = text.startswith("[", begin)
-    if is_vector:
-        text = f"{text[:begin]} {text[begin + 1 :]}"
-    objects = _Objects()
+    vector = _VECTOR.match(text)
+    if vector is not None:
+        text = f"{vector[1]} {text[vector.end() :]}"
     operations, wanted = 0, 0
     while True:
         following = next(blocks, None)
-        if following is None and is_vector:
+        if following is None and vector is not None:
             text = _without_closing(text)
         if following is None or len(text) >= wanted:
             try:
-                found = objects.of(text, line)
+                found = _values(text, line)
             except EdnError as error:
                 if following is None or not isinstance(error, Unfinished):
                     raise MalformedHistory(str(error)) from error
@@ -75,12 +70,6 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
         text += following
 
 
-def _begin(text: str) -> int:
-    found = _BEFORE.match(text)
-    assert found is not None, "it matches nothing too"
-    return found.end()
-
-
 def _without_closing(text: str) -> str:
     text = text.rstrip()
     if not text.endswith("]"):
@@ -88,34 +77,25 @@ def _without_closing(text: str) -> str:
     return text[:-1]
 
 
-class _Objects:
-    """The values of a text, as JSON would have them."""
+def _values(text: str, line: int) -> list[Any]:
+    """As JSON has them: all at once; one by one if any is not simple, or wrong."""
+    try:
+        return _simple(text)
+    except (IndexError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return [plain(value) for value in read_edn(text, line)]
 
-    def __init__(self) -> None:
-        self._json = dict(_PUNCTUATION)
 
-    def of(self, text: str, line: int) -> list[Any]:
-        """All at once; one by one if any of it is not simple, or wrong. Raises `EdnError`."""
-        try:
-            return self._simple(text)
-        except (IndexError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-            return [plain(value) for value in read_edn(text, line)]
-
-    def _simple(self, text: str) -> list[Any]:
-        text = text.replace(_TAG, "{")
-        if len(self._json) > _KEYWORDS_KEPT:
-            self._json = dict(_PUNCTUATION)
-        for keyword in set(_KEYWORD.findall(text)).difference(self._json):
-            self._json[keyword] = json.dumps(keyword[1:])
-        tokens = _TOKEN.findall(text)
-        told = ",".join(map(self._json.get, tokens, tokens))
-        values = _OPERATIONS.decode(f"[{told.replace('[,', '[').replace(',]', ']')}]")
-        if not all(type(value[0]) is dict for value in values):
-            raise TypeError("a vector")
-        if told.count("{}") > len(values):
-            for value in values:
-                _make_maps(value)
-        return list(map(_map, values))
+def _simple(text: str) -> list[Any]:
+    tokens = _TOKEN.findall(text.replace(_TAG, "{"))
+    names = {each: json.dumps(each[1:]) for each in set(tokens) if each[0] == ":"}
+    told = ",".join(map((_PUNCTUATION | names).get, tokens, tokens))
+    values = _OPERATIONS.decode(f"[{told.replace('[,', '[').replace(',]', ']')}]")
+    if not all(type(value[0]) is dict for value in values):
+        raise TypeError("a vector")
+    if told.count("{}") > len(values):
+        for value in values:
+            _make_maps(value)
+    return list(map(_map, values))
 
 
 def _map(value: list[Any]) -> dict[Any, Any]:

@@ -14,15 +14,13 @@ __all__ = ["MARKED", "Frames", "framed"]
 
 MARKED = 0xCF  # the byte with which a mark begins
 _BLOCK_BYTES = 1 << 20
-_MARK_BYTES = 9
 _FRAMES_AT_ONCE = 1 << 14
-_CRC_BITS = 32
-_TOLD = Struct(">BII").unpack_from  # MARKED, the sum, the length
+_MARK = Struct(">BII")  # MARKED, the sum, the length
+_MARK_BYTES = _MARK.size
 
 
 def framed(content: bytes) -> bytes:
-    told = crc32(content) << _CRC_BITS | len(content)
-    return bytes([MARKED]) + told.to_bytes(_MARK_BYTES - 1) + content
+    return _MARK.pack(MARKED, crc32(content), len(content)) + content
 
 
 class Frames:
@@ -48,9 +46,8 @@ class Frames:
         if not self._has(_MARK_BYTES):
             return self._torn_or_damaged(self._buffer[self._at] == MARKED)
         begin = self._at + _MARK_BYTES
-        told = int.from_bytes(self._buffer[self._at + 1 : begin])
-        crc, length = told >> _CRC_BITS, told & ((1 << _CRC_BITS) - 1)
-        if self._buffer[self._at] != MARKED:
+        mark, crc, length = _MARK.unpack_from(self._buffer, self._at)
+        if mark != MARKED:
             raise self._damage()
         if begin + length > len(self._buffer):
             if _is_value(self._buffer[begin:]):
@@ -71,7 +68,7 @@ class Frames:
         """
         buffer, at, count = memoryview(self._buffer), self._at, 0
         while count < _FRAMES_AT_ONCE and at + _MARK_BYTES <= len(buffer):
-            mark, crc, length = _TOLD(buffer, at)
+            mark, crc, length = _MARK.unpack_from(buffer, at)
             begin = at + _MARK_BYTES
             end = begin + length
             if mark != MARKED or end > len(buffer) or crc32(buffer[begin:end]) != crc:

@@ -30,7 +30,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from io import BytesIO
-from sys import intern
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgpack
@@ -239,7 +238,7 @@ def _lines(values: "Frames | _Unframed") -> Iterator[Lines]:
             value = next(values, _END)
             if value is _END:
                 return
-            yield Lines.of([_op(value, number)])
+            yield Lines(*zip(_frame(value, number)))
         number += count
 
 
@@ -264,7 +263,8 @@ def _decoded(count: int, block: bytes, number: int) -> Lines:
         return Lines(*zip(*found[1::2], strict=True))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         frames = Frames(BytesIO(block), MalformedHistory)
-        return Lines.of(_op(value, each) for each, value in enumerate(frames, number))
+        found = [_frame(value, each) for each, value in enumerate(frames, number)]
+        return Lines(*zip(*found, strict=True))
 
 
 def _values_in(source: BinaryIO, *, torn_bytes: int = 0) -> tuple[Header, "Frames | _Unframed"]:
@@ -313,29 +313,11 @@ class _Unframed:
         return self._end < self._source.tell()
 
 
-def _op(frame: Value, number: int) -> Op:
-    match frame:
-        case [
-            int(index),
-            int(time_ns),
-            str(kind),
-            (int() | str()) as process,
-            str(f),
-            value,
-            (str() | None) as error,
-            (dict() | None) as extra,
-        ] if kind in _KINDS:
-            return Op(
-                index=index,
-                time_ns=time_ns,
-                kind=_KINDS[kind],
-                process=process,
-                f=intern(f),
-                value=value,
-                error=error,
-                extra=extra or _NOTHING,
-            )
-    raise MalformedHistory(f"frame {number}: not an operation: {frame!r:.100}")
+def _frame(value: Value, number: int) -> _Frame:
+    try:
+        return msgspec.convert(value, _Frame)
+    except msgspec.ValidationError as error:
+        raise MalformedHistory(f"frame {number}: not an operation: {value!r:.100}") from error
 
 
 def place_of(key: str) -> tuple[str, int]:

@@ -23,8 +23,8 @@ Source: Jepsen's history.edn and console output; Porcupine's test data.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from io import BytesIO
 from typing import Any, BinaryIO
 
@@ -95,11 +95,11 @@ def stream_as(
     named = workload or (None if header is None else header.workload)
     is_ours = suffix == _FRAMED and workload is None
     if named is None or (named in REGISTERS and not is_ours):
-        survey = _Survey.of(blocks)
-        named = survey.workload if named is None else named
+        done, is_keyed = _survey(blocks)
+        named = _guessed(done) if named is None else named
         source.seek(0)
         _, blocks = read(source)
-        if named in REGISTERS and not survey.is_keyed:
+        if named in REGISTERS and not is_keyed:
             blocks = map(_with_keys, blocks)
     if header is None:
         options: dict[str, Value] = {INITIAL: []} if named in REGISTERS else {}
@@ -107,47 +107,35 @@ def stream_as(
     return replace(header, workload=named), blocks
 
 
-@dataclass(slots=True)
-class _Survey:
-    """Registers have keys: either all of the values do, or none, as where all are nil."""
+def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:
+    """What was done, and whether registers have keys: either all values do, or none."""
+    done: set[str] = set()
+    keyed: set[bool] = set()
+    for lines in blocks:
+        done.update(lines.f)
+        keyed |= {
+            _has_key(f, value)
+            for f, value in zip(lines.f, lines.value, strict=True)
+            if f in _REGISTER and value is not None
+        }
+    return done, keyed == {True}
 
-    done: set[str] = field(default_factory=set)
-    told: int = 0
-    keyed: int = 0
 
-    @classmethod
-    def of(cls, blocks: Iterable[Lines]) -> "_Survey":
-        survey = cls()
-        for lines in blocks:
-            fs = set(lines.f)
-            survey.done |= fs
-            if fs.intersection(_REGISTER):
-                for f, value in zip(lines.f, lines.value, strict=True):
-                    if value is not None and f in _REGISTER:
-                        survey.told += 1
-                        survey.keyed += _has_key(f, value)
-        return survey
-
-    @property
-    def is_keyed(self) -> bool:
-        return 0 < self.told == self.keyed
-
-    @property
-    def workload(self) -> str:
-        """Guessed by what was done. "" if nothing tells."""
-        for workload, fs in (
-            ("kafka", {"txn", "commit"}),
-            ("log", {"send", "poll"}),
-            ("cas-register", {"cas"}),
-            ("kv", {"get", "put", "append"}),
-            ("queue", {"enqueue", "dequeue"}),
-            ("set", {"add", "remove"}),
-            ("register", {"read", "write"}),
-            ("observe", {"observe"}),
-        ):
-            if self.done & fs:
-                return workload
-        return ""
+def _guessed(done: Set[str]) -> str:
+    """The workload, by what was done. "" if nothing tells."""
+    for workload, fs in (
+        ("kafka", {"txn", "commit"}),
+        ("log", {"send", "poll"}),
+        ("cas-register", {"cas"}),
+        ("kv", {"get", "put", "append"}),
+        ("queue", {"enqueue", "dequeue"}),
+        ("set", {"add", "remove"}),
+        ("register", {"read", "write"}),
+        ("observe", {"observe"}),
+    ):
+        if done & fs:
+            return workload
+    return ""
 
 
 def _has_key(f: str, value: Value) -> bool:

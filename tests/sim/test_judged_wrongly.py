@@ -5,6 +5,7 @@ table.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from random import Random
 from types import SimpleNamespace
@@ -13,10 +14,13 @@ from uuid import UUID
 
 import pytest
 
+from broker.config import OWNER
 from broker.partition.isr import Committed
-from broker.partition.partition import FollowerOf, LeaderOf, Partition
+from broker.partition.local_log import LocalLog
+from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
+from jepsen_like.sim.assemblies.cluster.broker_invariants import LaggingMembers
 from jepsen_like.sim.assemblies.cluster.client import (
     Acknowledged,
     Client,
@@ -54,9 +58,11 @@ from quorum.core.effects import (
     Trace,
     Trim,
 )
-from quorum.core.log_state import EpochStart
+from quorum.core.log_state import EpochStart, LogState
+from quorum.core.outbox import Outbox
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from tests.broker.partitions import partition_of
 from tests.controller.clusters import TOPIC, fenced, level, partition, registered
 from tests.quorum.log_files import batch
 from tests.sim.storage_bench import in_files, on_files
@@ -760,3 +766,57 @@ def test_coordinator_may_write_the_same_of_two_groups() -> None:
     """Both were left by their members in the same moment, and their keys are not compared."""
     run = ClusterRun(8053, None, None, wants=frozenset({"members"}))
     run.run(1_000_000)
+
+
+class Lagging:
+    """1 leads, with 2 and 3 in the ISR, of which each may lag for a second."""
+
+    def __init__(self) -> None:
+        state = PartitionState(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=4)
+        self.led = partition_of("t", 0, state)
+        self.log = LocalLog(LogState(log="t-0", end_offset=10), Outbox(OWNER), self.led.moves)
+        self.led.opened(self.log, 0)
+        self.judge = LaggingMembers()
+        self.fetched(1000, 3)  # all of it
+        self.settled(1001)  # 2 lags
+        self.log.end_offset += 1
+
+    def fetched(self, now_ms: int, broker_id: int) -> None:
+        asked = FollowerFetch(
+            broker_id=broker_id,
+            broker_epoch=-1,
+            fetch_offset=self.log.end_offset,
+            log_start_offset=0,
+        )
+        self.led.fetched(asked, now_ms)
+
+    def settled(self, now_ms: int) -> None:
+        config = SimpleNamespace(replica_lag_time_max_ms=1000)
+        broker = SimpleNamespace(leaders=[self.led], replicas=[self.led], config=config)
+        host = SimpleNamespace(node_id=1, now_ms=now_ms)
+        self.judge.settled_broker(cast(Any, host), cast(Any, broker))
+
+
+def test_members_that_lag_one_after_the_other_are_not_one_that_lags() -> None:
+    """Cluster seed 244001030: the leader was paused, and found one back and another behind."""
+    lagging = Lagging()
+    lagging.fetched(2001, 2)
+    lagging.settled(2001)  # 3 lags
+    lagging.settled(2500)
+    with pytest.raises(Violation, match="D-LAG"):
+        lagging.settled(2507)
+
+
+def test_member_that_lags_is_not_excused_by_one_that_lags_since_later() -> None:
+    lagging = Lagging()
+    lagging.settled(1500)
+    with pytest.raises(Violation, match="D-LAG"):
+        lagging.settled(2001)
+
+
+def test_next_leadership_has_its_own_time_to_ask() -> None:
+    lagging = Lagging()
+    lagging.led.role = replace(lagging.led.led)
+    lagging.settled(1507)
+    with pytest.raises(Violation, match="D-LAG"):
+        lagging.settled(2013)

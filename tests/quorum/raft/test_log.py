@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from quorum.core.effects import EpochStart, LogState, SnapshotFile
 from quorum.core.storage import METADATA_LOG
-from quorum.core.types import OffsetAndEpoch
+from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from quorum.log.fetch import Diverging, TooFarBehind, Valid
 from quorum.raft.log import BOOTSTRAP_SNAPSHOT, QuorumLog
 from tests.quorum.builders import snapshot
@@ -84,6 +84,7 @@ def test_a_log_that_begins_anew_has_nothing_in_memory() -> None:
     log = log_of_three_batches()
     log.reset(snapshot(9, 1)[1], syncing=1)
     assert [read(log, offset) for offset in (0, 2, 9)] == [None] * 3
+    assert (log.epochs.epoch_at(8), log.epochs.epoch_at(9)) == (NO_EPOCH, 1)
 
 
 def test_one_stored_covers_all_before_it() -> None:

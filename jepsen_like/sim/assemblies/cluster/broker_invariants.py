@@ -12,7 +12,7 @@ M-CLN   a broker whose processes have all stopped in order since the last one th
 Each class raises `Violation`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from broker.broker import Broker
@@ -164,10 +164,10 @@ def _hosted(broker: Broker, log: str) -> Partition | None:
 
 
 class _Lag(NamedTuple):
-    """Since when in one leadership a member has lagged for too long, with nobody asked."""
+    """Since when in one leadership members have lagged for too long, with nobody asked."""
 
     role: LeaderOf
-    since_ms: int
+    since_ms: Mapping[int, int]  # by member
 
 
 class LaggingMembers(Observer):
@@ -203,13 +203,15 @@ class LaggingMembers(Observer):
                 self._lags.pop(place, None)
                 continue
             lag = self._lags.get(place)
-            if lag is None or lag.role is not role:
-                self._lags[place] = _Lag(role, now_ms)
-            elif now_ms - lag.since_ms > lag_ms // 2 + _LATE_MS:
+            before = lag.since_ms if lag is not None and lag.role is role else {}
+            since_ms = {member: before.get(member, now_ms) for member in lagging}
+            self._lags[place] = _Lag(role, since_ms)
+            waits_ms = now_ms - min(since_ms.values())
+            if waits_ms > lag_ms // 2 + _LATE_MS:
                 raise Violation(
                     "D-LAG",
                     f"{partition.name}: {lagging} lag, and {host.node_id} has not asked for"
-                    f" {now_ms - lag.since_ms} ms: {role}",
+                    f" {waits_ms} ms: {role}",
                 )
 
     def _leaves_no_other(
