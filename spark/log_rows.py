@@ -48,7 +48,9 @@ class LogRows:
             elif f == "send":
                 is_usual = usual.is_sent(at, asked, did, is_ok=kind == "ok")
             elif f == "poll" and kind == "ok" and asked == _ASKED:
-                is_usual = usual.is_read(at, did, partial(self.steps.session, operations.process[at]))
+                is_usual = usual.is_read(
+                    at, did, partial(self.steps.session, operations.process[at])
+                )
             else:
                 is_usual = False
             if not is_usual:

@@ -53,7 +53,9 @@ class Operations:
     columns: Mapping[str, pa.Array]  # of the table, and the same for all rows of an operation
 
     @classmethod
-    def of(cls, lines: Lines, calls: Sequence[int], rets: Sequence[int], at: Column) -> "Operations":
+    def of(
+        cls, lines: Lines, calls: Sequence[int], rets: Sequence[int], at: Column
+    ) -> "Operations":
         """Calls and rets are places in `lines`, of which `at` are the positions in the history."""
         index, time_ns = (np.fromiter(each, np.int64, len(each)) for each in lines[:2])
         if -1 in rets:  # it takes what stands behind the last line: nothing
