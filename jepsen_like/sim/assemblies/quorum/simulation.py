@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from jepsen_like.planted.every_bug import BUGS, planted
-from jepsen_like.sim.assemblies.quorum.administrator import Administrator
+from jepsen_like.sim.assemblies.quorum.clients.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults, Losses
-from jepsen_like.sim.assemblies.quorum.invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.disks.node_disk import DiskFaults
