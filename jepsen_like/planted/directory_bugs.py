@@ -14,7 +14,7 @@ _place = LogDirs.place
 _obey = Replicas.obey
 
 
-@plant_in("directory", LogDirs, "place", seeds_max=30, found_at=9)
+@plant_in("directory", LogDirs, "place", seeds_max=30, found_at=20)
 def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUID | None:
     """Breaks: a replica is not created anew while its directory is offline (KIP-112)."""
     chosen = _place(self, log, assigned)
@@ -27,7 +27,7 @@ def creates_anew_what_is_offline(self: LogDirs, log: str, assigned: UUID) -> UUI
 # Found in the shipped broker, when directories began to fail here.
 
 
-@plant_in("directory", Replicas, "obey", seeds_max=30, found_at=9)
+@plant_in("directory", Replicas, "obey", seeds_max=30, found_at=13)
 def says_that_what_is_offline_lies_nowhere(
     self: Replicas, name: str, topic_id: UUID, index: int, state: PartitionState, now_ms: int
 ) -> None:

@@ -72,7 +72,7 @@ def truncates_too_far(epochs: EpochCache, *, end_offset: int, diverging: Divergi
     return max(0, _truncation_point(epochs, end_offset=end_offset, diverging=diverging) - 1)
 
 
-@plant_in("log", fetch, "truncation_point", seeds_max=80, found_at=9)
+@plant_in("log", fetch, "truncation_point", seeds_max=80, found_at=25)
 def truncates_to_the_leaders_offset(
     epochs: EpochCache, *, end_offset: int, diverging: Diverging
 ) -> int:
@@ -94,7 +94,7 @@ def keeps_last_epoch(self: QuorumLog, end_offset: int, *, syncing: int | None) -
     self.last_epoch = last_epoch
 
 
-@plant_in("log", fetch, "check_fetch_position", seeds_max=80, found_at=9)
+@plant_in("log", fetch, "check_fetch_position", seeds_max=80, found_at=40)
 def compares_offsets_only(
     epochs: EpochCache, *, end_offset: int, fetch_offset: int, last_fetched_epoch: int
 ) -> FetchPosition:
@@ -110,7 +110,7 @@ def compares_offsets_only(
     )
 
 
-@plant_in("log", serving, "fetch", seeds_max=50, found_at=18)
+@plant_in("log", serving, "fetch", seeds_max=50, found_at=6)
 def counts_diverging_fetches(
     replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
 ) -> None:
@@ -129,7 +129,7 @@ def waits_for_the_sync_before(self: Replica, records: bytes) -> int | None:
     return None if number is None else number - 1
 
 
-@plant_in("log", QuorumLog, "append", seeds_max=100, found_at=30)
+@plant_in("log", QuorumLog, "append", seeds_max=100, found_at=36)
 def learns_one_epoch_a_fetch(
     self: QuorumLog, records: bytes, headers: Iterable[BatchHeader], *, syncing: int | None
 ) -> None:

@@ -296,7 +296,7 @@ def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
 # --- truncation and fencing -----------------------------------------------------------------
 
 
-@plant_in("partition", Replication, "follow", seeds_max=25, found_at=9)
+@plant_in("partition", Replication, "follow", seeds_max=25, found_at=15)
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
     """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)

@@ -66,7 +66,7 @@ def changes_voters_that_are_not_committed(replica: Replica, role: Leader) -> Ref
 # --- a leader that is removed (R8) ----------------------------------------------------------
 
 
-@plant_in("voter", leading, "progress_of_voters", seeds_max=60, found_at=18)
+@plant_in("voter", leading, "progress_of_voters", seeds_max=60, found_at=29)
 def counts_itself_though_removed(replica: Replica, role: Leader) -> dict[int, int]:
     """Breaks: a leader that is being removed does not count itself (R8)."""
     return {**_progress_of_voters(replica, role), replica.node_id: own_progress(replica.log)}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from broker.broker import Broker
 from broker.requests.views import Views
-from jepsen_like.sim.assemblies.cluster.metadata_answers import untrue_in
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import untrue_in
 from quorum.core.effects import Request
 from tests.broker.brokers import LISTENER, Brokers
 from tests.examples import dear

@@ -240,6 +240,9 @@ class _Whole:
     def wait_us(self) -> int:
         return 1
 
+    def lasts_us(self) -> int:
+        return 0
+
     def control_max(self) -> int:
         return CONTROL_MAX
 

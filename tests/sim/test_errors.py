@@ -16,13 +16,13 @@ from jepsen_like.museum import playing
 from jepsen_like.museum.comparison import count_seeds
 from jepsen_like.museum.item import ITEMS
 from jepsen_like.museum.playing import End, play
-from jepsen_like.sim.assemblies.cluster.client import Client
-from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.clients.client import Client
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
 from jepsen_like.sim.assemblies.quorum import appending_clients
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
-from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants
-from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants
+from jepsen_like.sim.assemblies.quorum.invariants.election_invariants import ElectionInvariants
+from jepsen_like.sim.assemblies.quorum.invariants.log_invariants import LogInvariants
 from jepsen_like.sim.assemblies.quorum.quorum_view import QuorumView
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome
 from jepsen_like.sim.chaos import workload_run as chaos_run

@@ -20,20 +20,22 @@ from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.broker_invariants import LaggingMembers
-from jepsen_like.sim.assemblies.cluster.client import (
-    Acknowledged,
+from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.clients.client import (
     Client,
     ClientSettings,
-    Key,
     ProducedPartition,
 )
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_run import ClusterRun
+from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import LaggingMembers
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import (
+    PartitionInvariants,
+    _Seen,
+)
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
 from jepsen_like.sim.assemblies.cluster.liveness import led_as_told
-from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants, _Seen
-from jepsen_like.sim.assemblies.cluster.watched import Watched
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
 from jepsen_like.sim.disks.disk import Disk

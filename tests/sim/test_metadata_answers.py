@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.assemblies.cluster.metadata_answers import (
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import (
     ImagesOfTurn,
     MetadataAnswers,
     untrue_in,

@@ -9,12 +9,12 @@ import pytest
 
 from broker.partition.partition import LeaderOf
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.assemblies.cluster.broker_invariants import SettingInvariants
 from jepsen_like.sim.assemblies.cluster.cluster_options import draw_run
-from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn
-from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import SettingInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import ImagesOfTurn
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.time.virtual_time import VirtualTime

@@ -4,7 +4,7 @@ import pytest
 
 from jepsen_like.planted.every_bug import BUGS, planted
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.time.pace import AT_ONCE, TURNS_US, Pace, limits_clients
+from jepsen_like.sim.time.pace import AT_ONCE, LASTS_US, TURNS_US, Pace, limits_clients, takes_time
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
@@ -163,3 +163,62 @@ def test_every_bug_of_the_turn_is_here() -> None:
 def test_bug_of_the_turn_is_found(name: str) -> None:
     with planted(name), pytest.raises(Violation, match=BROKEN[name]):
         do_everything()
+
+
+class HeldBack:
+    """Node 1 has written, its message to node 2 has not left, and an event waits for it."""
+
+    def __init__(self) -> None:
+        seed = next(seed for seed in range(400) if takes_time(VirtualTime(seed)))
+        self.bench = Bench(watch=TurnInvariants(), turns_us=(1,), seed=seed)
+        self.host = self.bench.hosts[1]
+        self.heard = [core.events for core in self.bench.cores.values()]
+        late = False
+        while not late:
+            self.bench.run(20)
+            for events in self.heard:
+                events.clear()
+            began_us = self.bench.world.now_us
+            ask_for(self.bench, append("a"), send(1))
+            self.host.hear(RequestFailed(token=Token("test", 2), failure=Failure.DISCONNECTED))
+            late = not self.heard[0]
+        assert self.bench.world.now_us == began_us
+
+
+def test_what_comes_in_waits_while_messages_have_not_left() -> None:
+    held = HeldBack()
+    held.bench.run(20)
+    mine, peers = held.heard
+    assert [type(event) for _, event in mine[:1]] == [RequestFailed]
+    assert [type(event) for _, event in peers] == [Request]
+
+
+def test_a_pause_holds_messages_back_that_have_not_left() -> None:
+    held = HeldBack()
+    held.host.pause()
+    held.bench.run(20)
+    assert held.heard == [[], []]
+    held.host.resume()
+    held.bench.run(20)
+    assert [type(event) for _, event in held.heard[1]] == [Request]
+
+
+def test_a_crash_loses_messages_that_have_not_left() -> None:
+    held = HeldBack()
+    held.host.crash(power_loss=False)
+    held.host.start()
+    held.bench.run(20)
+    assert held.heard[1] == []
+    assert held.host.now_ms > 0
+
+
+def test_time_passes_inside_turns_in_one_run_of_eight() -> None:
+    drawn = [takes_time(VirtualTime(seed)) for seed in range(400)]
+    assert 30 <= sum(drawn) <= 70
+
+    def lasting(*, takes: bool, turns_us: tuple[int, ...] = TURNS_US) -> set[int]:
+        pace = Pace(VirtualTime(drawn.index(takes)), 1, turns_us)
+        return {pace.lasts_us() for _ in range(100)}
+
+    assert lasting(takes=True) == set(LASTS_US)
+    assert lasting(takes=False) == lasting(takes=True, turns_us=AT_ONCE) == {0}

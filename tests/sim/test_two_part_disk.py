@@ -10,7 +10,7 @@ from jepsen_like.sim.time.virtual_time import VirtualTime
 
 # A seed that finds each bug of files in a whole cluster, and what breaks then.
 FOUND_AT = {
-    "forgets_the_name_of_a_new_segment": (25, "S-UP"),
+    "forgets_the_name_of_a_new_segment": (27, "S-DU"),
     "publishes_without_a_sync": (27, "S-UP"),
     "replaces_without_a_sync": (39, "S-UP"),
     "tolerates_one_lost_record": (27, "S-BF"),

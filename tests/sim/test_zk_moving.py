@@ -2,7 +2,7 @@
 
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.sim.assemblies.cluster.client import TOPIC
+from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
 from wire.zk import paths
 from wire.zk.session import Create, GetData, Operation, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment

@@ -15,8 +15,8 @@ from jepsen_like.scenarios.quorum.quorum_story import QuorumStory
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
 from jepsen_like.scenarios.stage.story import Production, Story
-from jepsen_like.sim.assemblies.quorum.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.appending_clients import Clients
+from jepsen_like.sim.assemblies.quorum.clients.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum, SimulatedReplica
 from jepsen_like.sim.logs.content import Content

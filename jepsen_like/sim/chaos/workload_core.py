@@ -14,7 +14,7 @@ from functools import partial
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
 from jepsen_like.histories.history import Kind, Op
-from jepsen_like.sim.assemblies.quorum.asking import AskingCore
+from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.workloads.workload import (
     Done,

@@ -7,7 +7,8 @@ them:
     1. `deliver` makes an event of a message (`calls.py`), which waits for the next turn;
     2. `_begin_turn` draws how soon that comes, and so how much is in it (`pace.py`);
     3. `_take_turn` gives the core what waits, and has it settle once;
-    4. `_carry_out` gives the effects to the disk, then lets the messages leave, then begins syncs;
+    4. `_write` gives the effects to the disk; then, or a little later, `_finish` has the messages
+       leave, and begins syncs;
     5. at the core's deadline (`deadline_timer.py`) there is a turn without a message, unless the
        core has nothing to do (`settles_idly`).
 
@@ -106,6 +107,8 @@ class Host:
         self._turn: Turn[_Asked] = Turn()
         self._pace = Pace(world, node_id, turns_us)
         self._has_turn = False  # a turn is scheduled
+        self._shares = 0, 0  # of the control plane and of clients, in the turn that is taken
+        self._unfinished: list[Effect] | None = None  # of a turn whose messages have not left yet
         self._is_paused = False
         self._companion: Companion | None = None
         self.asked_for: list[Effect] = []  # by the core, in this turn
@@ -152,6 +155,7 @@ class Host:
         assert self.core is None, self.node_id
         self.incarnation += 1
         self.stopped = ""
+        self._unfinished = None
         self.disk.attach(self.hear)
         try:
             self.core = self._start_core(self)
@@ -166,6 +170,7 @@ class Host:
         self.core = self._watched = None
         self._is_paused = False
         self._has_turn = False
+        self._unfinished = None
         self._timer.stop()
         self._calls.forget()
         asked = list(self._turn.unanswered)
@@ -191,6 +196,10 @@ class Host:
             return
         self._is_paused = False
         self.resumed_us = self._world.now_us
+        if self._unfinished is not None:
+            self._finish_late()
+        if self.core is None:
+            return
         self._begin_turn()
         self._set_timer()
         if self._companion is not None:
@@ -201,7 +210,8 @@ class Host:
         if self.core is None or self._is_paused:
             return
         self._turn.add(action)
-        self._take_turn()
+        if self._unfinished is None:
+            self._take_turn()
 
     # --- what else the node has -----------------------------------------------------------
 
@@ -236,7 +246,7 @@ class Host:
 
     def _begin_turn(self) -> None:
         """Take a turn, at once or soon: what comes in until then is of the same turn."""
-        if self._has_turn or self._is_paused:
+        if self._has_turn or self._is_paused or self._unfinished is not None:
             return
         wait_us = self._pace.wait_us()
         if wait_us == 0:
@@ -251,56 +261,92 @@ class Host:
         def due() -> None:
             if incarnation == self.incarnation and self.core is not None:
                 self._has_turn = False
-                if not self._is_paused:
+                if not self._is_paused and self._unfinished is None:
                     self._take_turn()
 
         self._world.after(wait_us, due)
 
     def _take_turn(self) -> None:
         """Take a turn, and another as long as something waits."""
-        watched = self._watched
-        assert watched is not None, self.node_id
-        control_max, clients_max = self._pace.control_max(), self._pace.clients_max()
-        now_ms = self.now_ms
-        while True:
-            self.asked_for = []
-            try:
-                effects = self._turn.take(
-                    watched, now_ms, control_max=control_max, clients_max=clients_max
-                )
-            except ANY_ERROR as error:
-                self._blame_core(error)
-            if not self._carry_out(effects) or self._watched is not watched:
-                return
-            inbox = self._turn.inbox
-            if not (inbox.control or inbox.clients):
-                break
-            if self._pace.limits_clients:  # those that wait come after what else comes meanwhile
-                clients_max = 0
-                if not inbox.control:
-                    if not self._has_turn:
-                        self._take_turn_in(max(1, self._pace.wait_us()))
-                    break
-        self._set_timer()
+        assert self._watched is not None, self.node_id
+        self._shares = self._pace.control_max(), self._pace.clients_max()
+        self._take_rounds()
 
-    def _carry_out(self, effects: list[Effect]) -> bool:
-        """Returns whether the process goes on."""
-        stop: Stop | None = None
+    def _take_rounds(self) -> None:
+        while True:
+            effects = self._take()
+            self._write(effects)
+            lasts_us = self._pace.lasts_us()
+            if lasts_us:
+                self._finish_in(lasts_us, effects)
+                return
+            if not self._finish(effects):
+                return
+
+    def _take(self) -> list[Effect]:
+        """Give the core its share of what waits; returns what it asks for, but for messages."""
+        assert self._watched is not None, self.node_id
+        self.asked_for = []
+        control_max, clients_max = self._shares
+        try:
+            return self._turn.take(
+                self._watched, self.now_ms, control_max=control_max, clients_max=clients_max
+            )
+        except ANY_ERROR as error:
+            self._blame_core(error)
+
+    def _write(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Stop):
-                stop = stop or effect
-                continue
-            self._perform(effect)
+            if not isinstance(effect, Stop):
+                self._perform(effect)
         self.answers = self.disk.take_failures()
+
+    def _finish_in(self, lasts_us: int, effects: list[Effect]) -> None:
+        """Have the messages of this turn leave later; what comes in meanwhile waits."""
+        self._unfinished = effects
+        incarnation = self.incarnation
+
+        def due() -> None:
+            if incarnation == self.incarnation and self.core is not None and not self._is_paused:
+                self._finish_late()
+
+        self._world.after(lasts_us, due)
+
+    def _finish_late(self) -> None:
+        effects, self._unfinished = self._unfinished, None
+        if effects is not None and self._finish(effects):
+            self._take_rounds()
+
+    def _finish(self, effects: list[Effect]) -> bool:
+        """Have the messages leave, and begin syncs; returns whether another turn follows."""
+        incarnation = self.incarnation
         told = self._turn.leaving(self.answers)
         for effect in told:
             self._perform(effect)
         for event in self.disk.begin_syncs():
             self._turn.add(event)
         self._watch.settled(self, [*effects, *told])
+        stop = next((each for each in effects if isinstance(each, Stop)), None)
         if stop is not None:
             self._stop(stop)
-        return stop is None
+        if self.core is None or self.incarnation != incarnation or self._unfinished is not None:
+            return False
+        if self._must_go_on():
+            return True
+        self._set_timer()
+        return False
+
+    def _must_go_on(self) -> bool:
+        inbox = self._turn.inbox
+        if not (inbox.control or inbox.clients):
+            return False
+        if self._pace.limits_clients:  # those that wait come after what else comes meanwhile
+            self._shares = self._shares[0], 0
+            if not inbox.control:
+                if not self._has_turn:
+                    self._take_turn_in(max(1, self._pace.wait_us()))
+                return False
+        return True
 
     def _perform(self, effect: Effect) -> None:
         self._watch.performing(self, effect)
@@ -333,7 +379,7 @@ class Host:
         self._timer.set(deadline_ms, self.clock)
 
     def _timer_rings(self) -> None:
-        if self.core is None or self._is_paused:
+        if self.core is None or self._is_paused or self._unfinished is not None:
             return
         now_ms = self.now_ms
         if not self._timer.is_due(now_ms):
@@ -344,7 +390,8 @@ class Host:
             self._set_timer()
         else:
             self._take_turn()
-        self._timer.check_progress(now_ms)
+        if self._unfinished is None:
+            self._timer.check_progress(now_ms)
 
     def _settles_idly(self, now_ms: int) -> bool:
         """Settle without a turn, if nothing waits. Returns whether that was all there was to do."""

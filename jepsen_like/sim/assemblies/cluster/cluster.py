@@ -11,36 +11,11 @@ from uuid import UUID
 from broker.broker import Broker
 from controller.controller import Controller
 from jepsen_like.faults.fault import Injector
-from jepsen_like.sim.assemblies.cluster.broker_invariants import (
-    BrokerJudge,
-    BrokerTurns,
-    CleanStops,
-    LaggingMembers,
-    SettingInvariants,
-    ToldEnds,
-)
-from jepsen_like.sim.assemblies.cluster.client import (
-    TOPIC,
-    Acknowledged,
-    Client,
-    ClientSettings,
-    Key,
-)
-from jepsen_like.sim.assemblies.cluster.cluster_administrator import Admin
-from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.controller_invariants import ControllerInvariants
-from jepsen_like.sim.assemblies.cluster.group_invariants import GroupInvariants
-from jepsen_like.sim.assemblies.cluster.group_members import GroupMember
-from jepsen_like.sim.assemblies.cluster.membership_invariants import MembershipInvariants
-from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn, MetadataAnswers
-from jepsen_like.sim.assemblies.cluster.metadata_invariants import MetadataInvariants
-from jepsen_like.sim.assemblies.cluster.nodes import (
-    BROKER_LISTENER,
-    ClusterNode,
-    start_broker,
-    start_controller,
-)
-from jepsen_like.sim.assemblies.cluster.operators import (
+from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
+from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import Admin
+from jepsen_like.sim.assemblies.cluster.clients.group_members import GroupMember
+from jepsen_like.sim.assemblies.cluster.clients.operators import (
     GroupCommits,
     GroupReads,
     Operator,
@@ -48,10 +23,33 @@ from jepsen_like.sim.assemblies.cluster.operators import (
     SettingChanges,
     WideTopics,
 )
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.pipelined_client import PipelinedClient
-from jepsen_like.sim.assemblies.quorum.asking import CLIENT_CHANNEL
-from jepsen_like.sim.assemblies.quorum.invariants import Invariants
+from jepsen_like.sim.assemblies.cluster.clients.pipelined_client import PipelinedClient
+from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import (
+    BrokerJudge,
+    BrokerTurns,
+    CleanStops,
+    LaggingMembers,
+    SettingInvariants,
+    ToldEnds,
+)
+from jepsen_like.sim.assemblies.cluster.invariants.controller_invariants import ControllerInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import GroupInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.membership_invariants import MembershipInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import (
+    ImagesOfTurn,
+    MetadataAnswers,
+)
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.nodes import (
+    BROKER_LISTENER,
+    ClusterNode,
+    start_broker,
+    start_controller,
+)
+from jepsen_like.sim.assemblies.quorum.clients.asking import CLIENT_CHANNEL
+from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
 from jepsen_like.sim.world.client_releases import NEWEST

@@ -7,9 +7,9 @@ from collections import Counter
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.metadata.image import ResourceType
+from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import SETTING, Expected
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
-from jepsen_like.sim.assemblies.cluster.cluster_administrator import SETTING, Expected
-from jepsen_like.sim.assemblies.cluster.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.violation import Violation
 from wire.batch import records_of

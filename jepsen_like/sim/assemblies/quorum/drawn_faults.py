@@ -13,7 +13,7 @@ from random import Random
 
 from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.histories.history import Value
-from jepsen_like.sim.assemblies.quorum.administrator import Administrator
+from jepsen_like.sim.assemblies.quorum.clients.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import key_of
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum

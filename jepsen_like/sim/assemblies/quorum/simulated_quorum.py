@@ -14,7 +14,7 @@ from jepsen_like.sim.assemblies.quorum.counting import (
     ApplicationListener,
     CountingApplication,
 )
-from jepsen_like.sim.assemblies.quorum.invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
 from jepsen_like.sim.logs.logtree import Entry

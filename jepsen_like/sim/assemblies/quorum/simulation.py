@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from jepsen_like.planted.every_bug import BUGS, planted
-from jepsen_like.sim.assemblies.quorum.administrator import Administrator
+from jepsen_like.sim.assemblies.quorum.clients.administrator import Administrator
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults, Losses
-from jepsen_like.sim.assemblies.quorum.invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_options, draw_storage
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import Ending, ending_of
+from jepsen_like.sim.time.pace import LASTS_US
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Stuck
 from jepsen_like.sim.world.host import Host
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 _EVENTS_MAX = 3_000_000  # a run that needs more makes no progress
-_REPLY_US = 2_000  # how much later than promised an answer may come
+_REPLY_US = 2_000 + 2 * max(LASTS_US)  # how much later than promised an answer may come
 _TRIES = 3  # of a change of voters, each with a bound of its own
 _HEALTHY_LINKS = LinkFaults(delay_us_min=50, delay_us_mean=150)
 

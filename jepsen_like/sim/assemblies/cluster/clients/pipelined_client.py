@@ -12,14 +12,13 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from jepsen_like.sim.assemblies.cluster.client import (
+from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.clients.client import (
     LOST_SEQUENCE,
-    Acknowledged,
     Client,
     ClientSettings,
     InFlight,
     Judge,
-    Key,
     ProducedPartition,
     batch_of,
     produced_in,

@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from broker.broker import Broker
 from broker.groups.coordinator import Coordinator
-from jepsen_like.sim.assemblies.cluster.group_invariants import GroupInvariants
-from jepsen_like.sim.assemblies.cluster.group_members import pieces_of
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import GroupInvariants
 from jepsen_like.sim.assemblies.cluster.nodes import BrokerOf
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
@@ -42,7 +41,7 @@ from wire.messages.groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["MembershipInvariants"]
+__all__ = ["MembershipInvariants", "pieces_of"]
 
 _NO_GENERATION = -1
 OfMember = HeartbeatRequest | OffsetCommitRequest
@@ -217,3 +216,7 @@ def _generation_of(request: OfMember) -> int:
     if isinstance(request, HeartbeatRequest):
         return request.generation_id
     return request.generation_id_or_member_epoch
+
+
+def pieces_of(assignment: bytes) -> frozenset[int]:
+    return frozenset(assignment)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.client import Acknowledged
+from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.stored_log import StoredLog

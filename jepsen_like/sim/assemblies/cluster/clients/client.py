@@ -3,7 +3,7 @@
 It creates its topic, then produces batches of unique values with acks=all, one at a time to a
 partition, and reads every partition from the beginning on. It goes on to ask for topics that were
 deleted, by their ids, when others have their names. What it was told goes to its `Judge`; whether
-that came true is judged in `jepsen_like.sim.assemblies.cluster.partition_invariants` and
+that came true is judged in `jepsen_like.sim.assemblies.cluster.invariants.partition_invariants` and
 `jepsen_like.sim.assemblies.cluster.liveness`.
 
 An idempotent client repeats a batch until it is acknowledged; the others never repeat one, so what
@@ -19,7 +19,8 @@ from uuid import UUID
 
 from broker.fetch_protocol import EARLIEST
 from jepsen_like.clients.admin_client import ALL_TOPICS, creation
-from jepsen_like.sim.assemblies.quorum.asking import Answered, AskingCore
+from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, WIDE, Acknowledged, Key
+from jepsen_like.sim.assemblies.quorum.clients.asking import Answered, AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.workloads.workload import NewTopic
 from wire.batch import Record, build_batch, headers, records_of
@@ -49,22 +50,15 @@ from wire.messages.topics import CreateTopicsResponse
 
 __all__ = [
     "LOST_SEQUENCE",
-    "TOPIC",
-    "WIDE",
-    "Acknowledged",
     "Client",
     "ClientSettings",
     "InFlight",
     "Judge",
-    "Key",
     "ProducedPartition",
     "batch_of",
     "produced_in",
 ]
 
-Key = tuple[UUID, int]  # topic id, partition
-TOPIC = "orders"
-WIDE = "wide"
 _UNUSED = (WIDE, "__")  # how the names of topics begin that no client uses
 _FETCH_BYTES = 1 << 20
 # The cluster has lost track of our sequence: begin with a new producer id.
@@ -85,12 +79,6 @@ class ClientSettings:
     in_flight_max: int = 1  # idempotent batches of a partition
     records_max: int = 3
     release: ClientRelease = NEWEST
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acknowledged:
-    base_offset: int
-    values: tuple[bytes, ...]
 
 
 class Judge(Protocol):

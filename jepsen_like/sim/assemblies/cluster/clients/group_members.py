@@ -8,9 +8,10 @@ member of the generation before.
 What coordinators answer is judged in `membership_invariants`, and the end of a run in `liveness`.
 """
 
+from jepsen_like.sim.assemblies.cluster.clients.operators import Operator
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.group_invariants import PLACE
-from jepsen_like.sim.assemblies.cluster.operators import Operator
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import PLACE
+from jepsen_like.sim.assemblies.cluster.invariants.membership_invariants import pieces_of
 from jepsen_like.sim.world.world import World
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
@@ -33,7 +34,7 @@ from wire.messages.groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["PIECES", "GroupMember", "pieces_of"]
+__all__ = ["PIECES", "GroupMember"]
 
 PIECES = frozenset(range(4))  # of work, in each group
 _GROUP_SIZE = 3
@@ -47,10 +48,6 @@ _REJOINS = 0.18
 _COMMITS_LATE = 0.3
 _COMMITS = 0.6
 _HASTE_SHARE = 0.3  # of those that ask for an assignment: they give up soon, and join again
-
-
-def pieces_of(assignment: bytes) -> frozenset[int]:
-    return frozenset(assignment)
 
 
 class GroupMember(Operator):

@@ -8,9 +8,16 @@ grow with the run.
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.assemblies.quorum.backoff_invariants import BackoffInvariants
-from jepsen_like.sim.assemblies.quorum.election_invariants import ElectionInvariants, Heard
-from jepsen_like.sim.assemblies.quorum.log_invariants import LogInvariants, SaysState, says_digest
+from jepsen_like.sim.assemblies.quorum.invariants.backoff_invariants import BackoffInvariants
+from jepsen_like.sim.assemblies.quorum.invariants.election_invariants import (
+    ElectionInvariants,
+    Heard,
+)
+from jepsen_like.sim.assemblies.quorum.invariants.log_invariants import (
+    LogInvariants,
+    SaysState,
+    says_digest,
+)
 from jepsen_like.sim.assemblies.quorum.quorum_view import Follower, QuorumView, key_of
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry, Voters

@@ -18,12 +18,17 @@ from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.decisions.failover import COLUMNS_FROM
 from controller.metadata.image import ResourceType
 from jepsen_like.clients.admin_client import creation, deletion
-from jepsen_like.sim.assemblies.cluster.client import TOPIC, WIDE, Client
+from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, WIDE
+from jepsen_like.sim.assemblies.cluster.clients.client import Client
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.group_invariants import PLACE, Commit, GroupInvariants
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.watched import ALL
-from jepsen_like.sim.assemblies.quorum.asking import AskingCore
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
+    PLACE,
+    Commit,
+    GroupInvariants,
+)
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL
+from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.world import World
 from jepsen_like.workloads.workload import NewTopic

@@ -20,9 +20,9 @@ from broker.partition import isr
 from broker.partition.isr import Committed, FollowerProgress, PendingShrink
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.configs import topic_value
-from jepsen_like.sim.assemblies.cluster.metadata_answers import ImagesOfTurn
+from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import ImagesOfTurn
+from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
 from jepsen_like.sim.assemblies.cluster.nodes import BrokerOf
-from jepsen_like.sim.assemblies.cluster.partition_invariants import PartitionInvariants
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer

@@ -1,0 +1,1 @@
+"""Who uses a cluster: producers, readers, groups, and those who change it."""

@@ -1,0 +1,1 @@
+"""Who asks nodes of a quorum, and who changes its voters."""

@@ -1,0 +1,1 @@
+"""What must hold of a quorum after every event."""
