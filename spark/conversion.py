@@ -65,5 +65,5 @@ def _converted(path: str, content: pa.Buffer, model: str | None) -> Iterator[pa.
         header, blocks = stream_as(BytesIO(content), suffix, model)
         for table in tables(header.workload, blocks):
             yield from with_run(table, header, path).to_batches()
-    except (MalformedHistory, OverflowError, UnicodeEncodeError) as error:
+    except (MalformedHistory, OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise MalformedHistory(f"{path}: {error}") from error

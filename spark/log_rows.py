@@ -38,7 +38,7 @@ class LogRows:
     steps: LogSteps = field(default_factory=LogSteps)
 
     def of(self, operations: Operations) -> Iterator[pa.Table]:
-        usual, others = _Usual(), _Columns()
+        usual, others = _Usual(may_read=_are_usual_polls(operations)), _Columns()
         columns = (operations.f, operations.kind, operations.argument, operations.result)
         for at, (f, kind, asked, did, extra) in enumerate(
             zip(*columns, operations.extra, strict=True)
@@ -48,19 +48,19 @@ class LogRows:
             elif f == "send":
                 is_usual = usual.is_sent(at, asked, did, is_ok=kind == "ok")
             elif f == "poll" and kind == "ok" and asked == _ASKED:
-                is_usual = usual.is_read(
-                    at, did, partial(self.steps.session, operations.process[at])
-                )
+                session = partial(self.steps.session, operations.process[at])
+                is_usual = usual.is_read(at, did, session)
             else:
                 is_usual = False
             if not is_usual:
                 self._others(operations, at, others, usual.silent)
-        for places, found in usual.columns(operations):
+        for places, found in usual.sent(operations):
             if found is not None:
                 yield operations.rows(places, found)
                 continue
-            for at in places:
+            for at in places:  # no session is asked for: their order does not matter
                 self._others(operations, at, others, usual.silent)
+        yield operations.rows(*usual.read(operations))
         yield operations.rows(others.of, others.columns())
         yield whole_rows(operations, usual.silent)
 
@@ -114,8 +114,13 @@ class _Columns:
 
 @dataclass(slots=True)
 class _Usual:
-    """Operations that read nothing whose session is not known."""
+    """Operations that read nothing whose session is not known.
 
+    `may_read`: what all polls of the block returned is as usual. It is known before the first of
+    them is looked at, since a session is that of the moment: a poll cannot be put off.
+    """
+
+    may_read: bool
     acknowledged: list[int] = field(default_factory=list)
     unanswered: list[int] = field(default_factory=list)
     polls: list[int] = field(default_factory=list)
@@ -133,38 +138,46 @@ class _Usual:
         return True
 
     def is_read(self, at: int, did: Value, session: Callable[[str], int | None]) -> bool:
-        try:
-            [[poll, polled]] = did
-            if poll != "poll" or type(polled) is not dict:
-                return False
-            if not polled:
-                self.silent.append(at)
-                return True
-            if not _KEYS.issuperset(map(type, polled)):
-                return False
-            sessions = [session(str(key)) for key in polled]
-        except (TypeError, ValueError):
+        polled = _polled(did)
+        if polled is None or not self.may_read:
             return False
-        if None in sessions or not all(polled.values()):
+        if not polled:
+            self.silent.append(at)
+            return True
+        sessions = [found for key in polled if (found := session(str(key))) is not None]
+        if len(sessions) < len(polled) or not all(polled.values()):
             return False
         self.polls.append(at)
         self.sessions += sessions
         return True
 
-    def columns(
-        self, operations: Operations
-    ) -> Iterator[tuple[Sequence[int], dict[str, Any] | None]]:
+    def sent(self, operations: Operations) -> Iterator[tuple[Sequence[int], dict[str, Any] | None]]:
         """Whose rows they are, and their columns; None if any of them is unusual, or wrong."""
         acknowledged = [operations.result[at] for at in self.acknowledged]
         yield self.acknowledged, _sent(acknowledged, is_ok=True)
         unanswered = [operations.argument[at] for at in self.unanswered]
         yield self.unanswered, _sent(unanswered, is_ok=False)
-        polled = [operations.result[at][0][1] for at in self.polls]
-        rows = _read(polled, self.sessions)
-        if rows is None:
-            yield self.polls, None
-        else:
-            yield np.array(self.polls, dtype=np.int64)[rows.pop("of")], rows
+
+    def read(self, operations: Operations) -> tuple[Sequence[int], dict[str, Any]]:
+        rows = _read([operations.result[at][0][1] for at in self.polls], self.sessions)
+        assert rows is not None, "each poll of the block is as usual"
+        return np.array(self.polls, dtype=np.int64)[rows.pop("of")], rows
+
+
+def _polled(did: Value) -> Mapping[Any, Any] | None:
+    """By key; None if it is no answer to a poll that is usual."""
+    match did:
+        case [["poll", dict(polled)]] if _KEYS.issuperset(map(type, polled)):
+            return polled
+    return None
+
+
+def _are_usual_polls(operations: Operations) -> bool:
+    """Whether there is nothing in what any poll returned that only `LogSteps` can judge."""
+    told = zip(operations.f, operations.kind, operations.result, strict=True)
+    polled = [_polled(did) for f, kind, did in told if f == "poll" and kind == "ok"]
+    records = [found for each in polled if each for found in each.values()]
+    return _columns_of(records) is not None
 
 
 def _sent(found: Sequence[Value], *, is_ok: bool) -> dict[str, Any] | None:
@@ -188,16 +201,15 @@ def _read(polled: Sequence[Mapping[Any, Value]], sessions: Sequence[int]) -> dic
     """Of which poll each row is, and the columns; `sessions` are those of each key."""
     keys = [str(key) for each in polled for key in each]
     records = [found for each in polled for found in each.values()]
-    try:
-        pairs = list(chain.from_iterable(records))
-        offset, value = zip(*pairs, strict=True)
-    except (TypeError, ValueError):
+    columns = _columns_of(records)
+    if columns is None:
         return None
-    if not _are_offsets(offset) or None in offset or not _are_told_apart(value):
-        return None
-    counts = list(map(len, records))
+    offset, value = columns
+    counts = np.fromiter(map(len, records), np.int64, len(records))
     key = np.repeat(np.arange(len(keys)), counts)
-    poll = np.repeat(np.arange(len(polled)), list(map(len, polled)))[key]
+    poll = np.repeat(np.arange(len(polled)), np.fromiter(map(len, polled), np.int64, len(polled)))[
+        key
+    ]
     return {
         "of": poll,
         "object": pa.array(keys, pa.string()).take(pa.array(key)),
@@ -207,6 +219,18 @@ def _read(polled: Sequence[Mapping[Any, Value]], sessions: Sequence[int]) -> dic
         "offset": offset,
         "session": np.array(sessions, dtype=np.int64)[key],
     }
+
+
+def _columns_of(records: Sequence[Value]) -> tuple[Sequence[int], Sequence[Value]] | None:
+    """Offsets and values of the records of some keys; None if any is unusual, or wrong."""
+    try:
+        pairs = list(chain.from_iterable(records))
+        offset, value = zip(*pairs, strict=True) if pairs else ((), ())
+    except (TypeError, ValueError):
+        return None
+    if not _are_offsets(offset) or None in offset or not _are_told_apart(value):
+        return None
+    return offset, value
 
 
 def _are_offsets(offsets: Sequence[Value]) -> bool:

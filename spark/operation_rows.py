@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Column
 from jepsen_like.histories.history import Kind, Lines, Value
-from spark.schema import BRINGING, NIL, SCHEMA, TAKING, Row
+from spark.schema import BRINGING, SCHEMA, TAKING, Row
 
 __all__ = [
     "NOTHING",
@@ -57,24 +57,24 @@ class Operations:
         cls, lines: Lines, calls: Sequence[int], rets: Sequence[int], at: Column
     ) -> "Operations":
         """Calls and rets are places in `lines`, of which `at` are the positions in the history."""
-        index, time_ns = (np.fromiter(each, np.int64, len(each)) for each in lines[:2])
         if -1 in rets:  # it takes what stands behind the last line: nothing
-            lines = Lines(*([*column, None] for column in lines))
+            nothing = (0, 0, *[None] * (len(lines) - 2))
+            lines = Lines(*([*column, each] for column, each in zip(lines, nothing, strict=True)))
         invoked, completed = taking(calls), taking(rets)
         f, process = invoked(lines.f), invoked(lines.process)
         kind = [each or Kind.INFO.value for each in completed(lines.kind)]
-        calls, rets = np.array(calls, np.int64), np.array(rets, np.int64)
-        is_open = rets < 0
+        begun, ended = np.array(calls, np.int64), np.array(rets, np.int64)
+        is_open = ended < 0
         columns = {
             "process": _names(process),
             "f": texts(f),
             "kind": texts(kind),
-            "call": at[calls],
-            "ret": pa.array(at[rets], mask=np.array([each == Kind.INFO for each in kind], bool)),
-            "call_ns": time_ns[calls],
-            "ret_ns": pa.array(time_ns[rets], mask=is_open),
-            "invoked": index[calls],
-            "completed": pa.array(index[rets], mask=is_open),
+            "call": at[begun],
+            "ret": pa.array(at[ended], mask=np.array([each == Kind.INFO for each in kind], bool)),
+            "call_ns": _int64(invoked(lines.time_ns)),
+            "ret_ns": pa.array(_int64(completed(lines.time_ns)), mask=is_open),
+            "invoked": _int64(invoked(lines.indexes)),
+            "completed": pa.array(_int64(completed(lines.indexes)), mask=is_open),
             "error": pa.array(completed(lines.error), pa.string()),
         }
         return cls(
@@ -204,7 +204,12 @@ def packed(value: Value) -> bytes | None:
     return None if value is None else _encode(value)
 
 
-def taking(places: Column) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def _int64(numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Raises OverflowError."""
+    return np.fromiter(numbers, np.int64, len(numbers))
+
+
+def taking(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Takes what is at these places."""
     if len(places) > 1:
         return itemgetter(*places)

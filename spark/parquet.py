@@ -65,7 +65,7 @@ def write_parquet(
         _write(written, _grouped(_objects(chunks.tables(), limits), limits), source)
         seal(written)
         written.replace(path)
-    except (OverflowError, UnicodeEncodeError) as error:
+    except (OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise MalformedHistory(f"no table can hold it: {error}; --on local may") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

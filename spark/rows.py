@@ -9,9 +9,10 @@ bounded memory; whoever wants the rows sorted sorts them.
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,6 @@ import pyarrow as pa
 from jepsen_like.checkers.judges import LINT_SHOWN, Split, split_of
 from jepsen_like.checkers.lint import Lint
 from jepsen_like.checkers.operations import OBSERVE
-from jepsen_like.checkers.pairing import Column, order_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import NEMESIS, Header, Kind, Lines, Op, Value
 from spark.log_rows import STEPS, LogRows
@@ -117,7 +117,7 @@ class _Rows:
 
     def at_the_end(self) -> Iterator[pa.Table]:
         if self.open:
-            at, ops = zip(*self.open.values(), strict=True)
+            at, ops = zip(*sorted(self.open.values(), key=itemgetter(0)), strict=True)
             calls, rets = range(len(ops)), [-1] * len(ops)
             yield from self._rows(Operations.of(Lines.of(ops), calls, rets, np.array(at)))
         if self.wrong:
@@ -200,19 +200,17 @@ def _do_as_asked(lines: Lines, paired: _Paired, operations: Operations) -> bool:
 
 def _did_as_asked(f: str, asked: Value, did: Value) -> bool:
     """Whether it surely did: what is unusual, `Lint` is asked about."""
-    try:
-        if f == "send":
-            return bool(asked[0][1:] == [did[0][1], did[0][2][1]]) and len(asked) == len(did) == 1
-        if f == "poll":
-            return asked == [["poll"]] and len(did) == 1 and did[0][0] == "poll"
-        if f in _ASKING:
-            if asked is None:
-                return type(did) is list and _PLAIN.issuperset(map(type, did))
-            (key, nothing), (same, _) = asked, did
-            return nothing is None and type(key) is type(same) is str and key == same
-    except (IndexError, KeyError, TypeError, ValueError):
-        pass
-    return False
+    match f, asked, did:
+        case "send", [["send", key, value]], [["send", same_key, [_, same_value]]]:
+            return bool(key == same_key and value == same_value)
+        case "poll", [["poll"]], [["poll", _]]:
+            return True
+        case _, None, list() if f in _ASKING:
+            return _PLAIN.issuperset(map(type, did))
+        case _, [str(key), None], [str(same_key), _] if f in _ASKING:
+            return key == same_key
+        case _:
+            return False
 
 
 def _lint_row(count: int, wrong: Sequence[Finding]) -> Row:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from jepsen_like.histories.history import NEMESIS, Kind, MalformedHistory, Op, Value
@@ -81,7 +82,7 @@ def paired(ops: Iterable[Op]) -> Iterator[Operation]:
             pending[op.process] = position, op
         elif op.process in pending:
             yield _interval(*pending.pop(op.process), position, op)
-    for call, op in pending.values():
+    for call, op in sorted(pending.values(), key=itemgetter(0)):
         yield _interval(call, op)
 
 

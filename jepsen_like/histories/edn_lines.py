@@ -1,8 +1,8 @@
 """Histories in EDN, in bounded memory: a map an operation, plain or tagged, or one vector of them.
 
 What is simple EDN is JSON but for how it is punctuated: its tokens, with commas between them, are
-decoded as JSON at once. A map becomes a list that begins with an empty map. The rest is read as
-`edn` reads it, a block of lines at once. A block that ends within a value goes on with the next.
+decoded as JSON at once. A map becomes a list between two empty maps. The rest is read as `edn`
+reads it, a block of lines at once. A block that ends within a value goes on with the next.
 """
 
 import json
@@ -29,8 +29,10 @@ _TOKEN = re.compile(
     r'|"[^"\\\[\]{}\x00-\x1f]*"'
     r'|[^\s,\[\]{}"]+|"'  # a name, or what is no JSON
 )
-_PUNCTUATION = {"nil": "null", "{": "[{}", "}": "]", '"': "no string that is simple"}
+# A map begins and ends as no vector does. What is null in JSON is no more than a name in EDN.
+_PUNCTUATION = {"nil": "null", "{": "[{}", "}": "{}]", "null": "a name", '"': "an odd string"}
 _OPERATIONS = msgspec.json.Decoder(list[list[Any]])
+_NOT_SIMPLE = (IndexError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
 
 
 def read_edn_lines(source: BinaryIO) -> tuple[Header | None, Iterator[Lines]]:
@@ -51,13 +53,15 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
     operations, wanted = 0, 0
     while True:
         following = next(blocks, None)
-        if following is None and vector is not None:
-            text = _without_closing(text)
         if following is None or len(text) >= wanted:
             try:
-                found = _values(text, line)
-            except EdnError as error:
-                if following is None or not isinstance(error, Unfinished):
+                if following is None and vector is not None:
+                    found = _last_values(text, line)
+                else:
+                    found = _values(text, line)
+            except EdnError as error:  # the bracket that closes a vector may be in this block
+                may_go_on = vector is not None or isinstance(error, Unfinished)
+                if following is None or not may_go_on:
                     raise MalformedHistory(str(error)) from error
                 wanted = 2 * len(text)  # tried again and again, it shall not take forever
             else:
@@ -70,19 +74,26 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
         text += following
 
 
-def _without_closing(text: str) -> str:
-    text = text.rstrip()
-    if not text.endswith("]"):
-        raise MalformedHistory("line 1, column 1: ']' is missing")
-    return text[:-1]
-
-
 def _values(text: str, line: int) -> list[Any]:
     """As JSON has them: all at once; one by one if any is not simple, or wrong."""
     try:
         return _simple(text)
-    except (IndexError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+    except _NOT_SIMPLE:
         return [plain(value) for value in read_edn(text, line)]
+
+
+def _last_values(text: str, line: int) -> list[Any]:
+    """Those of the rest of a vector."""
+    closed = text.rstrip()
+    if closed.endswith("]"):
+        try:
+            return _simple(closed[:-1])
+        except _NOT_SIMPLE:
+            pass
+    values, *others = read_edn(f"[{text}", line)
+    if others:
+        raise MalformedHistory(f"a vector is not all there is: {others[0]!r:.100} follows")
+    return [plain(value) for value in values]
 
 
 def _simple(text: str) -> list[Any]:
@@ -90,24 +101,32 @@ def _simple(text: str) -> list[Any]:
     names = {each: json.dumps(each[1:]) for each in set(tokens) if each[0] == ":"}
     told = ",".join(map((_PUNCTUATION | names).get, tokens, tokens))
     values = _OPERATIONS.decode(f"[{told.replace('[,', '[').replace(',]', ']')}]")
-    if not all(type(value[0]) is dict for value in values):
-        raise TypeError("a vector")
-    if told.count("{}") > len(values):
+    if told.count("{}") > 2 * len(values):
         for value in values:
             _make_maps(value)
     return list(map(_map, values))
 
 
 def _map(value: list[Any]) -> dict[Any, Any]:
-    """Raises TypeError and ValueError if it is none that is simple."""
-    return dict(zip(value[1::2], value[2::2], strict=True))
+    """Raises IndexError, TypeError or ValueError if it is none that is simple."""
+    if value[0] != {} or value[-1] != {}:
+        raise TypeError("no map")
+    found = dict(zip(value[1:-1:2], value[2:-1:2], strict=True))
+    if 2 * len(found) != len(value) - 2:
+        raise ValueError("a key comes twice")
+    return found
 
 
 def _make_maps(value: list[Any]) -> None:
-    """Of the lists in it that stand for some: those begin with a map, as nothing else does."""
+    """Of the lists in it that stand for some: those begin and end with one, and nothing else does.
+
+    Raises TypeError if brackets do not match.
+    """
     for at, each in enumerate(value):
         if type(each) is list and each:
             is_map = type(each[0]) is dict
+            if is_map is not (type(each[-1]) is dict):
+                raise TypeError("brackets do not match")
             _make_maps(each)
             if is_map:
                 value[at] = _map(each)

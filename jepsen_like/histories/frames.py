@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from zlib import crc32
 
 import msgpack
+import msgspec
 
 __all__ = ["MARKED", "Frames", "framed"]
 
@@ -59,7 +60,11 @@ class Frames:
         if crc32(content) != crc:
             raise self._damage()
         self._at = begin + length
-        return msgpack.unpackb(content, strict_map_key=False)
+        try:
+            return msgspec.msgpack.decode(content)
+        except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+            where = self._begin + self._at - length
+            raise self._damaged(f"byte {where}: not msgpack: {error}") from error
 
     def block(self) -> tuple[int, bytes]:
         """How many whole frames are in the buffer, and these as they were written, at once.

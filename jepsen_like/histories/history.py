@@ -315,7 +315,8 @@ class _Unframed:
 
 def _frame(value: Value, number: int) -> _Frame:
     try:
-        return msgspec.convert(value, _Frame)
+        frame: _Frame = msgspec.convert(value, _Frame)
+        return frame
     except msgspec.ValidationError as error:
         raise MalformedHistory(f"frame {number}: not an operation: {value!r:.100}") from error
 

@@ -23,7 +23,8 @@ Source: Jepsen's history.edn and console output; Porcupine's test data.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from io import BytesIO
 from typing import Any, BinaryIO
@@ -121,7 +122,7 @@ def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:
     return done, keyed == {True}
 
 
-def _guessed(done: Set[str]) -> str:
+def _guessed(done: AbstractSet[str]) -> str:
     """The workload, by what was done. "" if nothing tells."""
     for workload, fs in (
         ("kafka", {"txn", "commit"}),

@@ -39,7 +39,8 @@ def _objects(block: bytes, line: int) -> list[dict[str, Any]]:
     """All at once; one by one, as Python reads JSON, if any of it is unusual, or wrong."""
     try:
         objects = _OBJECTS.decode_lines(block)
-        if len(objects) == block.count(b"\n") + (not block.endswith(b"\n")):
+        count = len(objects)
+        if count == block.count(b"\n") + (not block.endswith(b"\n")) == block.count(b"}\n{") + 1:
             return objects
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass

@@ -70,8 +70,8 @@ def _columns(objects: Sequence[dict[str, Value]], first: int) -> Lines:
     index: list[Any] = [each.get("index") for each in objects]
     time_ns: list[Any] = [each.get("time") for each in objects]
     usual = len(OF_AN_OP) - 2  # no error, no key
-    for numbers in (index, time_ns):
-        if not any(number is not None for number in numbers):
+    for name, numbers in (("index", index), ("time", time_ns)):
+        if not any(name in each for each in objects):
             numbers[:] = range(first, first + len(objects))
             usual -= 1
     value = [each["value"] for each in objects]

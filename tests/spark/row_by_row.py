@@ -38,7 +38,7 @@ def rows(workload: str, ops: Iterable[Op]) -> Iterator[Row]:
 class _Exploding:
     split: Split
     steps: LogSteps = field(default_factory=LogSteps)
-    unpaired: dict[int, list[Op]] = field(default_factory=dict)  # by index, which may come again
+    passed: dict[int, Op] = field(default_factory=dict)  # by position
     waiting: list[Row] = field(default_factory=list)
     lint: Lint = field(default_factory=Lint)
     wrong: list[Finding] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Exploding:
             if op.process == NEMESIS or op.f == OBSERVE:
                 self.waiting.append(_line(position, op))
             else:
-                self.unpaired.setdefault(op.index, []).append(op)
+                self.passed[position] = op
             yield op
 
     def lines(self) -> Iterator[Row]:
@@ -88,10 +88,10 @@ class _Exploding:
             yield _exploded(whole, number, step)
 
     def _whole(self, operation: Operation) -> Row:
-        invoked = self._taken(operation.index)
+        invoked = self.passed[operation.call]
         completed = None
-        if operation.ret_index is not None:
-            completed = self._taken(operation.ret_index)
+        if operation.ret_index is not None:  # `paired` says so as soon as it has passed
+            completed = next(reversed(self.passed.values()))
         return Row(
             object=WHOLE,
             what="operation",
@@ -110,12 +110,6 @@ class _Exploding:
             error=None if completed is None else completed.error,
             extra=_packed(operation.extra or None),
         )
-
-    def _taken(self, index: int) -> Op:
-        waiting = self.unpaired[index]
-        if len(waiting) == 1:
-            del self.unpaired[index]
-        return waiting.pop(0)
 
 
 def _exploded(whole: Row, number: int, step: Step) -> Row:
