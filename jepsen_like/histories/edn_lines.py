@@ -19,7 +19,7 @@ from jepsen_like.histories.mappings import decoded, json_of, lines_of, whole_lin
 __all__ = ["EDN_HEADER", "plain", "read_edn_lines"]
 
 EDN_HEADER = f"; {FORMAT} "
-_VECTOR = re.compile(r"((?:[\s,]|;[^\n]*+)*+)\[")
+_SPACE = re.compile(r"(?:[\s,]|;[^\n]*)*")
 _TAG = "#jepsen.history.Op{"
 _END = r"(?=[\s,\[\]{}]|$)"
 _TOKEN = re.compile(
@@ -47,20 +47,22 @@ def read_edn_lines(source: BinaryIO) -> tuple[Header | None, Iterator[Lines]]:
 
 def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
     """`line`: the number of the first."""
-    vector = _VECTOR.match(text)
-    if vector is not None:
-        text = f"{vector[1]} {text[vector.end() :]}"
+    while (begin := _first(text)) == len(text) and (following := next(blocks, "")):
+        text += following
+    is_vector = text.startswith("[", begin)
+    if is_vector:
+        text = f"{text[:begin]} {text[begin + 1 :]}"
     operations, wanted = 0, 0
     while True:
         following = next(blocks, None)
         if following is None or len(text) >= wanted:
             try:
-                if following is None and vector is not None:
+                if following is None and is_vector:
                     found = _last_values(text, line)
                 else:
                     found = _values(text, line)
             except EdnError as error:  # the bracket that closes a vector may be in this block
-                may_go_on = vector is not None or isinstance(error, Unfinished)
+                may_go_on = is_vector or isinstance(error, Unfinished)
                 if following is None or not may_go_on:
                     raise MalformedHistory(str(error)) from error
                 wanted = 2 * len(text)  # tried again and again, it shall not take forever
@@ -72,6 +74,12 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
         if following is None:
             return
         text += following
+
+
+def _first(text: str) -> int:
+    """Where the first value begins."""
+    space = _SPACE.match(text)
+    return space.end() if space else 0
 
 
 def _values(text: str, line: int) -> list[Any]:
