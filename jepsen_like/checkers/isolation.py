@@ -1,0 +1,247 @@
+"""What isolation levels forbid: circles of transactions that depend on one another.
+
+    ww        one wrote a version, the other a later one of the same key
+    wr        one wrote what the other read
+    rw        one read a version, the other wrote a later one
+    process   one came before the other in the same process
+    realtime  one had ended before the other began
+
+    G0             a circle of ww
+    G1c            of ww and wr, at least one wr
+    G-single       with exactly one rw
+    G-nonadjacent  with several rw, no two of them next to each other
+    G2-item        with several rw
+    -process, -realtime: the circle needs that order
+
+The history says in its header what is promised, as the option `isolation`: one of `LEVELS`. Without
+a word it is strict serializability. What a level allows is counted, and no finding.
+
+Source: Adya, Liskov and O'Neil 2000; Cerone and Gotsman 2018 for snapshot isolation; Elle
+(Kingsbury and Alvaro 2020) for the names.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from jepsen_like.checkers.dependency_graph import Graph, in_processes, in_time
+from jepsen_like.checkers.operations import Operation, lines_of
+from jepsen_like.checkers.pairing import Column
+from jepsen_like.checkers.verdict import Finding, Verdict
+from jepsen_like.histories.history import MalformedHistory, Value
+
+__all__ = ["LEVELS", "Dependencies", "Edge", "level_of", "verdict_of"]
+
+STRICT = "strict-serializable"
+_COMMITTED = frozenset(("G0", "G1a", "G1b", "G1c"))
+_SNAPSHOT = _COMMITTED | {"internal", "lost-update", "G-single", "G-nonadjacent"}
+LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
+    "read-uncommitted": frozenset(("G0",)),
+    "read-committed": _COMMITTED,
+    "snapshot-isolation": _SNAPSHOT,
+    "serializable": _SNAPSHOT | {"G2-item"},
+    STRICT: _SNAPSHOT | {"G2-item"},
+}
+_CIRCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
+_ISOLATION = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
+_SHOWN = 3  # of one name
+_SEEDS = 200  # edges of a component through which a circle is sought
+
+
+class Edge(IntEnum):
+    WW = 0
+    WR = 1
+    RW = 2
+    PROCESS = 3
+    REALTIME = 4
+    ON = 5  # from a node that stands for several: the second half of what led there
+
+
+class _Told(NamedTuple):
+    source: int
+    target: int
+    kind: Edge
+    what: tuple[str, str]  # in words, to stand behind the one transaction, and the other
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """Nodes are transactions, then moments of real time, then whatever `node` makes."""
+
+    operations: Sequence[Operation]
+    edges: list[_Told] = field(default_factory=list)
+    _size: int = 0
+
+    def __post_init__(self) -> None:
+        in_order = in_processes(self.operations), in_time(self.operations)
+        self._size = 1 + max((int(each.max(initial=0)) for each in in_order), default=0)
+        self._size = max(self._size, len(self.operations))
+        says = ("came before", "in its process"), ("had ended when", "began")
+        for kind, pairs, what in zip((Edge.PROCESS, Edge.REALTIME), in_order, says, strict=True):
+            for source, target in pairs.T.tolist():
+                self.edges.append(_Told(source, target, kind, what))
+
+    def node(self) -> int:
+        self._size += 1
+        return self._size - 1
+
+    def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
+        if source != target:
+            self.edges.append(_Told(source, target, kind, what))
+
+    def circles(self, *, is_strict: bool) -> Iterator[tuple[str, list[_Told]]]:
+        """Of each component one for each name that has one, with the weakest orders that do."""
+        orders = ((), (Edge.PROCESS,), (Edge.REALTIME,)) if is_strict else ((),)
+        for order in orders:
+            yield from self._through((Edge.WW, *order), Edge.WW)
+            yield from self._through((Edge.WW, Edge.WR, *order), Edge.WR)
+            yield from self._through((Edge.WW, Edge.WR, Edge.RW, *order), Edge.RW)
+
+    def _through(self, kinds: Sequence[Edge], needed: Edge) -> Iterator[tuple[str, list[_Told]]]:
+        wanted = [*kinds, Edge.ON]
+        edges = [each for each in self.edges if each.kind in wanted]
+        if not edges:
+            return
+        graph = Graph(source=_column(edges, 0), target=_column(edges, 1))
+        for component in graph.components():
+            inside = [edges[at] for at in component.tolist()]
+            yield from _circles_in(inside, needed)
+
+
+def _column(edges: Sequence[_Told], at: int) -> Column:
+    return np.fromiter((each[at] for each in edges), np.int64, len(edges))
+
+
+def _circles_in(inside: Sequence[_Told], needed: Edge) -> Iterator[tuple[str, list[_Told]]]:
+    """The shortest of each name through edges of that kind in this component."""
+    best: dict[str, list[_Told]] = {}
+    leaving: dict[int, list[_Told]] = {}
+    for each in inside:
+        leaving.setdefault(each.source, []).append(each)
+    for seed in [each for each in inside if each.kind is needed][:_SEEDS]:
+        tries = (_circle(leaving, seed, rw) for rw in (_Rw.NO_OTHER, _Rw.APART, _Rw.ANY))
+        found = next((circle for circle in tries if circle is not None), None)
+        if found is not None:
+            name = _name(found)
+            if name not in best or len(found) < len(best[name]):
+                best[name] = found
+    yield from best.items()
+
+
+class _Rw(Enum):
+    """Which edges rw a circle may have beside the first of its edges."""
+
+    NO_OTHER = 0
+    APART = 1  # no two next to each other
+    ANY = 2
+
+
+def _circle(leaving: Mapping[int, Sequence[_Told]], seed: _Told, rw: _Rw) -> list[_Told] | None:
+    """The shortest through `seed`. A state is a node, and whether an edge rw led there."""
+    start = seed.target, seed.kind is Edge.RW
+    came_by: dict[tuple[int, bool], tuple[_Told, tuple[int, bool] | None]] = {start: (seed, None)}
+    waiting = deque([start])
+    while waiting:
+        state = waiting.popleft()
+        node, is_rw = state
+        if node == seed.source and not (is_rw and rw is _Rw.APART):
+            return _path(came_by, state)
+        for each in leaving.get(node, ()):
+            if each.kind is Edge.RW and (rw is _Rw.NO_OTHER or (is_rw and rw is _Rw.APART)):
+                continue
+            after = each.target, is_rw if each.kind is Edge.ON else each.kind is Edge.RW
+            if after not in came_by:
+                came_by[after] = each, state
+                waiting.append(after)
+    return None
+
+
+def _path(
+    came_by: Mapping[tuple[int, bool], tuple[_Told, tuple[int, bool] | None]],
+    end: tuple[int, bool],
+) -> list[_Told]:
+    path, at = [], end
+    while True:
+        each, before = came_by[at]
+        path.append(each)
+        if before is None:
+            return path[::-1]
+        at = before
+
+
+def _name(circle: Sequence[_Told]) -> str:
+    kinds = [each.kind for each in circle if each.kind is not Edge.ON]
+    against = kinds.count(Edge.RW)
+    if against == 0:
+        name = "G1c" if Edge.WR in kinds else "G0"
+    elif against == 1:
+        name = "G-single"
+    else:
+        closed = [*kinds, kinds[0]]
+        touches = any(one is other is Edge.RW for one, other in pairwise(closed))
+        name = "G2-item" if touches else "G-nonadjacent"
+    if Edge.REALTIME in kinds:
+        return f"{name}-realtime"
+    return f"{name}-process" if Edge.PROCESS in kinds else name
+
+
+def level_of(options: Mapping[str, Value]) -> str:
+    """Raises `MalformedHistory` if the promise is none that is known."""
+    level = options.get("isolation", STRICT)
+    if level not in LEVELS:
+        raise MalformedHistory(f"isolation {level!r:.60}: known are {', '.join(LEVELS)}")
+    return str(level)
+
+
+def verdict_of(
+    findings: Sequence[Finding], depends: Dependencies, level: str, counts: Mapping[str, Value]
+) -> Verdict:
+    """On what was found without the graph, and on circles in it."""
+    found = [*findings, *_findings(depends, is_strict=level == STRICT)]
+    told: Counter[str] = Counter()
+    forbidden = []
+    for each in found:
+        if _is_forbidden(each.rule, level):
+            told[each.rule] += 1
+            if told[each.rule] <= _SHOWN:
+                forbidden.append(each)
+        else:
+            told[f"{each.rule}, allowed"] += 1
+    allowed = {name: count for name, count in told.items() if name.endswith(", allowed")}
+    return Verdict.of(forbidden, {**counts, **allowed})
+
+
+def _is_forbidden(rule: str, level: str) -> bool:
+    name = rule.removesuffix("-realtime").removesuffix("-process")
+    if name in _CIRCLES | _ISOLATION:
+        return name in LEVELS[level]
+    return True
+
+
+def _findings(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
+    told: set[tuple[int, ...]] = set()
+    for rule, circle in depends.circles(is_strict=is_strict):
+        nodes = [each.source for each in circle if each.source < len(depends.operations)]
+        lines = lines_of(depends.operations[node] for node in nodes)
+        if lines not in told:
+            told.add(lines)
+            detail = "; ".join(_steps(depends, circle))
+            yield Finding(rule=rule, object="transactions", detail=detail, ops=lines)
+
+
+def _steps(depends: Dependencies, circle: Sequence[_Told]) -> Iterator[str]:
+    """What leads from one transaction to the next, each in one sentence."""
+    count = len(depends.operations)
+    start = next(at for at, each in enumerate(circle) if each.source < count)
+    source, what = -1, ("", "")
+    for each in [*circle[start:], *circle[:start]]:
+        if each.source < count:
+            source, what = each.source, each.what
+        if each.target < count:
+            one, other = (depends.operations[node].index for node in (source, each.target))
+            yield f"{one} {what[0]} {other} {what[1]}"
