@@ -47,8 +47,8 @@ def read_edn_lines(source: BinaryIO) -> tuple[Header | None, Iterator[Lines]]:
 
 def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
     """`line`: the number of the first."""
-    while (begin := _first(text)) == len(text) and (following := next(blocks, "")):
-        text += following
+    while (begin := _first(text)) == len(text) and (more := next(blocks, "")):
+        text += more
     is_vector = text.startswith("[", begin)
     if is_vector:
         text = f"{text[:begin]} {text[begin + 1 :]}"
