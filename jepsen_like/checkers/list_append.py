@@ -1,7 +1,7 @@
 """Transactions that append to lists and read them (Jepsen's `append`): a list tells its order.
 
-- `phantom`, `G1a`, `G1b`: an element that nobody appended; whose transaction failed; or, as the last
-  of a list, that is not the last of its transaction
+- `phantom`, `G1a`, `G1b`: an element that nobody appended; one whose transaction failed; or, at the
+  end of a list, one that is not the last of its transaction
 - `duplicate-elements`: one list has an element twice
 - `incompatible-order`: two lists of a key, of which neither begins with the other
 - `internal`: a transaction does not see what it has read, or appended, itself
@@ -80,9 +80,7 @@ class _Lists:
             self._find("internal", key, told, transaction)
             return
         elements = elements[: len(elements) - len(own)]
-        if any(
-            each in writes.of[key] and writes.of[key][each].by is transaction for each in elements
-        ):
+        if any(writes.is_by(transaction, key, each) for each in elements):
             self._find("internal", key, f"read {list(elements)}, before it appended", transaction)
             return
         wrong = [found for each in elements for found in writes.misread(transaction, key, each)]

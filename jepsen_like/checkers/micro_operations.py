@@ -73,7 +73,7 @@ def _steps(
 
 @dataclass(slots=True)
 class Writes:
-    """Who wrote what, by key and value. Values must be told apart: `twice` are those that cannot."""
+    """Who wrote what, by key and value; `twice` are those of which that is not known."""
 
     of: dict[Hashable, dict[Hashable, Write]] = field(default_factory=lambda: defaultdict(dict))
     twice: list[tuple[Hashable, Hashable]] = field(default_factory=list)
@@ -88,6 +88,10 @@ class Writes:
                         writes.twice.append((key, value))
                     writes.of[key][value] = Write(each, at == len(values) - 1)
         return writes
+
+    def is_by(self, transaction: Transaction, key: Hashable, value: Hashable) -> bool:
+        write = self.of[key].get(value)
+        return write is not None and write.by is transaction
 
     def misread(self, reader: Transaction, key: Hashable, value: Hashable) -> Iterator[Finding]:
         """`phantom` and `G1a`: that it read this value is wrong, whatever isolation is promised."""

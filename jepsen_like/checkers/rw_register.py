@@ -1,7 +1,6 @@
 """Transactions that write registers and read them (Jepsen's `wr`): values come in an order to find.
 
 - `phantom`, `G1a`, `G1b`, `internal`, `lost-update`: as of lists that are appended to
-- `cyclic-versions`: the versions of a key come after one another in a circle
 - circles: see `isolation`
 
 Only what is certain makes an edge. A version comes after the one that its writer has read, and
@@ -84,7 +83,7 @@ def _node(transaction: Transaction, writes: Writes, findings: list[Finding]) -> 
             if value is not None:
                 findings += writes.misread(transaction, key, value)
                 findings += writes.intermediate(transaction, key, value)
-                if value in writes.of[key] and writes.of[key][value].by is transaction:
+                if writes.is_by(transaction, key, value):
                     told = f"{operation.index} read {value!r}, before it wrote that itself"
                     findings.append(Finding.of("internal", str(key), told, operation))
     return node
@@ -114,11 +113,7 @@ def _depends(nodes: Sequence[_Node], writes: Writes, *, is_strict: bool) -> Depe
             readers[key, value].append(at)
             write = writes.of[key].get(value)
             if write is not None and write.by in number:
-                what = f"wrote {value!r} to {key!r}, which", "read"
-                depends.add(number[write.by], at, Edge.WR, what)
-                if key in node.writes:
-                    what = f"wrote {value!r} to {key!r}, and", "wrote over it"
-                    depends.add(number[write.by], at, Edge.WW, what)
+                _follow(depends, number[write.by], at, key, value, node)
     for (key, value), of in readers.items():
         for writer in writers[key]:
             if value is None or nodes[writer].reads.get(key, writers) == value:
@@ -129,6 +124,14 @@ def _depends(nodes: Sequence[_Node], writes: Writes, *, is_strict: bool) -> Depe
         for key, by in writers.items():
             _in_time(depends, nodes, key, by, readers, number, writes)
     return depends
+
+
+def _follow(
+    depends: Dependencies, writer: int, at: int, key: Hashable, value: Hashable, node: _Node
+) -> None:
+    depends.add(writer, at, Edge.WR, (f"wrote {value!r} to {key!r}, which", "read"))
+    if key in node.writes:
+        depends.add(writer, at, Edge.WW, (f"wrote {value!r} to {key!r}, and", "wrote over it"))
 
 
 def _in_time(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.transactions import Graph
+from jepsen_like.checkers.dependency_graph import Graph
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Value
 from jepsen_like.histories.interchange import read_as
