@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from jepsen_like.checkers.isolation import ISOLATION, TRANSACTIONS
 from jepsen_like.histories.history import (
     INITIAL,
     TRUST_FAILURES,
@@ -54,11 +55,18 @@ class Asked:
     model: str | None = None
     initial: Sequence[Value] = ()  # [value] that registers begin with
     trusts_failures: bool = False  # those that say they timed out, too
+    isolation: str | None = None  # the level that transactions were promised
 
     def header(self, of: Header) -> Header:
         """Raises `UsageError`."""
         if self.trusts_failures:
             of = replace(of, options={**of.options, TRUST_FAILURES: True})
+        if self.isolation:
+            if of.workload not in TRANSACTIONS:
+                what = of.workload or "nothing that it tells"
+                known = ", ".join(TRANSACTIONS)
+                raise UsageError(f"--isolation: only {known} have one; this is of {what}")
+            of = replace(of, options={**of.options, ISOLATION: self.isolation})
         if not self.initial:
             return of
         if of.workload not in REGISTERS:

@@ -41,9 +41,9 @@ _SAID: Mapping[str, Mapping[str, str]] = {
     "register": {
         "inconsistent-version": "One version names two values, or one value has two.",
         "lost-update": "A conditional write succeeds though the version it expects is not the "
-        "last one.",
+        "last one; or two transactions write over the same version that both have read.",
     },
-    "set, queue": {
+    "set, queue, total queue": {
         "lost-element": "An element was there, nobody removed it, and it is gone, or passed over.",
     },
     "set": {
@@ -63,6 +63,31 @@ _SAID: Mapping[str, Mapping[str, str]] = {
         "Kafka allows it.",
         "G0-process": "G0, if the order within a process counts as a step.",
         "G0-realtime": "G0, if it counts as a step that one ends before another begins.",
+    },
+    "transactions of reads and writes": {
+        "G1b": "A transaction reads what its writer wrote over in the same transaction.",
+        "G-single": "A circle of transactions of which exactly one has read a version that the "
+        "next one wrote over.",
+        "G-single-process": "G-single, if the order within a process counts as a step.",
+        "G-single-realtime": "G-single, if it counts as a step that one ends before another "
+        "begins.",
+        "G-nonadjacent": "A circle with several of these, no two next to each other.",
+        "G-nonadjacent-process": "G-nonadjacent, with the order within a process.",
+        "G-nonadjacent-realtime": "G-nonadjacent, with that of real time.",
+        "G2-item": "A circle with several of these.",
+        "G2-item-process": "G2-item, with the order within a process.",
+        "G2-item-realtime": "G2-item, with that of real time.",
+        "internal": "A transaction does not see what it has read or written itself.",
+        "incompatible-order": "Two lists of a key, of which neither begins with the other.",
+        "duplicate-elements": "One list has an element twice.",
+    },
+    "bank": {
+        "wrong-total": "The balances of one read do not add up to the total.",
+        "negative-balance": "An account is overdrawn.",
+        "unknown-account": "Somebody has read an account that is none.",
+    },
+    "counter": {
+        "out-of-range": "A read lies outside of what it must have seen and what it may have.",
     },
     "producers": {
         "sequence-reused": "Two values of one producer are in the log with one sequence number.",

@@ -35,8 +35,19 @@ from jepsen_like.checkers.pairing import Column
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import MalformedHistory, Value
 
-__all__ = ["LEVELS", "Dependencies", "Edge", "level_of", "verdict_of"]
+__all__ = [
+    "ISOLATION",
+    "LEVELS",
+    "STRICT",
+    "TRANSACTIONS",
+    "Dependencies",
+    "Edge",
+    "level_of",
+    "verdict_of",
+]
 
+ISOLATION = "isolation"  # an option of the header
+TRANSACTIONS = ("append", "rw-register")  # workloads
 STRICT = "strict-serializable"
 _COMMITTED = frozenset(("G0", "G1a", "G1b", "G1c"))
 _SNAPSHOT = _COMMITTED | {"internal", "lost-update", "G-single", "G-nonadjacent"}
@@ -48,7 +59,7 @@ LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
     STRICT: _SNAPSHOT | {"G2-item"},
 }
 _CIRCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
-_ISOLATION = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
+_OTHERS = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
 _SHOWN = 3  # of one name
 _SEEDS = 200  # edges of a component through which a circle is sought
 
@@ -192,7 +203,7 @@ def _name(circle: Sequence[_Told]) -> str:
 
 def level_of(options: Mapping[str, Value]) -> str:
     """Raises `MalformedHistory` if the promise is none that is known."""
-    level = options.get("isolation", STRICT)
+    level = options.get(ISOLATION, STRICT)
     if level not in LEVELS:
         raise MalformedHistory(f"isolation {level!r:.60}: known are {', '.join(LEVELS)}")
     return str(level)
@@ -218,7 +229,7 @@ def verdict_of(
 
 def _is_forbidden(rule: str, level: str) -> bool:
     name = rule.removesuffix("-realtime").removesuffix("-process")
-    if name in _CIRCLES | _ISOLATION:
+    if name in _CIRCLES | _OTHERS:
         return name in LEVELS[level]
     return True
 

@@ -25,9 +25,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from jepsen_like.checkers.bank import check_bank
 from jepsen_like.checkers.consumer_groups import check_commits
+from jepsen_like.checkers.counters import check_counter
 from jepsen_like.checkers.kafka_log import check_log_columns
 from jepsen_like.checkers.lint import Lint, lint
+from jepsen_like.checkers.list_append import check_list_append
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import STRINGS, Model
 from jepsen_like.checkers.observations import check_observations
@@ -35,8 +38,10 @@ from jepsen_like.checkers.operations import OBSERVE, Operation, operations
 from jepsen_like.checkers.producer_sequences import check_sequences
 from jepsen_like.checkers.queues import check_queues
 from jepsen_like.checkers.registers import check_registers, initial_of
+from jepsen_like.checkers.rw_register import check_rw_registers
 from jepsen_like.checkers.search import Budget, check_as, check_keyed
 from jepsen_like.checkers.sets import check_set
+from jepsen_like.checkers.total_queues import check_total_queue
 from jepsen_like.checkers.transactions import check_transactions
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 from jepsen_like.histories.history import (
@@ -174,7 +179,10 @@ def _judge_clients(paired: Sequence[Operation], header: Header, budget: Budget |
 
 JUDGED: Mapping[str, Judge] = {
     "admin": _judge_log,
+    "append": lambda paired, header, _: check_list_append(paired, header.options),
+    "bank": lambda paired, header, _: check_bank(paired, header.options),
     "cas-register": _judge_registers,
+    "counter": lambda paired, *_: check_counter(paired),
     "kafka": _judge_clients,
     "kv": lambda paired, _, budget: check_keyed(paired, STRINGS, budget),
     "log": _judge_log,
@@ -182,7 +190,9 @@ JUDGED: Mapping[str, Judge] = {
     "partition-epoch": _judge_registers,
     "queue": lambda paired, _, budget: check_queues(paired, budget),
     "register": _judge_registers,
+    "rw-register": lambda paired, header, _: check_rw_registers(paired, header.options),
     "set": lambda paired, _, budget: check_set(paired, budget),
+    "total-queue": lambda paired, *_: check_total_queue(paired),
 }
 
 

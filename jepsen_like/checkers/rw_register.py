@@ -114,16 +114,26 @@ def _depends(nodes: Sequence[_Node], writes: Writes, *, is_strict: bool) -> Depe
             write = writes.of[key].get(value)
             if write is not None and write.by in number:
                 _follow(depends, number[write.by], at, key, value, node)
-    for (key, value), of in readers.items():
-        for writer in writers[key]:
-            if value is None or nodes[writer].reads.get(key, writers) == value:
-                what = f"read {value!r} of {key!r}, which", "wrote over"
-                for reader in of:
-                    depends.add(reader, writer, Edge.RW, what)
+    _write_over(depends, nodes, writers, readers)
     if is_strict:
         for key, by in writers.items():
             _in_time(depends, nodes, key, by, readers, number, writes)
     return depends
+
+
+def _write_over(
+    depends: Dependencies,
+    nodes: Sequence[_Node],
+    writers: Mapping[Hashable, Sequence[int]],
+    readers: Mapping[tuple[Hashable, Hashable], Sequence[int]],
+) -> None:
+    """Who read what somebody has read, and written over, came before that."""
+    for (key, value), of in readers.items():
+        for writer in writers.get(key, ()):
+            if value is None or nodes[writer].reads.get(key, writers) == value:
+                what = f"read {value!r} of {key!r}, which", "wrote over"
+                for reader in of:
+                    depends.add(reader, writer, Edge.RW, what)
 
 
 def _follow(

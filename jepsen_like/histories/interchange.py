@@ -23,9 +23,10 @@ Source: Jepsen's history.edn and console output; Porcupine's test data.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from typing import Any, BinaryIO
 
@@ -59,12 +60,15 @@ __all__ = [
 ]
 
 REGISTERS = ("cas-register", "partition-epoch", "register")  # workloads
-_REGISTER = ("read", "write", "cas", "read-stale")
+_OF_QUEUES = ("enqueue", "dequeue")
+_OF_REGISTERS = ("read", "write", "cas", "read-stale")
+_KEYED = {"queue": _OF_QUEUES, **dict.fromkeys(REGISTERS, _OF_REGISTERS)}  # others have no keys
 _CONSOLE = re.compile(r"INFO\s+jepsen\.util - (\S+)\s+:(\w+)\s+:(\w+)\s+(.*)$")
 _SAYS_MISMATCH = "mismatch"
 _FRAMED = ".msgpack"
-_CHANGES = ("write", "cas")
+_CHANGES = ("write", "cas", "enqueue")
 _STEPS = ("send", "poll", "txn")
+_NAMES_OF_STEPS = ("append", "poll", "r", "send", "w")
 
 
 def read_as(content: bytes, suffix: str, workload: str | None = None) -> History:
@@ -95,13 +99,13 @@ def stream_as(
     header, blocks = read(source)
     named = workload or (None if header is None else header.workload)
     is_ours = suffix == _FRAMED and workload is None
-    if named is None or (named in REGISTERS and not is_ours):
+    if named is None or (named in _KEYED and not is_ours):
         done, is_keyed = _survey(blocks)
         named = _guessed(done) if named is None else named
         source.seek(0)
         _, blocks = read(source)
-        if named in REGISTERS and not is_keyed:
-            blocks = map(_with_keys, blocks)
+        if named in _KEYED and not is_keyed:
+            blocks = map(partial(_with_keys, _KEYED[named]), blocks)
     if header is None:
         options: dict[str, Value] = {INITIAL: []} if named in REGISTERS else {}
         header = Header(workload=named, seed=0, design="foreign", options=options)
@@ -109,22 +113,39 @@ def stream_as(
 
 
 def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:
-    """What was done, and whether registers have keys: either all values do, or none."""
+    """What was done, and whether objects have keys: either all values do, or none."""
     done: set[str] = set()
     keyed: set[bool] = set()
     for lines in blocks:
         done.update(lines.f)
+        for f, value in zip(lines.f, lines.value, strict=True):
+            if f == "txn":
+                done.update(f"txn {name}" for name in _names_of_steps(value))
+            elif f == "read" and type(value) is int:
+                done.add("read of a number")
         keyed |= {
             _has_key(f, value)
             for f, value in zip(lines.f, lines.value, strict=True)
-            if f in _REGISTER and value is not None
+            if f in (*_OF_QUEUES, *_OF_REGISTERS) and value is not None
         }
     return done, keyed == {True}
 
 
+def _names_of_steps(value: Value) -> Iterator[Value]:
+    for step in value if isinstance(value, list | tuple) else ():
+        if isinstance(step, list | tuple) and step:
+            yield step[0]
+
+
 def _guessed(done: AbstractSet[str]) -> str:
     """The workload, by what was done. "" if nothing tells."""
+    if done >= {"add", "read of a number"}:
+        return "counter"
     for workload, fs in (
+        ("append", {"txn append"}),
+        ("rw-register", {"txn w"}),
+        ("bank", {"transfer"}),
+        ("total-queue", {"drain"}),
         ("kafka", {"txn", "commit"}),
         ("log", {"send", "poll"}),
         ("cas-register", {"cas"}),
@@ -149,11 +170,11 @@ def _has_key(f: str, value: Value) -> bool:
             return False
 
 
-def _with_keys(lines: Lines) -> Lines:
+def _with_keys(fs: Container[str], lines: Lines) -> Lines:
     """A change that ends without a value says no more than that it was done."""
     value = [
         ["", value]
-        if f in _REGISTER and (kind == Kind.INVOKE or value is not None or f not in _CHANGES)
+        if f in fs and (kind == Kind.INVOKE or value is not None or f not in _CHANGES)
         else value
         for f, kind, value in zip(lines.f, lines.kind, lines.value, strict=True)
     ]
@@ -208,7 +229,7 @@ def _as_keyword(name: str, value: Value, f: str) -> Any:
 
 def _step(step: Value) -> Any:
     match step:
-        case [str(name), *rest] if name in _STEPS:
+        case [str(name), *rest] if name in _NAMES_OF_STEPS:
             return [Keyword(name), *rest]
         case _:
             return step

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.isolation import LEVELS, STRICT
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired
@@ -56,6 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
           many steps of each as one may take in it (default: {_SECONDS:.0f})
         --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
           (default: nil; of a history of others it is not known)
+        --isolation {"|".join(LEVELS)}  what transactions of reads and writes were promised \
+          (default: {STRICT})
         --trust-failures  what failed did not happen, even if it says that it timed out; the \
           verdict counts these (without Spark only)
         --report FILE  write what happened as one HTML page (default, if a run's directory is \
@@ -123,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 def _refuse_beside_table(args: argparse.Namespace) -> None:
     if args.on == "local":
         raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
-    for option in ("model", "initial", "trust_failures"):
+    for option in ("model", "initial", "isolation", "trust_failures"):
         if getattr(args, option):
             name = option.replace("_", "-")
             what = "a table is judged as what it was made as; name its history"

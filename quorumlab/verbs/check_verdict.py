@@ -149,7 +149,12 @@ def _line(op: Op) -> str:
 
 
 def asked_in(args: argparse.Namespace) -> Asked:
-    return Asked(model=args.model, initial=args.initial, trusts_failures=args.trust_failures)
+    return Asked(
+        model=args.model,
+        initial=args.initial,
+        trusts_failures=args.trust_failures,
+        isolation=args.isolation,
+    )
 
 
 def refuse_other_report(args: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ from tests.agreement.free import FREE, freely_compared
 from tests.agreement.models import MODELS
 from tests.agreement.on_spark import ON_SPARK, differing
 from tests.agreement.playing import UNKNOWN_MAX
+from tests.agreement.transactions import LEVELS, WRITES, transactions_compared
 
 ABOUT = f"""# Do all ways to judge a history agree?
 
@@ -53,6 +54,11 @@ def main() -> int:
     for name, of in FREE.items():
         print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
         free[name] = freely_compared(name, of, numbers)
+    for workload in WRITES:
+        for level in LEVELS:
+            print(f"{workload}, {level}: {args.histories} histories", file=sys.stderr, flush=True)
+            found = transactions_compared(workload, level, numbers)
+            free[f"{workload}, {level}"] = found
     on_spark = _on_spark(numbers[: args.on_spark]) if args.on_spark else {}
     told = [
         *_table(tallies),

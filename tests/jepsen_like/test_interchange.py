@@ -254,3 +254,31 @@ def test_extra_that_would_take_the_place_of_a_field_is_refused(lines: Lines) -> 
     play.line(Kind.INVOKE, 0, "poll", [["poll"]], None, {"value": 3})
     with pytest.raises(MalformedHistory, match="operation 0: an extra is called value"):
         list(lines(play.history))
+
+
+def test_models_of_jepsen_are_guessed_and_judged() -> None:
+    for value, workload, outcome in (
+        ([["append", "x", 1], ["r", "x", [1]]], "append", "valid"),
+        ([["w", "x", 1], ["r", "x", 2]], "rw-register", "violated"),
+    ):
+        history = read_as(did(("txn", value, value)), ".jsonl")
+        assert history.header.workload == workload
+        assert judge(history).outcome.value == outcome
+
+
+def test_a_queue_without_keys_is_one_queue() -> None:
+    both = ("enqueue", 1, 1), ("enqueue", 2, 2)
+    for taken, outcome in ((1, "valid"), (2, "violated")):
+        history = read_as(did(*both, ("dequeue", None, taken)), ".jsonl")
+        assert history.header.workload == "queue"
+        assert judge(history).outcome.value == outcome
+
+
+def test_what_only_some_histories_have_tells_what_they_are_of() -> None:
+    for fs, workload in (
+        ([("enqueue", 1, 1), ("drain", None, [1])], "total-queue"),
+        ([("add", 1, 1), ("read", None, 1)], "counter"),
+        ([("add", 1, 1), ("read", None, [1])], "set"),
+        ([("transfer", {"from": 0, "to": 1, "amount": 1}, None)], "bank"),
+    ):
+        assert read_as(did(*fs), ".jsonl").header.workload == workload

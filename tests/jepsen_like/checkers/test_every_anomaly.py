@@ -10,22 +10,30 @@ from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Kind
 from tests.jepsen_like.checkers import (
+    test_accounts,
     test_consumer_groups,
     test_kafka_log,
     test_lint,
     test_observations,
     test_producer_sequences,
     test_queues,
+    test_read_write_transactions,
     test_registers,
     test_sets,
     test_transactions,
 )
 from tests.jepsen_like.play import Play
 
+CIRCLES = ("G-nonadjacent", "G2-item")  # with an order: longer G-single, in what is planted
 # Where a test plants each kind of violation, and looks for it.
 TABLES: dict[str, Sequence[tuple[str, object]]] = {
     "logs": test_kafka_log.PLANTED,
     "transactions": [(rule, plant) for rule, _, plant in test_transactions.CYCLES],
+    "reads and writes": [
+        *test_read_write_transactions.PLANTED,
+        *((f"{name}-{order}", None) for name in CIRCLES for order in ("process", "realtime")),
+    ],
+    "accounts": [(rule, plant) for rule, _, plant in test_accounts.PLANTED],
     "producers": test_producer_sequences.PLANTED,
     "consumer groups": test_consumer_groups.PLANTED,
     "registers": [*test_registers.PLANTED, *test_registers.PLANTED_IN_VERSIONS],
@@ -93,6 +101,41 @@ def honest_queue(play: Play) -> None:
     play.did(2, "dequeue", ["k", None], ["k", 2])
 
 
+def honest_transactions(write: str) -> Callable[[Play], None]:
+    def play_them(play: Play) -> None:
+        play.did(0, "txn", [[write, "x", 1]], [[write, "x", 1]])
+        play.invoke(1, "txn", [[write, "x", 2]])
+        play.info(1)
+        for value in (1, 2):
+            read = list(range(1, value + 1)) if write == "append" else value
+            play.did(2, "txn", [["r", "x", None]], [["r", "x", read]])
+
+    return play_them
+
+
+def honest_bank(play: Play) -> None:
+    play.did(0, "read", None, {"a": 5, "b": 0})
+    play.invoke(1, "transfer", {"from": "a", "to": "b", "amount": 2})
+    play.info(1)
+    play.did(0, "read", None, {"a": 3, "b": 2})
+
+
+def honest_counter(play: Play) -> None:
+    play.did(0, "add", 3, None)
+    play.invoke(1, "add", 2)
+    play.info(1)
+    for value in (3, 5):
+        play.did(2, "read", None, value)
+
+
+def honest_total_queue(play: Play) -> None:
+    play.did(0, "enqueue", 1, None)
+    play.invoke(1, "enqueue", 2)
+    play.info(1)
+    play.did(2, "dequeue", None, 2)
+    play.did(2, "drain", None, [1])
+
+
 def honest_nodes(play: Play) -> None:
     for node in ("node-1", "node-2"):
         play.line(Kind.OK, node, "observe", {"k-0": [1, 1, 1, [1, 2]]})
@@ -104,6 +147,11 @@ HONEST: dict[str, Callable[[Play], None]] = {
     **dict.fromkeys(("cas-register", "partition-epoch", "register"), honest_register),
     "kv": honest_strings,
     "observe": honest_nodes,
+    "append": honest_transactions("append"),
+    "bank": honest_bank,
+    "counter": honest_counter,
+    "rw-register": honest_transactions("w"),
+    "total-queue": honest_total_queue,
     "queue": honest_queue,
     "set": honest_names,
 }

@@ -15,7 +15,9 @@ from tests.jepsen_like.play import Play
 IN_VAIN: dict[str, tuple[str, Value]] = {
     **dict.fromkeys(("admin", "kafka", "log"), ("poll", [["poll"]])),
     "kv": ("get", ["k", None]),
+    **dict.fromkeys(("append", "rw-register"), ("txn", [["r", "k", None]])),
     "queue": ("dequeue", ["k", None]),
+    "total-queue": ("dequeue", None),
     "set": ("read", None),
 }
 
@@ -54,7 +56,7 @@ def test_observations_alone_do_not_show_that_a_log_is_valid() -> None:
 
 
 def test_unknown_workload_is_undecided_and_the_known_ones_are_named() -> None:
-    verdict = judge(Play(workload="bank").history)
+    verdict = judge(Play(workload="atm").history)
     assert verdict.outcome is Outcome.UNDECIDED
     assert "cas-register" in verdict.reason
 
