@@ -12,25 +12,20 @@ A byte says what follows: a small number itself, or a string, a list, a tag with
 
 What was written before may be said again by its number: tags, and values that the writer chose.
 Nothing is believed: neither a length, nor that what is said again stays small when it is told in
-full. Sources: github.com/Datomic/fressian, github.com/clojure/data.fressian.
+full. What tags stand for, see `fressian_tags`. Source: github.com/Datomic/fressian.
 """
 
 import struct
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
-from uuid import UUID
 
 from jepsen_like.histories.history import MalformedHistory
-from jepsen_like.histories.mappings import listed
 
-__all__ = ["TAGS", "Fressian", "Tags", "as_set"]
+__all__ = ["Fressian", "Tags"]
 
 _DEPTH_MAX = 120  # a map in a map is two deeper
-_BIGINT_BYTES = 400  # Python itself refuses to print some thousands of digits
 _IN_FULL = 64  # how many times longer a text may be that says nothing by its number
 _OPEN = object()
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _CLOSED_LIST, _OPEN_LIST, _END = 0xED, 0xEE, 0xFD
 _BYTES_CHUNK, _BYTES = 0xD8, 0xD9
@@ -65,11 +60,9 @@ class Fressian:
             yield self.value()
 
     def items(self) -> Iterator[Any]:
-        """Of a list that is all that there is, as they are read; none of nil."""
+        """Of a list that is all that there is, as they are read."""
         code = self._code()
-        if code == 0xF7:
-            pass
-        elif code in _LISTS or code == _LIST:
+        if code in _LISTS or code == _LIST:
             for _ in range(self._count(code, _LISTS)):
                 yield self.value()
         elif code in (_CLOSED_LIST, _OPEN_LIST):
@@ -245,54 +238,6 @@ class Fressian:
         raise MalformedHistory(f"{self._where}, byte {self._begins + self._at}: {what}")
 
 
-def as_set(values: list[Any] | None) -> list[Any]:
-    return listed(values or ())
-
-
-def _as_map(items: list[Any]) -> dict[Any, Any]:
-    keys, values = items[::2], items[1::2]
-    try:
-        told = dict(zip(keys, values, strict=True))
-    except TypeError:
-        told = dict(zip(map(_hashable, keys), values, strict=True))
-    if len(told) < len(keys):
-        raise ValueError("it has a key twice")
-    return told
-
-
-def _hashable(value: Any) -> Hashable:
-    match value:
-        case list() | tuple():
-            return tuple(map(_hashable, value))
-        case dict():
-            return frozenset((key, _hashable(of)) for key, of in value.items())
-        case _:
-            hashable: Hashable = value
-            return hashable
-
-
-def _as_bigint(told: bytes) -> int:
-    if len(told) > _BIGINT_BYTES:
-        raise ValueError(f"a number of {len(told)} bytes")
-    return int.from_bytes(told, signed=True)
-
-
-def _as_date(milliseconds: int) -> str:
-    date = _EPOCH + timedelta(milliseconds=milliseconds)
-    return f"{date:%Y-%m-%dT%H:%M:%S}.{date.microsecond // 1000:03}-00:00"
-
-
-TAGS: Tags = {
-    "bigint": (1, _as_bigint),
-    "char": (1, chr),
-    "inst": (1, _as_date),
-    "map": (1, _as_map),
-    "record": (2, lambda _, fields: fields),
-    "regex": (1, str),
-    "set": (1, as_set),
-    "uri": (1, str),
-    "uuid": (1, lambda told: str(UUID(bytes=told))),
-}
 _TAG_CODES = {
     0xC0: ("map", 1),
     0xC1: ("set", 1),

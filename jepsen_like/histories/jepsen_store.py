@@ -31,18 +31,19 @@ believed: no more is read, all in all, than the file has. Source: jepsen.store.f
 
 import struct
 from collections.abc import Iterator
-from io import SEEK_END
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from jepsen_like.histories.fressian import TAGS, Fressian, Tags, as_set
+from jepsen_like.histories.fressian import Fressian, Tags
+from jepsen_like.histories.fressian_tags import TAGS, as_set
 from jepsen_like.histories.history import Lines, MalformedHistory
 from jepsen_like.histories.mappings import lines_of
 
 __all__ = ["read_jepsen"]
 
 _PORTION = 4096  # operations
+_FROM_END = 2
 _MAGIC = b"JEPSEN"
 _FILE = struct.Struct(">6siq")
 _BLOCK = struct.Struct(">qIh14x")
@@ -80,7 +81,7 @@ class _File:
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
-        self._size = source.seek(0, SEEK_END)
+        self._size = source.seek(0, _FROM_END)
         self._left = self._size
         source.seek(0)
         begin = source.read(_FILE.size)

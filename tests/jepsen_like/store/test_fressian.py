@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jepsen_like.histories.fressian import TAGS, Fressian
+from jepsen_like.histories.fressian import Fressian
+from jepsen_like.histories.fressian_tags import TAGS
 from jepsen_like.histories.history import MalformedHistory
 
 
