@@ -1,10 +1,10 @@
 """Finding, reading and converting the histories that a command line names.
 
-A target is a directory of a run, a file of any kind that `check` reads, a table, or a directory
-with many runs below it. Spark reads tables. The table of a history says from which content it was
-made, and lies in a directory of its own beside the history, since workers must see both. If nothing
-can be written there, or somebody else's file has that name, the table lies in a directory that is
-removed at the end.
+A target is a directory of a run, of ours or in Jepsen's store, a file of any kind that `check`
+reads, a table, or a directory with many runs below it. Spark reads tables. The table of a history
+says from which content it was made, and lies in a directory of its own beside the history, since
+workers must see both. If nothing can be written there, or somebody else's file has that name, the
+table lies in a directory that is removed at the end.
 """
 
 import gc
@@ -44,6 +44,7 @@ __all__ = [
 
 HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
+_JEPSEN = ("test.jepsen", "history.edn")  # of a run in its store; the first that is there
 TABLE = ".parquet"
 _HOME = ".quorumlab"  # the directory that we make beside a history
 
@@ -161,13 +162,14 @@ def histories_in(target: str) -> list[Path]:
         raise Failed(f"{path}: no such file or directory")
     if path.is_file():
         return [path]
-    if (path / HISTORY).exists():
-        return [path / HISTORY]
-    found = sorted(path.rglob(HISTORY)) or sorted(
-        table for table in path.rglob(f"*{TABLE}") if table.parent.name != _HOME
-    )
+    for name in (HISTORY, *_JEPSEN):
+        if (path / name).exists():
+            return [path / name]
+    of_jepsen = {file.parent: file for name in reversed(_JEPSEN) for file in path.rglob(name)}
+    tables = (table for table in path.rglob(f"*{TABLE}") if table.parent.name != _HOME)
+    found = sorted(path.rglob(HISTORY)) or sorted(of_jepsen.values()) or sorted(tables)
     if not found:
-        raise Failed(f"{path}: no {HISTORY} in it or below it")
+        raise Failed(f"{path}: no {HISTORY} in it or below it, nor {' or '.join(_JEPSEN)}")
     return found
 
 

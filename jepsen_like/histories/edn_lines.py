@@ -14,7 +14,7 @@ import msgspec
 
 from jepsen_like.histories.edn import EdnError, Keyword, Symbol, Tagged, Unfinished, read_edn
 from jepsen_like.histories.history import FORMAT, Header, Lines, MalformedHistory, header_of
-from jepsen_like.histories.mappings import decoded, json_of, lines_of, whole_lines
+from jepsen_like.histories.mappings import decoded, json_of, lines_of, listed, whole_lines
 
 __all__ = ["EDN_HEADER", "plain", "read_edn_lines"]
 
@@ -147,8 +147,10 @@ def plain(value: Any) -> Any:
             return name
         case Tagged(_, tagged):
             return plain(tagged)
-        case list() | tuple() | frozenset():
+        case list() | tuple():
             return [plain(each) for each in value]
+        case frozenset():
+            return listed(map(plain, value))
         case dict():
             return {_plain_key(key): plain(of) for key, of in value.items()}
         case _:

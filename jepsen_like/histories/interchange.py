@@ -3,6 +3,7 @@
     .msgpack   our own frames (`jepsen_like.histories.history`)
     .edn .txt  a map an operation, plain or tagged `#jepsen.history.Op`
     .jsonl     an object an operation
+    .jepsen    the binary store of Jepsen
     .log       the console output of Jepsen
 
 What we write begins with our header: a comment in EDN, an object of its own in JSON lines. So a
@@ -46,6 +47,7 @@ from jepsen_like.histories.history import (
     read_history,
     stream_lines,
 )
+from jepsen_like.histories.jepsen_store import read_jepsen
 from jepsen_like.histories.json_lines import read_jsonl
 from jepsen_like.histories.mappings import OF_AN_OP, decoded, lines_of
 
@@ -273,6 +275,7 @@ def _read_value(text: str) -> Value:
 
 READERS: Mapping[str, Callable[[BinaryIO], tuple[Header | None, Iterator[Lines]]]] = {
     ".edn": read_edn_lines,
+    ".jepsen": read_jepsen,
     ".jsonl": read_jsonl,
     ".log": _read_console,
     _FRAMED: stream_lines,

@@ -6,13 +6,13 @@ assignment of Jepsen's that says `:seek-to-beginning? true` has the extra `seek`
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
 from jepsen_like.histories.history import Kind, Lines, MalformedHistory, Op, Value
 
-__all__ = ["OF_AN_OP", "decoded", "json_of", "lines_of", "whole_lines"]
+__all__ = ["OF_AN_OP", "decoded", "json_of", "lines_of", "listed", "whole_lines"]
 
 OF_AN_OP = ("index", "time", "type", "process", "f", "value", "error", "key")
 _SEEKS_BEGINNING = "seek-to-beginning?"
@@ -49,6 +49,21 @@ def json_of(line: str, number: int) -> Any:
         raise MalformedHistory(f"line {number}: not JSON: {error}") from error
     except RecursionError as error:
         raise MalformedHistory(f"line {number}: nested too deep") from error
+
+
+def listed(values: Iterable[Value]) -> list[Value]:
+    """A set, in an order that is the same for equal ones: two of them may be compared."""
+    return sorted(values, key=_order)
+
+
+def _order(value: Value) -> str:
+    match value:
+        case list() | tuple():
+            return repr([_order(each) for each in value])
+        case dict():
+            return repr(sorted(map(_order, value.items())))
+        case _:
+            return repr(value)
 
 
 def lines_of(objects: Sequence[dict[str, Value]], first: int) -> Lines:

@@ -39,8 +39,8 @@ _LOCAL_MB = 50  # about a million operations: some ten seconds
 def add_options(parser: argparse.ArgumentParser) -> None:
     about = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
     table = f"""
-        target TARGET  a run's directory, one with many runs in it (on Spark), or a .msgpack, \
-          .edn, .jsonl, .txt, .log or .parquet file
+        target TARGET  a run's directory, ours or in Jepsen's store, one with many runs in it (on \
+          Spark), or a .msgpack, .jepsen, .edn, .jsonl, .txt, .log or .parquet file
         --on local|spark  the same rules judge; default: spark for many runs, or more than \
           {_LOCAL_MB} MB, if it is installed
         --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})

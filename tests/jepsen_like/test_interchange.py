@@ -161,6 +161,17 @@ def test_change_without_a_key_may_end_without_a_value() -> None:
 LISTS = did(("read", None, []), ("remove", "a", None), ("read", None, []))
 
 
+@pytest.mark.parametrize(("written", "read"), [("1 9 17", "17 9 1"), ("[1] #{} 9", "9 #{} [1]")])
+def test_set_that_is_read_is_the_one_that_was_written(written: str, read: str) -> None:
+    text = f"""
+        {{:type :invoke, :process 0, :f :write, :value #{{{written}}}}}
+        {{:type :ok, :process 0, :f :write, :value #{{{written}}}}}
+        {{:type :invoke, :process 1, :f :read, :value nil}}
+        {{:type :ok, :process 1, :f :read, :value #{{{read}}}}}
+    """
+    assert judge(read_as(text.encode(), ".edn")).outcome is Outcome.VALID
+
+
 def test_set_to_which_nothing_is_added_is_guessed_as_one() -> None:
     history = read_as(LISTS, ".jsonl")
     assert history.header.workload == "set"

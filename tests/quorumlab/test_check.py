@@ -178,7 +178,7 @@ def test_many_findings_and_objects_are_cut_short(
     ("arguments", "code", "what"),
     [
         (["check", "nowhere"], 1, "no such file"),
-        (["check", "empty"], 1, "no history.msgpack in it or below it"),
+        (["check", "empty"], 1, "no history.msgpack in it or below it, nor test.jepsen"),
         (["check", "data.csv"], 1, "a history ends with"),
         (["check", "data.parquet"], 1, "not a table of histories"),
         (["check", "broken.msgpack"], 1, "not a history"),
