@@ -29,6 +29,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 from jepsen_like.histories.edn import EdnError, Keyword, read_edn, write_edn
@@ -109,9 +110,20 @@ def stream_as(
         if named in _KEYED and not is_keyed:
             blocks = map(partial(_with_keys, _KEYED[named]), blocks)
     if header is None:
+        blocks = _in_time(blocks)
         options: dict[str, Value] = {INITIAL: []} if named in REGISTERS else {}
         header = Header(workload=named, seed=0, design="foreign", options=options)
     return replace(header, workload=named), blocks
+
+
+def _in_time(blocks: Iterable[Lines]) -> Iterator[Lines]:
+    """Jepsen's times go back a little from one line to the next: the order is that of the lines."""
+    latest: int | None = None
+    for lines in blocks:
+        times = lines.time_ns if latest is None else [latest, *lines.time_ns]
+        in_order = list(accumulate(times, max))
+        yield lines._replace(time_ns=in_order if latest is None else in_order[1:])
+        latest = in_order[-1] if in_order else latest
 
 
 def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:

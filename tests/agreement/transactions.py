@@ -18,7 +18,7 @@ from jepsen_like.histories.history import History, Kind
 from tests.agreement.agreeing import Tally
 from tests.jepsen_like.play import Play
 
-__all__ = ["LEVELS", "WRITES", "transactions_compared"]
+__all__ = ["LEVELS", "WRITES", "played", "transactions_compared"]
 
 WRITES = {"append": "append", "rw-register": "w"}  # by workload
 LEVELS = ("strict-serializable", "serializable")

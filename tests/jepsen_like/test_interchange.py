@@ -277,6 +277,11 @@ def test_models_of_jepsen_are_guessed_and_judged() -> None:
         assert judge(history).outcome.value == outcome
 
 
+def test_times_of_others_may_go_back() -> None:
+    content = did(("write", 1, 1), ("read", None, 1)).replace(b'"f"', b'"time": 9, "f"', 1)
+    assert [op.time_ns for op in read_as(content, ".jsonl").ops][:2] == [9, 9]
+
+
 def test_a_queue_without_keys_is_one_queue() -> None:
     both = ("enqueue", 1, 1), ("enqueue", 2, 2)
     for taken, outcome in ((1, "valid"), (2, "violated")):
