@@ -85,7 +85,7 @@ def operations(rows: pa.Table, *, keyed: bool) -> list[Operation]:
 
 
 def lines(rows: pa.Table, what: str) -> Iterator[Op]:
-    """Faults and observations ("line"), or what `lint` found ("lint")."""
+    """Faults and observations ("line"), or what `lint` found ("lint") or believed ("trusted")."""
     wanted = rows.filter(pc.equal(rows.column("what"), what)).sort_by("call")
     for row in wanted.to_pylist():
         yield Op(

@@ -273,6 +273,8 @@ def _judged_run(rows: pa.Table, header: Header, budget: Budget, model: Model | N
         count, wrong = line.value
         findings = [Finding(rule=r, object=o, detail=d, ops=tuple(ops)) for r, o, d, ops in wrong]
         verdicts.append(disbelieved(findings, count))
+    trusted = [line.value for line in lines(rows, "trusted")]
+    verdicts += [Verdict.of([], {"trusted failures": count}) for count in trusted]
     return compose(verdicts)
 
 

@@ -57,7 +57,7 @@ def write_parquet(
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         chunks = _Chunks(header, run, scratch)
-        for chunk in _chunks(tables(header.workload, blocks), limits.chunk):
+        for chunk in _chunks(tables(header, blocks), limits.chunk):
             chunks.add(chunk)
             if progress is not None:
                 progress(chunks.rows)

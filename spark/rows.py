@@ -9,7 +9,7 @@ bounded memory; whoever wants the rows sorted sorts them.
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -21,7 +21,15 @@ from jepsen_like.checkers.judges import LINT_SHOWN, Split, split_of
 from jepsen_like.checkers.lint import Lint
 from jepsen_like.checkers.operations import OBSERVE
 from jepsen_like.checkers.verdict import Finding
-from jepsen_like.histories.history import NEMESIS, Header, Kind, Lines, Op, Value
+from jepsen_like.histories.history import (
+    NEMESIS,
+    TRUST_FAILURES,
+    Header,
+    Kind,
+    Lines,
+    Op,
+    Value,
+)
 from spark.log_rows import STEPS, LogRows
 from spark.operation_rows import (
     WHOLE,
@@ -41,9 +49,10 @@ _ASKING = frozenset({"dequeue", "get", "read", "read-stale"})
 _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})
 
 
-def tables(workload: str, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
+def tables(header: Header, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
     """The rows without what is the same for the whole run. Raises `MalformedHistory`."""
-    rows = _Rows(split_of(workload))
+    trusts = bool(header.options.get(TRUST_FAILURES))
+    rows = _Rows(split_of(header.workload), trusts_failures=trusts)
     with _no_cycles():
         for lines in blocks:
             if lines.indexes:
@@ -87,6 +96,7 @@ class _Paired:
 @dataclass(slots=True)
 class _Rows:
     split: Split
+    trusts_failures: bool = False
     log: LogRows = field(default_factory=LogRows)
     position: int = 0
     open: dict[int | str, tuple[int, Op]] = field(default_factory=dict)  # by process
@@ -94,6 +104,7 @@ class _Rows:
     last: Op | None = None
     wrong: list[Finding] = field(default_factory=list)
     wrong_count: int = 0
+    trusted: int = 0  # failures that would be wrong otherwise
 
     def of(self, lines: Lines) -> Iterator[pa.Table]:
         size = len(lines.indexes)
@@ -121,7 +132,10 @@ class _Rows:
             calls, rets = range(len(ops)), [-1] * len(ops)
             yield from self._rows(Operations.of(Lines.of(ops), calls, rets, np.array(at)))
         if self.wrong:
-            yield table_of_rows([_lint_row(self.wrong_count, self.wrong)])
+            findings = [[each.rule, each.object, each.detail, each.ops] for each in self.wrong]
+            yield table_of_rows([_told("lint", [self.wrong_count, findings])])
+        if self.trusted:
+            yield table_of_rows([_told("trusted", self.trusted)])
 
     def _rows(self, operations: Operations) -> Iterator[pa.Table]:
         match self.split:
@@ -165,12 +179,14 @@ class _Rows:
             return
         held = {op.process: op for _, op in paired.held}
         before = {process: op for process, (_, op) in self.open.items()}
-        lint = Lint(open=before | held, lost=self.lost, last=last)
+        trusts = self.trusts_failures
+        lint = Lint(open=before | held, lost=self.lost, last=last, trusts_failures=trusts)
         for op in lines.ops():
             for finding in lint.wrong(op):
                 self.wrong_count += 1
                 if self.wrong_count <= LINT_SHOWN:
                     self.wrong.append(finding)
+        self.trusted += lint.trusted
 
 
 def _is_in_order(lines: Lines, last: Op | None) -> bool:
@@ -213,11 +229,9 @@ def _did_as_asked(f: str, asked: Value, did: Value) -> bool:
             return False
 
 
-def _lint_row(count: int, wrong: Sequence[Finding]) -> Row:
-    findings = [[each.rule, each.object, each.detail, each.ops] for each in wrong]
-    value = [count, findings]
-    told = Op(index=0, time_ns=0, kind=Kind.INFO, process=NEMESIS, f="lint", value=value)
-    return _line(0, told)._replace(what="lint")
+def _told(what: str, value: Value) -> Row:
+    told = Op(index=0, time_ns=0, kind=Kind.INFO, process=NEMESIS, f=what, value=value)
+    return _line(0, told)._replace(what=what)
 
 
 def _line(position: int, op: Op) -> Row:

@@ -11,6 +11,7 @@ object, then call, then step, and a group of rows holds whole objects, unless on
     operation   any other operation, whole                argument, result
     line        a fault, an observation                   argument
     lint        what is wrong with the history itself     argument
+    trusted     how many failures were believed           argument
 
 A value that is an int of 64 bits is a `number`; any other is msgpack, in `value`. Exactly one row
 of each operation has step 0: it carries what belongs to the operation as a whole.

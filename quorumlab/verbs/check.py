@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         --isolation {"|".join(LEVELS)}  what transactions of reads and writes were promised \
           (default: {STRICT})
         --trust-failures  what failed did not happen, even if it says that it timed out; the \
-          verdict counts these (without Spark only)
+          verdict counts these
         --report FILE  write what happened as one HTML page (default, if a run's directory is \
           judged here and is violated: {PAGE} in it)
         {FORMAT}"""
@@ -94,8 +94,6 @@ def _refuse_contradictions(args: argparse.Namespace, *, on_spark: bool) -> None:
         raise UsageError("--master and --remote: name one of them")
     if args.on == "local" and on_spark:
         raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
-    if args.trust_failures and on_spark:
-        raise UsageError("--trust-failures: only what is judged without Spark (--on local)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,8 +109,7 @@ def run(args: argparse.Namespace) -> int:
         _refuse_beside_table(args)
         on_spark = True
     _refuse_contradictions(args, on_spark=on_spark)
-    is_local = args.on == "local" or args.trust_failures
-    if is_local or not (on_spark or _is_much(args.target)):
+    if args.on == "local" or not (on_spark or _is_much(args.target)):
         return _run_locally(args)
     try:
         return run_on_spark(args)

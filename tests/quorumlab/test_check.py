@@ -266,12 +266,28 @@ def test_failures_that_say_timed_out_can_be_trusted(
     assert ("1 trusted failures" in capsys.readouterr().out) is (code == 0)
 
 
-def test_failures_are_not_trusted_on_spark(
+def test_only_transactions_are_promised_an_isolation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["check", str(run_directory(tmp_path)), "--trust-failures", "--on", "spark"]
+    asked = ["check", str(run_directory(tmp_path)), "--isolation", "serializable"]
     assert main(asked) == 2
-    assert "without Spark" in capsys.readouterr().err
+    assert "only append, rw-register have one; this is of log" in capsys.readouterr().err
+
+
+def test_what_a_weaker_isolation_allows_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "history.edn"
+    stale = [("[[:append 1 1]]", "[[:append 1 1]]"), ("[[:r 1 nil]]", "[[:r 1 []]]")]
+    lines = [
+        f"{{:type :{kind}, :process 0, :f :txn, :value {value}}}"
+        for values in stale
+        for kind, value in zip(("invoke", "ok"), values, strict=True)
+    ]
+    path.write_text("\n".join(lines))
+    assert main(["check", str(path)]) == 4
+    assert "G-single-process" in capsys.readouterr().out
+    assert main(["check", str(path), "--isolation", "serializable"]) == 0
 
 
 def test_only_registers_have_an_initial_value(

@@ -18,7 +18,7 @@ GROUP_ROWS = 2000
 
 
 def table_of(history: History, run: str) -> pa.Table:
-    found = pa.concat_tables(tables(history.header.workload, [Lines.of(history.ops)]))
+    found = pa.concat_tables(tables(history.header, [Lines.of(history.ops)]))
     table = with_run(found, history.header, run)
     return table.sort_by([(name, "ascending") for name in ORDER])
 

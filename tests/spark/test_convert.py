@@ -71,7 +71,7 @@ def blocks_of(ops: Iterable[Op]) -> Iterator[Lines]:
 
 
 def rows(workload: str, ops: Iterable[Op]) -> list[Row]:
-    found = pa.concat_tables(tables(workload, blocks_of(ops))).to_pylist()
+    found = pa.concat_tables(tables(Header(workload=workload, seed=0), blocks_of(ops))).to_pylist()
     return [Row(**row) for row in sorted(found, key=lambda row: (row["call"], row["step"]))]
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from jepsen_like.histories.history import (
+    Header,
     History,
     Kind,
     Lines,
@@ -88,7 +89,7 @@ def sorted_rows(table: pa.Table) -> list[str]:
 
 def told(workload: str, blocks: Any) -> list[str] | str:
     try:
-        return sorted_rows(pa.concat_tables(tables(workload, blocks)))
+        return sorted_rows(pa.concat_tables(tables(Header(workload=workload, seed=0), blocks)))
     except MalformedHistory:
         return "malformed"
 
@@ -189,7 +190,7 @@ def test_what_never_ended_is_in_the_order_in_which_it_began() -> None:
         play.invoke(process, "assign", ["k"])
     for size in (1, 3):
         blocks = [Lines.of(play.ops[at : at + size]) for at in range(0, 3, size)]
-        table = pa.concat_tables(tables("log", blocks))
+        table = pa.concat_tables(tables(Header(workload="log", seed=0), blocks))
         rows_of_all = table.to_pylist()
         assert [row["call"] for row in rows_of_all if row["what"] == "operation"] == [0, 1, 2]
 

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.histories.history import TRUST_FAILURES, Kind
 from tests.agreement.transactions import WRITES, played
 from tests.jepsen_like.checkers import test_accounts, test_every_anomaly
 from tests.jepsen_like.checkers import test_read_write_transactions as transactions
@@ -40,3 +42,16 @@ def test_transactions_are_judged_as_without_a_table(workload: str) -> None:
     for seed in range(60):
         history = played(workload, Random(seed))
         assert same(told(table_of(history, "r"))) == same(judge(history)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("trusts", [True, False])
+def test_trusted_failures_are_counted_from_a_table(trusts: bool) -> None:
+    play = Play(workload="register", options={TRUST_FAILURES: trusts})
+    play.invoke(0, "write", ["k", 1])
+    play.line(Kind.FAIL, 0, "write", ["k", 1], error="timed out")
+    history = play.history
+    assert judge(history).outcome is Outcome.UNDECIDED
+    assert same(told(table_of(history, "r"))) == same(judge(history))
+    play.did(1, "read", ["k", None], ["k", None])
+    assert judge(history).outcome is (Outcome.VALID if trusts else Outcome.UNDECIDED)
+    assert same(told(table_of(history, "r"))) == same(judge(history))
