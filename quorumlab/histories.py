@@ -175,14 +175,15 @@ def histories_in(target: str) -> list[Path]:
 
 @contextmanager
 def tables_of(
-    target: str, progress: Callable[[str], None], asked: Asked = AS_IT_SAYS
+    targets: Sequence[str], progress: Callable[[str], None], asked: Asked = AS_IT_SAYS
 ) -> Iterator[list[Table]]:
     """Raises `Failed` where one is no history, `UsageError` where it is not what was asked for."""
-    histories = histories_in(target)
+    histories = [(target, history) for target in targets for history in histories_in(target)]
     with TemporaryDirectory(prefix="quorumlab-tables-") as scratch:
         tables = []
-        for number, history in enumerate(histories):
-            run = _run_name(history, Path(target))
+        for number, (target, history) in enumerate(histories):
+            is_only = len(targets) == 1
+            run = _run_name(history, Path(target)) if is_only else history.as_posix()
             path = _place(history) or Path(scratch) / f"{history.name}-{number}{TABLE}"
             tables.append(_table(history, path, run, asked, progress))
         yield tables

@@ -20,7 +20,7 @@ from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
-from jepsen_like.checkers.verdict import Finding
+from jepsen_like.checkers.verdict import Finding, Outcome
 from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
 from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
 from quorumlab.histories import TABLE, Found, find_history, histories_in
@@ -33,14 +33,17 @@ __all__ = ["add_options", "own_model", "running"]
 
 _SECONDS = 60.0
 _SPARK = Settings()  # the defaults
+_GRAVE_LAST = [each.exit_code for each in (Outcome.VALID, Outcome.UNDECIDED, Outcome.VIOLATED)]
+_LOCAL_RUNS = 1
 _LOCAL_MB = 50  # about a million operations: some ten seconds
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     about = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
     table = f"""
-        target TARGET  a run's directory, ours or in Jepsen's store, one with many runs in it (on \
-          Spark), or a .msgpack, .jepsen, .edn, .jsonl, .txt, .log or .parquet file
+        target TARGET [+]  a run's directory, ours or in Jepsen's store, one with many runs in it \
+          (on Spark), or a .msgpack, .jepsen, .edn, .jsonl, .txt, .log or .parquet file; several \
+          are judged together on Spark, and else one after the other
         --on local|spark  the same rules judge; default: spark for many runs, or more than \
           {_LOCAL_MB} MB, if it is installed
         --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
@@ -105,11 +108,12 @@ def run(args: argparse.Namespace) -> int:
         if args.initial:
             raise UsageError("--initial: a model of your own says itself what it begins with")
         return _run_locally(args)
-    if histories_in(args.target)[0].suffix == TABLE:
+    histories = [history for target in args.target for history in histories_in(target)]
+    if any(history.suffix == TABLE for history in histories):
         _refuse_beside_table(args)
         on_spark = True
     _refuse_contradictions(args, on_spark=on_spark)
-    if args.on == "local" or not (on_spark or _is_much(args.target)):
+    if args.on == "local" or not (on_spark or _is_much(histories)):
         return _run_locally(args)
     try:
         return run_on_spark(args)
@@ -122,7 +126,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_beside_table(args: argparse.Namespace) -> None:
     if args.on == "local":
-        raise UsageError(f"--on local: {args.target} is a table, which only Spark reads")
+        targets = " ".join(args.target)
+        raise UsageError(f"--on local: {targets} is a table, which only Spark reads")
     for option in ("model", "initial", "isolation", "trust_failures"):
         if getattr(args, option):
             name = option.replace("_", "-")
@@ -130,15 +135,23 @@ def _refuse_beside_table(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name}: {what}")
 
 
-def _is_much(target: str) -> bool:
+def _is_much(histories: Sequence[Path]) -> bool:
     """Spark takes seconds to start, in which much of this is judged already."""
-    histories = histories_in(target)
-    return len(histories) > 1 or histories[0].stat().st_size > _LOCAL_MB << 20
+    size = sum(history.stat().st_size for history in histories)
+    return len(histories) > _LOCAL_RUNS or size > _LOCAL_MB << 20
 
 
 def _run_locally(args: argparse.Namespace) -> int:
+    """One target after the other; returns the gravest of their codes."""
+    if args.report is not None and len(args.target) > 1:
+        raise UsageError("--report: the page of one history; name one")
+    codes = [_judge_target(args, target) for target in args.target]
+    return max(codes, key=_GRAVE_LAST.index)
+
+
+def _judge_target(args: argparse.Namespace, target: str) -> int:
     model = own_model(args.model) if _is_own(args.model) else None
-    found = find_history(args.target, asked_in(args))
+    found = find_history(target, asked_in(args))
     deadline = time.monotonic() + args.seconds
     budget = Budget(is_late=lambda: time.monotonic() > deadline)
     try:
@@ -154,8 +167,8 @@ def _run_locally(args: argparse.Namespace) -> int:
         found.void,
         history=str(found.path),
         evidence=partial(_evidence, found.history),
-        write=lambda: write_page(args, found, verdict),
-        target=args.target,
+        write=lambda: write_page(args.report, Path(target), found, verdict),
+        target=target,
     )
 
 

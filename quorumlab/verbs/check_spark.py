@@ -28,8 +28,11 @@ def run_on_spark(args: argparse.Namespace) -> int:
         seconds=args.timeout,
         search_seconds=args.seconds,
     )
-    if args.report is not None and len(histories_in(args.target)) > 1:
-        raise UsageError(f"--report: {args.target} has many histories; name the directory of one")
+    histories = [history for target in args.target for history in histories_in(target)]
+    target = args.target[0] if len(histories) == 1 else None
+    if args.report is not None and target is None:
+        many = " ".join(args.target)
+        raise UsageError(f"--report: {many} has many histories; name the directory of one")
     asked = asked_in(args)
     with tables_of(args.target, progress, asked) as tables:
         verdict = _checked(
@@ -41,18 +44,18 @@ def run_on_spark(args: argparse.Namespace) -> int:
 
         def write() -> Path | None:
             """Only if it is asked for: whoever judges elsewhere may not want to read it here."""
-            if args.report is None:
+            if args.report is None or target is None:
                 return None
-            return write_page(args, find_history(args.target, asked), verdict)
+            return write_page(args.report, Path(target), find_history(target, asked), verdict)
 
         return conclude(
             args,
             verdict,
             void,
-            history=args.target,
+            history=" ".join(args.target),
             evidence=lambda findings: _evidence_in(findings, tables, asked),
             write=write,
-            target=args.target if len(tables) == 1 else None,
+            target=target,
         )
 
 

@@ -163,10 +163,9 @@ def refuse_other_report(args: argparse.Namespace) -> None:
         refuse_other_file(args.report, option="--report", is_own=is_page)
 
 
-def write_page(args: argparse.Namespace, found: Found, verdict: Verdict) -> Path | None:
+def write_page(report: Path | None, target: Path, found: Found, verdict: Verdict) -> Path | None:
     """Returns where the page is, if there is to be one. A page that nobody asked for may fail."""
-    target = Path(args.target)
-    path: Path | None = args.report
+    path = report
     if path is None:
         if not target.is_dir() or verdict.outcome is not Outcome.VIOLATED:
             return None
@@ -180,7 +179,7 @@ def write_page(args: argparse.Namespace, found: Found, verdict: Verdict) -> Path
         except OSError as error:
             raise Failed(f"cannot write {path}: {error.strerror}") from error
     except Failed as error:
-        if args.report is not None:
+        if report is not None:
             raise
         say(f"no report: {error}", sys.stderr)
         return None

@@ -333,3 +333,25 @@ def test_what_quorumlab_made_is_made_again(tmp_path: Path) -> None:
     for _ in range(2):
         assert main(["check", directory]) == 4
         assert main(["chaos", "export", directory, "--edn", str(tmp_path / "h.edn")]) == 0
+
+
+def test_several_histories_are_judged_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def written(name: str, value: int) -> str:
+        path = tmp_path / name
+        lines = [
+            {"type": kind, "process": 0, "f": f, "value": told}
+            for f, told in (("write", 1), ("read", value))
+            for kind in ("invoke", "ok")
+        ]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        return str(path)
+
+    right, wrong = written("right.jsonl", 1), written("wrong.jsonl", 2)
+    assert main(["check", right, right, "--on", "local"]) == 0
+    assert main(["check", wrong, right, "--on", "local"]) == 4
+    told = capsys.readouterr().out
+    assert told.index("wrong.jsonl") < told.rindex("right.jsonl")
+    page = str(tmp_path / "page.html")
+    assert main(["check", wrong, right, "--on", "local", "--report", page]) == 2

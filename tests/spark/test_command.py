@@ -33,7 +33,7 @@ def quiet(text: str) -> None:
 def test_all_runs_below_a_directory_are_named_by_where_they_are(tmp_path: Path) -> None:
     paths = [run_in(tmp_path / name, 1) for name in ("a", "b/c")]
     assert histories_in(str(tmp_path)) == paths
-    with tables_of(str(tmp_path), quiet) as tables:
+    with tables_of([str(tmp_path)], quiet) as tables:
         assert [table.run for table in tables] == ["a", "b/c"]
 
 
@@ -41,11 +41,11 @@ def test_table_is_made_once_and_again_when_the_history_changes(tmp_path: Path) -
     path = run_in(tmp_path / "run", 1)
     made = []
     for _ in range(2):
-        with tables_of(str(path.parent), quiet) as (table,):
+        with tables_of([str(path.parent)], quiet) as (table,):
             made.append(table.path.stat().st_mtime_ns)
     assert made[0] == made[1]
     path.write_bytes(path.read_bytes()[:-1])
-    with tables_of(str(path.parent), quiet) as (table,):
+    with tables_of([str(path.parent)], quiet) as (table,):
         assert table.path.stat().st_mtime_ns > made[0]
 
 
@@ -54,15 +54,15 @@ def test_table_overwrites_nothing_of_the_users_own(tmp_path: Path) -> None:
     path = run_in(tmp_path / "run", 1).rename(tmp_path / "run" / "h.msgpack")
     home = tmp_path / "run" / ".quorumlab"
     (tmp_path / "run" / "h.parquet").write_text("mine")
-    with tables_of(str(path), quiet) as (table,):
+    with tables_of([str(path)], quiet) as (table,):
         assert table.path == home / "h.msgpack.parquet"
     table.path.write_text("mine")
-    with tables_of(str(path), quiet) as (other,):
+    with tables_of([str(path)], quiet) as (other,):
         assert is_current(other.path)
     table.path.unlink()
     home.rmdir()
     home.write_text("mine")
-    with tables_of(str(path), quiet) as (other,):
+    with tables_of([str(path)], quiet) as (other,):
         assert is_current(other.path)
     assert not other.path.exists()
     assert {each.read_text() for each in (home, tmp_path / "run" / "h.parquet")} == {"mine"}
@@ -74,7 +74,7 @@ def test_histories_of_one_name_have_tables_of_their_own(tmp_path: Path) -> None:
         (tmp_path / f"h.{suffix}").write_text("\n".join(lines(history)))
     for _ in range(2):
         for suffix in ("edn", "jsonl"):
-            with tables_of(str(tmp_path / f"h.{suffix}"), quiet) as (table,):
+            with tables_of([str(tmp_path / f"h.{suffix}")], quiet) as (table,):
                 assert (made_of(table.path) or "").startswith(f"h.{suffix} ")
     assert len(list((tmp_path / ".quorumlab").iterdir())) == 2
 
@@ -86,7 +86,7 @@ def test_table_is_made_again_for_another_model_or_initial_value(tmp_path: Path) 
     path.write_text("\n".join(jsonl_lines(play.history)))
     told = set()
     for asked in (Asked(), Asked(model="cas-register"), Asked(initial=(0,)), Asked(initial=(1,))):
-        with tables_of(str(path), quiet, asked) as (table,):
+        with tables_of([str(path)], quiet, asked) as (table,):
             rows = pq.read_table(table.path)
             told.add((rows.column("workload")[0].as_py(), rows.column("options")[0].as_py()))
     assert told == {
@@ -100,7 +100,7 @@ def test_table_is_made_again_for_another_model_or_initial_value(tmp_path: Path) 
 def test_history_that_is_none_is_named(tmp_path: Path) -> None:
     path = tmp_path / "history.msgpack"
     path.write_bytes(b"\x93\x01\x02\x03")
-    with pytest.raises(Failed, match=f"{path}: not a history"), tables_of(str(path), quiet):
+    with pytest.raises(Failed, match=f"{path}: not a history"), tables_of([str(path)], quiet):
         pass
 
 
