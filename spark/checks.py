@@ -22,6 +22,7 @@ from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
 from spark.bounded import NotInTime, bounded, how_it_ended
 from spark.distributed import Pieces, judged_in_pieces
+from spark.distributed_registers import registers_in_pieces
 from spark.judging import Judging, Limits
 from spark.kept import kept
 from spark.library import believed
@@ -190,7 +191,8 @@ def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits
         count = -(-parts.rows // bounds.piece)
         cut = Pieces(count=count, mb=limits.mb, is_idempotent=logs[0].is_idempotent)
         mine = table.filter(F.concat_ws("\t", "run", "object").isin(names))
-        found = judged_in_pieces(mine, names, cut)
+        judge = registers_in_pieces if logs[0].is_register else judged_in_pieces
+        found = judge(mine, names, cut)
         rows += rows_of(Part(logs[0].run, logs[0].workload, found, is_of_many=True))
         rows += map(_shown, logs)
     told = [

@@ -28,7 +28,7 @@ from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.schema import struct_of
 from spark.verdicts import decoded
 
-__all__ = ["Pieces", "judged_in_pieces"]
+__all__ = ["Pieces", "found_in", "judged_in_pieces", "mapped"]
 
 _SKIPS_SHOWN = 300
 _FEW = 100_000  # unread sends, that one worker judges at once
@@ -67,17 +67,17 @@ def _verdicts(
     place = F.coalesce("number", F.when(F.col("what") == "end", F.col("offset")))
     moved = steps.filter(~is_reading).repartition(cut.count, "run", "object", place, "value")
     judge = pieces.by_value(readings, cut.mb, is_idempotent=cut.is_idempotent)
-    values = keep(_mapped(moved, judge))
-    yield from _found(values)
+    values = keep(mapped(moved, judge))
+    yield from found_in(values)
     yield from _losses(values, readings, cut)
 
     seen = keep(_ranged(values.filter(F.col("tag") == "seen"), cut, "offset", "invoked"))
-    gaps = keep(_mapped(seen, pieces.by_offset(carried_on(_ends_of_offsets(seen)), cut.mb)))
-    yield from _found(gaps)
+    gaps = keep(mapped(seen, pieces.by_offset(carried_on(_ends_of_offsets(seen)), cut.mb)))
+    yield from found_in(gaps)
 
     sessions = keep(_sessions(steps, values, cut))
-    walked = keep(_mapped(sessions, pieces.walk(cut.mb)))
-    yield from _found(walked)
+    walked = keep(mapped(sessions, pieces.walk(cut.mb)))
+    yield from found_in(walked)
     borders = at_borders(_ends_of_sessions(sessions))
     yield from map(decoded, verdicts_in(borders))
     yield _skipped(walked, borders, gaps)
@@ -89,7 +89,7 @@ def _losses(values: DataFrame, readings: pa.Table, cut: Pieces) -> Iterator[Verd
     if unread.count() <= _FEW:
         unread = unread.coalesce(1)
     guests = pa.concat_tables([highest, readings])
-    yield from _found(_mapped(unread, pieces.losses(guests, cut.mb)))
+    yield from found_in(mapped(unread, pieces.losses(guests, cut.mb)))
 
 
 def _sessions(steps: DataFrame, values: DataFrame, cut: Pieces) -> DataFrame:
@@ -141,11 +141,11 @@ def _ranged(frame: DataFrame, cut: Pieces, *order: str) -> DataFrame:
     return ranged.withColumn("piece", F.spark_partition_id().cast("long"))
 
 
-def _mapped(frame: DataFrame, judge: pieces.Mapped) -> DataFrame:
+def mapped(frame: DataFrame, judge: pieces.Mapped) -> DataFrame:
     return frame.mapInArrow(judge, struct_of(HANDED_ON))
 
 
-def _found(frame: DataFrame) -> Iterator[Verdict]:
+def found_in(frame: DataFrame) -> Iterator[Verdict]:
     told = frame.filter(F.col("tag") == "verdict").select("verdict").collect()
     return (decoded(row["verdict"]) for row in told)
 

@@ -36,9 +36,11 @@ __all__ = [
     "carried_on",
     "jumps_in",
     "losses",
+    "names_of",
     "verdicts_in",
     "walk",
     "walked",
+    "whole",
 ]
 
 Mapped = Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -58,7 +60,7 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
         yield _located(log, sends)
         yield from _seen(log)
 
-    return _whole(judge, mb)
+    return whole(judge, mb)
 
 
 def losses(guests: pa.Table, mb: int) -> Mapped:
@@ -69,7 +71,7 @@ def losses(guests: pa.Table, mb: int) -> Mapped:
         in_order = both.sort_by([(name, "ascending") for name in ("run", "object", "call", "step")])
         yield verdict_row(kafka_log.judge_losses(log_columns(in_order)))
 
-    return _whole(judge, mb)
+    return whole(judge, mb)
 
 
 def by_offset(carried: Mapping[int, pa.Table], mb: int) -> Mapped:
@@ -84,9 +86,9 @@ def by_offset(carried: Mapping[int, pa.Table], mb: int) -> Mapped:
         yield verdict_row(kafka_log.judge_offsets(seen, _bounds(rows)))
         key, before, after = kafka_log.gaps(seen.reads.key, seen.reads.offset)
         columns = {"offset": before, "next": after}
-        yield filled("gap", len(key), _names(seen.keys, key) | columns)
+        yield filled("gap", len(key), names_of(seen.keys, key) | columns)
 
-    return _whole(judge, mb)
+    return whole(judge, mb)
 
 
 def walk(mb: int) -> Mapped:
@@ -120,10 +122,10 @@ def walked(rows: pa.Table) -> Iterator[pa.Table]:
             "lower_by": reads.operation[before],
             "upper_by": reads.operation[after],
         }
-        yield filled("jump", len(before), _names(log.keys, reads.key[before]) | columns)
+        yield filled("jump", len(before), names_of(log.keys, reads.key[before]) | columns)
 
 
-def _whole(judge: Callable[[pa.Table], Iterator[pa.Table]], mb: int) -> Mapped:
+def whole(judge: Callable[[pa.Table], Iterator[pa.Table]], mb: int) -> Mapped:
     """The piece as one table, if it has rows at all."""
 
     def judge_all(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -182,7 +184,7 @@ def _seen_rows(
     invoked, completed = lines(operation)
     is_seen = value != UNKNOWN
     columns = {
-        **_names(log.keys, key),
+        **names_of(log.keys, key),
         "what": pa.array(np.where(is_seen, "read", "bound")),
         "kind": pa.repeat(pa.scalar("ok"), len(key)),
         "process": pa.repeat(pa.scalar("null"), len(key)),
@@ -214,7 +216,7 @@ def _bounds(rows: pa.Table) -> Bounds:
     return Bounds.of(lower=sides[0], upper=sides[1])
 
 
-def _names(keys: Sequence[str], key: Column) -> dict[str, pa.Array]:
+def names_of(keys: Sequence[str], key: Column) -> dict[str, pa.Array]:
     apart = [run_and_name(each) for each in keys]
     of = pa.array(key)
     return {

@@ -1,7 +1,7 @@
 """How much there is to judge, and which way each part of it goes. Said before anything is judged.
 
 whole     most objects: a worker reads all rows of one, and judges it with others in one pass
-in pieces logs that are too large for one worker: judged on all of them
+in pieces logs and registers that are too large for one worker: judged on all of them
 """
 
 import json
@@ -12,13 +12,15 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
+from jepsen_like.checkers.registers import initial_of
 from jepsen_like.histories.history import Kind
 from spark.rows import WHOLE
 from spark.verdicts import named
 
 __all__ = ["Large", "Plan", "Thresholds", "plan"]
 
-_SHOWING = sorted(LOOKED_AT["log"])
+_REGISTERS = ("cas-register", "register")  # workloads
+_SHOWING = sorted({*LOOKED_AT["log"], "cas", "read", "write"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Large:
-    """A log that is judged in pieces."""
+    """A log or a register that is judged in pieces."""
 
     run: str
     object: str
@@ -44,6 +46,10 @@ class Large:
     @property
     def name(self) -> str:
         return named(self.run, self.object)
+
+    @property
+    def is_register(self) -> bool:
+        return self.workload in _REGISTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +63,10 @@ class Plan:
 
     def in_pieces(self) -> Iterator[Sequence[Large]]:
         """Those that are judged by the same rules."""
-        for wanted in (True, False):
-            found = [large for large in self.distributed if large.is_idempotent is wanted]
-            if found:
-                yield found
+        alike: dict[tuple[bool, bool], list[Large]] = {}
+        for large in self.distributed:
+            alike.setdefault((large.is_register, large.is_idempotent), []).append(large)
+        yield from alike.values()
 
     def lines(self) -> Iterator[str]:
         workloads = ", ".join(self.workloads)
@@ -72,7 +78,8 @@ class Plan:
         if whole:
             yield f"  {_count(whole, 'object')} judged many at once where they are read"
         if self.distributed:
-            yield f"  {_count(len(self.distributed), 'log')} judged in pieces on all workers"
+            large = _count(len(self.distributed), "large object")
+            yield f"  {large} judged in pieces on all workers"
 
 
 def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
@@ -99,9 +106,15 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
         distributed=[
             _large(row)
             for row in totals["large"]
-            if row["object"] != WHOLE and split_of(row["workload"]) is Split.STEPS
+            if row["object"] != WHOLE and _may_be_cut(row["workload"], row["options"])
         ],
     )
+
+
+def _may_be_cut(workload: str, options: str) -> bool:
+    if workload in _REGISTERS:
+        return initial_of(json.loads(options)) == [None]
+    return split_of(workload) is Split.STEPS
 
 
 def _large(row: Row) -> Large:

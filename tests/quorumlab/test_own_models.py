@@ -88,5 +88,5 @@ def test_model_of_ones_own_is_not_for_spark(
 def test_unknown_model_names_those_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(tmp_path), "--model", "bank"]) == 2
+    assert main(["check", str(tmp_path), "--model", "atm"]) == 2
     assert "cas-register" in capsys.readouterr().err

@@ -8,7 +8,11 @@ import pytest
 from jepsen_like.histories.history import History
 from spark.checks import check
 from spark.plan import Plan, Thresholds
+from tests.agreement.agreeing import history_of
+from tests.agreement.models import MODELS
 from tests.jepsen_like.checkers.test_kafka_log import PLANTED, three_sent
+from tests.jepsen_like.play import Play
+from tests.spark import test_register_pieces
 from tests.spark.agreement import broken, judged_alone
 from tests.spark.conftest import SETTINGS
 from tests.spark.histories import random_log
@@ -65,3 +69,23 @@ def test_findings_between_two_pieces_are_found(spark: "SparkSession", tmp_path: 
     write_table(histories, tmp_path / "table")
     verdict = check(spark, [tmp_path / "table"], SETTINGS, thresholds=IN_ROWS)
     assert broken(verdict) == broken(judged_alone(histories))
+
+
+@pytest.mark.extra
+def test_registers_in_pieces_are_judged_as_whole_ones(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    name = "register, written once"
+    histories = {f"random-{seed}": history_of(name, MODELS[name], seed) for seed in range(40)}
+    for plant in (test_register_pieces.clashing, test_register_pieces.overtaken):
+        play = Play(workload="register")
+        plant(play)
+        histories[plant.__name__] = play.history
+    expected = judged_alone(histories)
+    write_table(histories, tmp_path / "table")
+    plans: list[Plan] = []
+    verdict = check(spark, [tmp_path / "table"], SETTINGS, thresholds=IN_ROWS, said=plans.append)
+    assert len(plans[0].distributed) == len(verdict.objects) == len(expected.objects)
+    assert verdict.objects == expected.objects
+    assert {each.object for each in verdict.findings} == {each.object for each in expected.findings}
+    assert {each.rule for each in verdict.findings} <= {each.rule for each in expected.findings}
