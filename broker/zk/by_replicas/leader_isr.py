@@ -71,8 +71,8 @@ class CommitThread:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE
 
-    def expanded(
-        self, partition: Partition, role: LeaderOf, follower: FollowerProgress
+    def after_fetch(
+        self, partition: Partition, role: LeaderOf, follower: FollowerProgress, now_ms: int
     ) -> PendingExpand | None:
         """for each c in CUR: if (c.leo >= pr.offset) { p.ISR.add(c); p.CUR.delete(c) }"""
         members = role.isr.members
