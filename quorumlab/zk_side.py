@@ -87,6 +87,7 @@ class ZkSide:
                 max_lag_ms=config.number("replica.lag.time.max.ms"),
                 min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
             ),
+            authorizer=settings.authorizer,
         )
         return controller, membership
 
