@@ -89,6 +89,7 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.replica.lag.min.messages", int, 1, 1),
         Property("quorumlab.leader.election.wait.ms", int, 1000, 0),
         Property("quorumlab.state.queue.max", int, 1000, 1),
+        Property("quorumlab.close.replica.wait.ms", int, 30_000, 1),
         Property("quorumlab.isr.propagation.delay.ms", int, 0, 0),
         Property("inter.broker.protocol.version", str, None),
         # The controller and the broker.

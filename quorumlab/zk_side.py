@@ -175,6 +175,7 @@ def _replica_settings(config: NodeConfig) -> ReplicaSettings:
         election_wait_ms=config.number("quorumlab.leader.election.wait.ms"),
         keep_in_sync_ms=config.number("replica.lag.time.max.ms"),
         queue_max=config.number("quorumlab.state.queue.max"),
+        close_wait_ms=config.number("quorumlab.close.replica.wait.ms"),
         is_unclean_allowed=(
             config.given.get("unclean.leader.election.enable", "true").lower() == "true"
         ),

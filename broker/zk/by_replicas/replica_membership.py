@@ -231,7 +231,7 @@ class ReplicaMembership:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
             for leader in sorted({held.leader for held in self.held.values()}):
                 self.metadata.miss_broker(leader)  # who leads may register later than it stood
-            self._governing.begin_checks()
+            self._governing.begin_checks(now_ms)
             for of in [of for of in self.held if self._roles.leads(of)]:
                 self._procedures.submit(f"check {of}", partial(self._governing.check, of))
 

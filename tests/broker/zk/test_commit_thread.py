@@ -24,7 +24,7 @@ KEEP_MS = 100  # KeepInSyncTime
 def thread(*leaving: int) -> CommitThread:
     """The rules of a leader that has told those replicas of its partition to close."""
     of = TopicPartition("t", 0)
-    held = Held(of=of, replicas=leaving, target=(), has_sent_close=True)
+    held = Held(of=of, replicas=leaving, target=(), close_sent_ms=0)
     return CommitThread(KEEP_MS, {of: held})
 
 
