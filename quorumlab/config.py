@@ -226,7 +226,7 @@ def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
 def node_config(given: Mapping[str, str]) -> NodeConfig:
     design = design_of(given)
     if design is not None:
-        given = zookeeper_given(given)
+        given = zookeeper_given(given, design)
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
     _check_topic_defaults(given)
     roles = _roles(given)

@@ -174,6 +174,7 @@ def _replica_settings(config: NodeConfig) -> ReplicaSettings:
     return ReplicaSettings(
         election_wait_ms=config.number("quorumlab.leader.election.wait.ms"),
         keep_in_sync_ms=config.number("replica.lag.time.max.ms"),
+        max_lag_records=config.number("replica.lag.max.messages"),
         queue_max=config.number("quorumlab.state.queue.max"),
         close_wait_ms=config.number("quorumlab.close.replica.wait.ms"),
         is_unclean_allowed=(

@@ -26,6 +26,7 @@ NO_NODE = -1  # the version of a node that is not there
 class ReplicaSettings:
     election_wait_ms: int = 1000  # LeaderElectionWaitTime
     keep_in_sync_ms: int = 10_000  # KeepInSyncTime
+    max_lag_records: int = 4000  # replica.lag.max.messages, where the design limits that
     head_start_ms: int = 100  # of each replica that comes before us in AR; 0: all rush
     check_interval_ms: int = 1000  # checkReassignedReplicas, checkLoadBalancing
     close_wait_ms: int = 30_000  # for replicas that were told to close; then it is an error

@@ -102,7 +102,10 @@ class ReplicaMembership:
             incarnation=self.incarnation,
             session=session,
         )
-        self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self.held)
+        limit = self._settings.max_lag_records if design.limits_lag_in_records else None
+        self._commit_thread = CommitThread(
+            self._settings.keep_in_sync_ms, self.held, max_lag_records=limit
+        )
         self.replicas = Replicas(parts, self._commit_thread)
         self._join_replicas(
             ReplicaContext(

@@ -129,3 +129,15 @@ def test_what_waited_for_an_earlier_leadership_gives_the_next_one_its_own_time()
     partition.open_log.high_watermark = rules.high_watermark(partition, again, now_ms=KEEP_MS + 1)
     assert not rules.shrunk(partition, again, now_ms=2 * KEEP_MS + 1)
     assert rules.shrunk(partition, again, now_ms=2 * KEEP_MS + 2)
+
+
+@pytest.mark.parametrize(("end", "leaves"), [(90, False), (89, True)])
+def test_member_that_is_too_many_messages_behind_leaves_at_once_where_that_is_limited(
+    end: int, leaves: bool
+) -> None:
+    """replica.lag.max.messages, of seed 004 alone."""
+    partition, role = led({2: end}, end=100, isr=(1, 2))
+    assert not thread().shrunk(partition, role, now_ms=0)
+    limited = CommitThread(KEEP_MS, {}, max_lag_records=10)
+    wanted = limited.shrunk(partition, role, now_ms=0)
+    assert wanted == (PendingShrink(members=(1, 2), leaving=(2,)) if leaves else None)
