@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.partition.isr import PendingShrink
+from broker.partition.isr import PendingExpand, PendingShrink
 from broker.partition.partition import LeaderOf
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
@@ -30,9 +30,10 @@ from wire.zk.control_rpc import (
 )
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import SetData
-from wire.zk.znodes import encode_epoch
+from wire.zk.znodes import PartitionState, encode_epoch
 
 ORDERS = of("orders")
+ALONE = PartitionState(leader=-1, leader_epoch=0, isr=(), controller_epoch=0)
 
 
 @pytest.fixture
@@ -96,6 +97,30 @@ def test_shrink_does_not_count_before_the_command_that_confirms_it(cluster: ZkCl
     assert stuck < led.open_log.end_offset
     cluster.run(1000)
     assert led.open_log.high_watermark == stuck, "it waits for whom it cannot leave out yet"
+
+
+def test_expansion_counts_at_once_though_no_command_confirms_it(cluster: ZkCluster) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader, back = (each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", {0: (leader, back)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
+    cluster.crash(back)
+    cluster.run_until(lambda: (state_of(cluster, admin, of("t")) or ALONE).isr == (leader,))
+    cluster.run(500)
+    led = replica(cluster, leader, of("t"))
+    assert led is not None
+    cluster.network.takes = lambda message: isinstance(message.body, AlterIsrRequest)
+    cluster.restart(back)
+    cluster.run_until(lambda: isinstance(led.led.isr, PendingExpand))
+    cluster.network.takes = lambda message: (
+        isinstance(message.body, AlterIsrRequest) or message.source == back
+    )
+    answers = client.send(leader, of("t"), b"waits for the replica that may be in sync")
+    cluster.run(800)
+    assert (led.led.isr.members, led.open_log.end_offset) == ((leader,), 1)
+    assert (led.open_log.high_watermark, answers) == (0, [])
 
 
 def test_partitions_that_come_into_sync_together_are_one_request(cluster: ZkCluster) -> None:

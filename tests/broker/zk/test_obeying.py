@@ -46,7 +46,7 @@ from wire.zk.control_rpc import (
     TopicPartition,
     UpdateMetadataRequest,
 )
-from wire.zk.designs import ZK_KIP497, ZK_V3, Design
+from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Session
 
 TOLD = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=0, isr=(1, 2), zk_version=0)
@@ -192,7 +192,7 @@ def test_fetch_between_high_watermark_and_log_end_is_empty_and_no_error() -> Non
 
 
 def test_command_for_an_earlier_life_of_the_broker_is_refused() -> None:
-    stand = Stand(design=replace(ZK_V3, checks_generation=True), generation=8)
+    stand = Stand(ZK_REDESIGN, generation=8)
     answer = stand.ask(command(TOLD, broker_generation=7))
     assert getattr(answer, "error_code", None) is ErrorCode.STALE_BROKER_EPOCH
     assert stand.replica() is None
