@@ -96,7 +96,7 @@ def knows_zookeeper(module: ModuleType) -> bool:
     """Does it import a module of the designs, or anything from one?"""
     values = vars(module).values()
     names = (getattr(each, "__module__", None) or getattr(each, "__name__", "") for each in values)
-    return any(name.startswith(PACKAGES) for name in names)
+    return any(str(name).startswith(PACKAGES) for name in names)
 
 
 def test_statement_has_a_row_of_its_own() -> None:

@@ -42,7 +42,7 @@ def test_topic_that_is_being_deleted_has_no_preferred_election(design: Design) -
     owner = cluster.active_controller
     assert owner is not None
     away, other = (each for each in (1, 2, 3) if each != owner)
-    partitions = {0: (other, owner, away)}
+    partitions: dict[int, tuple[int, ...]] = {0: (other, owner, away)}
     for topic in ("t", "kept"):
         admin.create_topic(topic, partitions)
         cluster.run_until(lambda topic=topic: leaders(cluster, of(topic)) == [other])  # type: ignore[misc]
