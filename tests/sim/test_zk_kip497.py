@@ -118,7 +118,8 @@ def test_expansion_counts_at_once_though_no_command_confirms_it(cluster: ZkClust
         isinstance(message.body, AlterIsrRequest) or message.source == back
     )
     answers = client.send(leader, of("t"), b"waits for the replica that may be in sync")
-    cluster.run(800)
+    cluster.run(3000)  # longer than it counts for having been caught up
+    assert isinstance(led.led.isr, PendingExpand)
     assert (led.led.isr.members, led.open_log.end_offset) == ((leader,), 1)
     assert (led.open_log.high_watermark, answers) == (0, [])
 
