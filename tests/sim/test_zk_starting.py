@@ -38,8 +38,9 @@ def ask(admin: Administrator, root: str, partition: int, data: bytes = b"") -> N
     admin.do(Create(path=path, data=data))
 
 
-def test_next_controller_does_what_was_asked_for_while_there_was_none(cluster: ZkCluster) -> None:
+def test_next_controller_does_what_was_asked_for_while_there_was_none() -> None:
     """D.5 to D.9, in one take-over: who has died, new topics, moves, additions and removals."""
+    cluster = begin(ZK_V3, agent_wake_ms=3000)
     admin = Administrator(cluster)
     old = cluster.active_controller
     assert old is not None
@@ -58,9 +59,10 @@ def test_next_controller_does_what_was_asked_for_while_there_was_none(cluster: Z
     assert state is not None
     assert (state.leader, state.isr) == (one, (one,)), "D.5"
     assert leaders(cluster, of("u")) == [two], "D.6"
+    assert replica(cluster, two, T) is not None, "D.7"
     cluster.run_until(lambda: leaders(cluster, T) == [two])
     assert leaders(cluster, of("t", 3)) == [two]
-    assert assignment(admin, "t") == {0: (two,), 2: (old, one), 3: (two, one)}, "D.7 to D.9"
+    assert assignment(admin, "t") == {0: (two,), 2: (old, one), 3: (two, one)}, "D.8 and D.9"
 
 
 def test_broker_that_is_back_before_anybody_noticed_leads_what_it_led(cluster: ZkCluster) -> None:
