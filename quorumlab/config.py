@@ -89,6 +89,7 @@ PROPERTIES: dict[str, Property] = {
         Property("quorumlab.replica.lag.min.messages", int, 1, 1),
         Property("quorumlab.leader.election.wait.ms", int, 1000, 0),
         Property("quorumlab.state.queue.max", int, 1000, 1),
+        Property("quorumlab.close.replica.wait.ms", int, 30_000, 1),
         Property("quorumlab.isr.propagation.delay.ms", int, 0, 0),
         Property("inter.broker.protocol.version", str, None),
         # The controller and the broker.
@@ -225,7 +226,7 @@ def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
 def node_config(given: Mapping[str, str]) -> NodeConfig:
     design = design_of(given)
     if design is not None:
-        given = zookeeper_given(given)
+        given = zookeeper_given(given, design)
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
     _check_topic_defaults(given)
     roles = _roles(given)

@@ -107,9 +107,9 @@ def _at_version(design: Design, version: str | None) -> Design:
         ) from error
 
 
-def zookeeper_given(given: Mapping[str, str]) -> dict[str, str]:
-    """The file, with the keys that a node of a quorum would have."""
+def zookeeper_given(given: Mapping[str, str], design: Design) -> dict[str, str]:
+    """The file, with the keys that a node of a quorum would have and the defaults of the design."""
     added = {"process.roles": "broker"}
     if "node.id" not in given and "broker.id" in given:
         added["node.id"] = given["broker.id"]
-    return {**given, **added}
+    return {"replica.lag.time.max.ms": str(design.lag_time_ms), **given, **added}

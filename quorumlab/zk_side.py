@@ -87,6 +87,7 @@ class ZkSide:
                 max_lag_ms=config.number("replica.lag.time.max.ms"),
                 min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
             ),
+            authorizer=settings.authorizer,
         )
         return controller, membership
 
@@ -173,7 +174,9 @@ def _replica_settings(config: NodeConfig) -> ReplicaSettings:
     return ReplicaSettings(
         election_wait_ms=config.number("quorumlab.leader.election.wait.ms"),
         keep_in_sync_ms=config.number("replica.lag.time.max.ms"),
+        max_lag_records=config.number("replica.lag.max.messages"),
         queue_max=config.number("quorumlab.state.queue.max"),
+        close_wait_ms=config.number("quorumlab.close.replica.wait.ms"),
         is_unclean_allowed=(
             config.given.get("unclean.leader.election.enable", "true").lower() == "true"
         ),

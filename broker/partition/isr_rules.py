@@ -62,8 +62,8 @@ class EligibleReplicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
-    def expanded(
-        self, partition: Partition, role: LeaderOf, follower: FollowerProgress
+    def after_fetch(
+        self, partition: Partition, role: LeaderOf, follower: FollowerProgress, now_ms: int
     ) -> PendingExpand | None:
         if not isr.may_expand(
             role.isr,

@@ -183,10 +183,10 @@ class IsrRules(Protocol):
         """May this broker fetch as a follower of ours?"""
         ...
 
-    def expanded(
-        self, partition: "Partition", role: LeaderOf, follower: FollowerProgress
-    ) -> PendingExpand | None:
-        """The ISR with `follower`, if it may join."""
+    def after_fetch(
+        self, partition: "Partition", role: LeaderOf, follower: FollowerProgress, now_ms: int
+    ) -> PendingExpand | PendingShrink | None:
+        """The ISR as it has to be now that `follower` has fetched: with it, if it may join."""
         ...
 
     def shrunk(self, partition: "Partition", role: LeaderOf, now_ms: int) -> PendingShrink | None:
@@ -442,7 +442,7 @@ class Partition:
         )
         follower.log_start_offset = fetch.log_start_offset
         follower.broker_epoch = fetch.broker_epoch
-        progress = self._want(self.rules.expanded(self, role, follower))
+        progress = self._want(self.rules.after_fetch(self, role, follower, now_ms))
         if follower.log_end_offset != end_before:
             self.advance(now_ms)
         if follower.log_start_offset != start_before:

@@ -21,7 +21,7 @@ from broker.partition import isr
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, body_of, earliest
 from wire.errors import ErrorCode
-from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, LeaderAndIsr, TopicPartition
+from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, TopicPartition, WantedIsr
 
 __all__ = ["IsrRequests"]
 
@@ -78,34 +78,29 @@ class IsrRequests:
             self._batches.wanted.setdefault(of, change)  # unless another has taken its place
 
     def _request(self, batch: Mapping[TopicPartition, IsrChange]) -> AlterIsrRequest:
-        return AlterIsrRequest(
-            broker_id=self._incarnation.node_id,
-            broker_epoch=self._incarnation.broker_epoch,
-            partitions=tuple(self._told(of, change) for of, change in batch.items()),
-        )
-
-    def _told(self, of: TopicPartition, change: IsrChange) -> LeaderAndIsr:
-        return LeaderAndIsr(
-            topic=of.topic,
-            partition=of.partition,
-            leader=self._incarnation.node_id,
-            leader_epoch=change.role.leader_epoch,
-            isr=isr.proposed_isr(change.asked),
-            zk_version=change.role.partition_epoch,
-        )
+        own = self._incarnation
+        wanted = {
+            of: WantedIsr(
+                leader=own.node_id,
+                leader_epoch=change.role.leader_epoch,
+                isr=isr.proposed_isr(change.asked),
+                current_zk_version=change.role.partition_epoch,
+            )
+            for of, change in batch.items()
+        }
+        return AlterIsrRequest.of(own.node_id, own.broker_epoch, wanted)
 
     def _answered(self, event: Event, now_ms: int) -> None:
         asked, body = self._batches.take_asked(), body_of(event)
         if not isinstance(body, AlterIsrResponse) or body.error_code is not ErrorCode.NONE:
             self._batches.retry(now_ms)  # another controller, or none
             return
-        for each in body.results:
-            of = TopicPartition(each.topic, each.partition)
+        for of, error in body.errors.items():
             change = asked.get(of)
             if change is None:
                 continue
             self._batches.settle(of, change)
-            if each.error_code in _NEWS_FOLLOWS:
+            if error in _NEWS_FOLLOWS:
                 self._awaited[of] = (change, now_ms + self._batches.timeout_ms)
             elif change.revert():
                 self.decided.append(change.partition)

@@ -2,15 +2,21 @@
 
     - MAX_BYTES_LAG: a member that is further behind the leader is taken out
       (`replica.lag.max.messages`; the seed counts bytes, as offsets then did; ours count records);
-    - MAX_TIME_LAG: so is a member whose log, behind the leader's, has not grown for so long;
+    - MAX_TIME_LAG: so is a member behind the leader that has not fetched for so long, since each
+      fetch updates its leo. One that goes on fetching, and never catches up, stays;
     - MIN_BYTES_LAG: a replica that is less far behind is added.
+
+All of it is looked at with each fetch of any follower, and from time to time for those that fetch
+no more. One replica leaves at a time, the one with the smallest log end, and one joins. Who stands
+at the leader's end is never the slowest: the leader is a member, too. A replica that would have to
+leave at once does not join, else the two would alternate for ever.
 
 Erratum: the document prints the last condition as `r.leo - leo_min < MIN_BYTES_LAG`, which holds
 for every replica that is behind the slowest member, however far. "If a follower has fully caught
 up" can only mean `leader.leo - r.leo`, and so it is read here (`is_printed` is what is printed).
 
-One replica leaves at a time: the one with the smallest log end. Every broker that fetches is a
-follower, also one that is not assigned yet (F.2.1): the leader learns of it by its first fetch.
+Every broker that fetches is a follower, also one that is not assigned yet (F.2.1): the leader
+learns of it by its first fetch.
 
 The document's leader blocks until its write is done. Here the larger of both ISRs counts meanwhile,
 which lets the high watermark go no further than a blocked leader would.
@@ -57,39 +63,49 @@ class LagLimits:
             role.followers[broker_id] = follower
         return ErrorCode.NONE
 
-    def expanded(
-        self, partition: Partition, role: LeaderOf, follower: FollowerProgress
-    ) -> PendingExpand | None:
+    def after_fetch(
+        self, partition: Partition, role: LeaderOf, follower: FollowerProgress, now_ms: int
+    ) -> PendingExpand | PendingShrink | None:
+        """maybe_change_ISR()"""
+        shrunk = self.shrunk(partition, role, now_ms)
+        return shrunk if shrunk is not None else self._expanded(partition, role, now_ms)
+
+    def _expanded(self, partition: Partition, role: LeaderOf, now_ms: int) -> PendingExpand | None:
+        """for each replica r not in ISR: if it is less than MIN_BYTES_LAG behind, ISR + r"""
         members = role.isr.members
-        if not isinstance(role.isr, Committed) or follower.broker_id in members:
+        if not isinstance(role.isr, Committed) or len(members) > len(role.followers):
             return None
         leader_end = partition.open_log.end_offset
-        if not may_join(
-            self._limits,
-            leader_end=leader_end,
-            slowest_end=min([leader_end, *(each.log_end_offset for each in _members(role))]),
-            replica_end=follower.log_end_offset,
-        ):
-            return None
-        return PendingExpand(members=members, joining=follower.broker_id)
+        slowest_end = min([leader_end, *(each.log_end_offset for each in _members(role))])
+        for each in role.followers.values():
+            if (
+                each.broker_id not in members
+                and each.log_end_offset >= 0
+                and not self._is_silent(each, now_ms)
+                and may_join(
+                    self._limits,
+                    leader_end=leader_end,
+                    slowest_end=slowest_end,
+                    replica_end=each.log_end_offset,
+                )
+            ):
+                return PendingExpand(members=members, joining=each.broker_id)
+        return None
 
     def shrunk(self, partition: Partition, role: LeaderOf, now_ms: int) -> PendingShrink | None:
         members = _members(role)
         if not isinstance(role.isr, Committed) or not members:
             return None
-        leader_end = partition.open_log.end_offset
-        slowest = min(members, key=lambda each: each.log_end_offset)
-        behind = leader_end - slowest.log_end_offset
+        slowest = min(members, key=lambda each: (each.log_end_offset, each.last_fetch_ms))
+        behind = partition.open_log.end_offset - slowest.log_end_offset
         lags = slowest.log_end_offset >= 0 and behind > self._limits.max_lag_records
-        is_stuck = not isr.is_caught_up(
-            slowest,
-            leader_end_offset=leader_end,
-            now_ms=now_ms,
-            lag_time_max_ms=self._limits.max_lag_ms,
-        )
-        if not lags and not is_stuck:
-            return None
-        return PendingShrink(members=role.isr.members, leaving=(slowest.broker_id,))
+        if lags or (behind > 0 and self._is_silent(slowest, now_ms)):
+            return PendingShrink(members=role.isr.members, leaving=(slowest.broker_id,))
+        return None
+
+    def _is_silent(self, follower: FollowerProgress, now_ms: int) -> bool:
+        """Has its leo not been updated for more than MAX_TIME_LAG?"""
+        return now_ms - follower.last_fetch_ms > self._limits.max_lag_ms
 
     def high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> int:
         return reached_by_members(partition, role)

@@ -23,13 +23,7 @@ from controller.zk.zk_metadata import read_states
 from quorum.core.effects import Request
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.errors import ErrorCode
-from wire.zk.control_rpc import (
-    AlterIsrRequest,
-    AlterIsrResponse,
-    LeaderAndIsr,
-    PartitionError,
-    TopicPartition,
-)
+from wire.zk.control_rpc import AlterIsrRequest, AlterIsrResponse, TopicPartition, WantedIsr
 
 __all__ = ["IsrChanges", "refusal"]
 
@@ -52,17 +46,14 @@ class IsrChanges:
         if error is not ErrorCode.NONE:
             context.reply(request, AlterIsrResponse(error_code=error))
             return
+        asked = body.wanted
         errors = {
-            told.of: refusal(self._state(told.of), told, body.broker_id, context.live)
-            for told in body.partitions
+            of: refusal(self._state(of), told, body.broker_id, context.live)
+            for of, told in asked.items()
         }
-        results = tuple(
-            PartitionError(topic=of.topic, partition=of.partition, error_code=error)
-            for of, error in errors.items()
-        )
-        context.reply(request, AlterIsrResponse(results=results))
+        context.reply(request, AlterIsrResponse.of(errors))
         self._machines.tell(of for of, error in errors.items() if error in _OUT_OF_DATE)
-        wanted = {told.of: told for told in body.partitions if errors[told.of] is ErrorCode.NONE}
+        wanted = {of: told for of, told in asked.items() if errors[of] is ErrorCode.NONE}
         if wanted:
             context.milestones.detected(Cause(Occasion.ISR, body.broker_id))
             context.procedures.submit(
@@ -81,7 +72,7 @@ class IsrChanges:
             return ErrorCode.STALE_BROKER_EPOCH
         return ErrorCode.NONE
 
-    def _write(self, wanted: Mapping[TopicPartition, LeaderAndIsr], asker: int) -> Procedure[None]:
+    def _write(self, wanted: Mapping[TopicPartition, WantedIsr], asker: int) -> Procedure[None]:
         context = self._context
 
         def decide(of: TopicPartition, state: PartitionState | None) -> PartitionState | None:
@@ -116,14 +107,14 @@ class IsrChanges:
 
 
 def refusal(
-    state: PartitionState | None, told: LeaderAndIsr, asker: int, live: Collection[int]
+    state: PartitionState | None, told: WantedIsr, asker: int, live: Collection[int]
 ) -> ErrorCode:
     """Why this change cannot be made; NONE if it can."""
     if state is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if told.leader_epoch != state.leader_epoch or asker != state.leader:
+    if told.leader_epoch != state.leader_epoch or not asker == told.leader == state.leader:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if told.zk_version != state.partition_epoch:
+    if told.current_zk_version != state.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     joining = set(told.isr) - set(state.isr)
     is_whole = asker in told.isr and set(told.isr) <= set(state.replicas)

@@ -1,10 +1,11 @@
 """What a controller of ZooKeeper mode is told when it starts, and who may act for its cluster.
 
-Nobody is authenticated here. Every connection is User:ANONYMOUS, as with Kafka on a PLAINTEXT
-listener, and may act for the cluster (CLUSTER_ACTION) if `super.users` names that user, or if no
-authorizer is configured.
+AlterIsr, LeaderAndIsr, StopReplica and UpdateMetadata want CLUSTER_ACTION. Nobody is authenticated
+here. Every connection is User:ANONYMOUS, as with Kafka on a PLAINTEXT listener, and may act for the
+cluster if `super.users` names that user, or if no authorizer is configured.
 
-Source: KIP-497 (seed 003), "a new AlterIsr API which requires CLUSTER_ACTION permission".
+Source: KIP-497 (seed 003), "a new AlterIsr API which requires CLUSTER_ACTION permission (similar to
+other InterBroker APIs such as LeaderAndIsr)".
 """
 
 from dataclasses import dataclass

@@ -7,8 +7,7 @@ from broker.partition.local_log import Moves
 from broker.partition.partition import Partition
 from controller.metadata.partitions import PartitionState
 
-__all__ = ["partition_of"]
-
+__all__ = ["AnyPeers", "partition_of"]
 
 _TOPIC_ID = UUID(int=1)
 

@@ -5,7 +5,7 @@ import pytest
 from quorumlab.config import ConfigError, node_config
 from quorumlab.settings import driver_listeners
 from wire.api_table import ListenerKind
-from wire.zk.designs import ZK_V3, IsrWriter
+from wire.zk.designs import DESIGNS, ZK_V3, Design, IsrWriter
 
 BROKER = {"broker.id": "7", "zookeeper.connect": "localhost:2181", "listeners": "PLAINTEXT://:0"}
 
@@ -47,3 +47,14 @@ def test_inter_broker_protocol_version_gates_alter_isr(version: str, writer: Isr
     design = node_config(given).design
     assert design is not None
     assert design.isr_writer is writer
+
+
+@pytest.mark.parametrize("design", DESIGNS.values(), ids=lambda each: each.name)
+def test_lag_limits_are_those_of_the_design_unless_the_file_says_otherwise(design: Design) -> None:
+    """Seed 004: 10,000 ms and 4000 messages; 30,000 ms came later."""
+    given = BROKER | {"quorumlab.design": design.name}
+    key = "replica.lag.time.max.ms"
+    is_early = design.name in ("zk-v1", "zk-v2", "zk-v3")
+    assert node_config(given).number(key) == (10_000 if is_early else 30_000)
+    assert node_config(given | {key: "500"}).number(key) == 500
+    assert node_config(given).number("replica.lag.max.messages") == 4000

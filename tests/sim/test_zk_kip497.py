@@ -1,8 +1,10 @@
 """zk-kip497 on an ensemble in memory: the controller alone writes ISRs, asked by AlterIsr."""
 
+from dataclasses import replace
+
 import pytest
 
-from broker.partition.isr import PendingShrink
+from broker.partition.isr import PendingExpand, PendingShrink
 from broker.partition.partition import LeaderOf
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
@@ -28,9 +30,10 @@ from wire.zk.control_rpc import (
 )
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import SetData
-from wire.zk.znodes import encode_epoch
+from wire.zk.znodes import PartitionState, encode_epoch
 
 ORDERS = of("orders")
+ALONE = PartitionState(leader=-1, leader_epoch=0, isr=(), controller_epoch=0)
 
 
 @pytest.fixture
@@ -96,56 +99,90 @@ def test_shrink_does_not_count_before_the_command_that_confirms_it(cluster: ZkCl
     assert led.open_log.high_watermark == stuck, "it waits for whom it cannot leave out yet"
 
 
-def test_partitions_that_come_into_sync_together_are_asked_for_together(
-    cluster: ZkCluster,
-) -> None:
+def test_expansion_counts_at_once_though_no_command_confirms_it(cluster: ZkCluster) -> None:
+    admin, client = Administrator(cluster), Producer(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader, back = (each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", {0: (leader, back)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
+    cluster.crash(back)
+    cluster.run_until(lambda: (state_of(cluster, admin, of("t")) or ALONE).isr == (leader,))
+    cluster.run(500)
+    led = replica(cluster, leader, of("t"))
+    assert led is not None
+    cluster.network.takes = lambda message: isinstance(message.body, AlterIsrRequest)
+    cluster.restart(back)
+    cluster.run_until(lambda: isinstance(led.led.isr, PendingExpand))
+    cluster.network.takes = lambda message: (
+        isinstance(message.body, AlterIsrRequest) or message.source == back
+    )
+    answers = client.send(leader, of("t"), b"waits for the replica that may be in sync")
+    cluster.run(3000)  # longer than it counts for having been caught up
+    assert isinstance(led.led.isr, PendingExpand)
+    assert (led.led.isr.members, led.open_log.end_offset) == ((leader,), 1)
+    assert (led.open_log.high_watermark, answers) == (0, [])
+
+
+def test_partitions_that_come_into_sync_together_are_one_request(cluster: ZkCluster) -> None:
+    """One fetch shows that the follower has all of them: "the leader will send the AlterIsr for all
+    of these partitions"."""
     admin = Administrator(cluster)
     controller = cluster.active_controller
     assert controller is not None
-    back = next(each for each in (1, 2, 3) if each != controller)
+    back, third = (each for each in (1, 2, 3) if each != controller)
     admin.create_topic("t", dict.fromkeys(range(20), (controller, back)))
     cluster.run_until(lambda: leaders(cluster, of("t", 19)) == [controller])
     cluster.crash(back)
     cluster.run(3000)
-    asked: list[AlterIsrRequest] = []
+    asked: list[set[int]] = []
+    is_held = True
 
-    def note(message: object) -> bool:
-        body = getattr(message, "body", None)
-        if isinstance(body, AlterIsrRequest):
-            asked.append(body)
-        return False
+    def note(message: Message) -> bool:
+        if isinstance(message.body, AlterIsrRequest):
+            asked.append({each.partition for each in message.body.wanted})
+        return is_held and message.channel == "replica-fetch" and message.source == back
 
     cluster.network.takes = note
     cluster.restart(back)
+    cluster.run(2000)  # it has opened all its logs
+    is_held = False
     cluster.run(3000)
-    state = state_of(cluster, admin, of("t", 19))
-    assert state is not None
-    assert sorted(state.isr) == sorted([controller, back])
-    assert len(asked) <= 5, "twenty partitions in a few requests"
+    assert asked == [set(range(20))]
+    states = [state_of(cluster, admin, of("t", number)) for number in range(20)]
+    assert all(each is not None and set(each.isr) == {controller, back} for each in states)
+    assert third not in {each for state in states if state is not None for each in state.isr}
 
 
-def test_leader_that_may_not_act_for_the_cluster_keeps_its_isr() -> None:
+def test_leader_that_may_not_act_for_the_cluster_keeps_its_isr(cluster: ZkCluster) -> None:
     """CLUSTER_AUTHORIZATION_FAILED: `super.users` does not name who the brokers are."""
-    cluster = begin(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:admin"))
-    write_to(cluster, partitions=1)
-    cluster.run(1500)
-    (leader,) = leaders(cluster, ORDERS)
-    other = next(each for each in (1, 2, 3) if each not in (leader, cluster.active_controller))
-    answers: list[AlterIsrResponse] = []
+    admin, client = Administrator(cluster), Producer(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader, slow = (each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", {0: (leader, slow)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
+    cluster.run(500)
+    context = cluster.nodes[controller].controller.context
+    assert context is not None
+    context.config = replace(
+        context.config, authorizer=Authorizer.of("some.Authorizer", "User:admin")
+    )
+    refused: list[AlterIsrResponse] = []
 
     def note(message: Message) -> bool:
         if isinstance(message.body, AlterIsrResponse):
-            answers.append(message.body)
-        return message.channel == "replica-fetch" and message.source == other
+            refused.append(message.body)
+        return message.channel == "replica-fetch" and message.source == slow
 
     cluster.network.takes = note
+    client.send(leader, of("t"), b"waits for who cannot be left out")
     cluster.run(3000)
-    if leader != cluster.active_controller:
-        assert {each.error_code for each in answers} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-    state = state_of(cluster, Administrator(cluster), ORDERS)
+    assert {each.error_code for each in refused} == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    state = state_of(cluster, admin, of("t"))
     assert state is not None
-    assert sorted(state.isr) == [1, 2, 3]
-    led = replica(cluster, leader, ORDERS)
+    assert state.isr == (leader, slow)
+    led = replica(cluster, leader, of("t"))
     assert led is not None
     assert led.open_log.high_watermark < led.open_log.end_offset, "what it cannot shrink, it awaits"
 

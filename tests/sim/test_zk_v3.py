@@ -22,7 +22,7 @@ from wire.errors import ErrorCode
 from wire.message import replace
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest
-from wire.zk.designs import ZK_V2, ZK_V3, Design
+from wire.zk.designs import ZK_REDESIGN, ZK_V2, ZK_V3, Design
 from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import PartitionState, ReplicaList, TopicAssignment
 
@@ -350,9 +350,11 @@ def test_controlled_shutdown_moves_leaderships_and_shrinks_the_isr_first(
     cluster.run_until(lambda: not cluster.hosts[leaving].is_up)
 
 
+@pytest.mark.parametrize("design", [ZK_V3, ZK_REDESIGN], ids=lambda each: each.name)
 def test_controlled_shutdown_without_another_replica_in_sync_ends_and_names_what_is_left(
-    cluster: ZkCluster,
+    design: Design,
 ) -> None:
+    cluster = begin(design)
     admin = Administrator(cluster)
     leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
     admin.create_topic("t", {0: (leaving,)})

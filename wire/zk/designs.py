@@ -71,7 +71,8 @@ class Design:
     isr_writer: IsrWriter = IsrWriter.LEADER_NOTIFYING
     routing: Routing = Routing.UPDATE_METADATA
     truncation: Truncation = Truncation.LEADER_EPOCH
-    limits_lag_in_records: bool = False  # seed 000's three limits; else replica.lag.time.max.ms
+    limits_lag_in_records: bool = False  # seeds 000 and 004: also replica.lag.max.messages
+    lag_time_ms: int = 30_000  # the default of replica.lag.time.max.ms; seed 004: 10,000
     is_unclean_by_default: bool = False  # seed 000, A.3.2
     checks_controller_epoch: bool = True  # brokers refuse commands of an earlier controller
     retries_commands: bool = True  # until the broker is gone; else a command may be lost (B4)
@@ -101,6 +102,7 @@ _EARLY = Design(
     isr_writer=IsrWriter.LEADER,
     routing=Routing.ZOOKEEPER,
     truncation=Truncation.HIGH_WATERMARK,
+    lag_time_ms=10_000,
     is_unclean_by_default=True,
     checks_controller_epoch=False,
     retries_commands=False,
@@ -122,7 +124,13 @@ ZK_V2 = replace(
     batches_commands=False,
 )
 
-ZK_V1 = replace(ZK_V2, name="zk-v1", has_leader_epochs=False, has_state_queues=False)
+ZK_V1 = replace(
+    ZK_V2,
+    name="zk-v1",
+    has_leader_epochs=False,
+    has_state_queues=False,
+    limits_lag_in_records=True,
+)
 
 ZK_REDESIGN = Design(name="zk-redesign")
 

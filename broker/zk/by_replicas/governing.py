@@ -2,9 +2,10 @@
 
 An administrator moves a partition by writing its new replicas (RAR) to
 `/brokers/partitions_reassigned/[topic]/[partition_id]`. The leader has the new replicas start,
-waits until they have caught up, has the old ones close, waits until they no longer fetch, and
-switches over. An empty list removes the partition. Every leader begins the state machine anew, from
-what ZooKeeper says, so every step may be done twice.
+waits until they have caught up, has the old ones close, waits until they no longer fetch (if that
+takes too long, it says so and tells them again), and switches over. An empty list removes the
+partition. Every leader begins the state machine anew, from what ZooKeeper says, so every step may
+be done twice.
 
 The document's commit thread looks at all this after each request that it commits, and says that it
 may as well do so periodically: so it is here. Its last step, "stop this commit thread", is done
@@ -56,6 +57,7 @@ class Governing:
         self._changes = changes
         self._assigned = assigned
         self._again: dict[TopicPartition, None] = {}  # a queue was full
+        self._checked_ms = 0  # when this round of checks began
         self._has_given_way = False  # for the sake of balance, in this round of checks
         self._moving: set[TopicPartition] = set()  # as last read
 
@@ -116,9 +118,10 @@ class Governing:
         yield from self._send_all(held, START, new)
         self._roles.lead(held, self._procedures.now_ms)  # they may follow now
 
-    def begin_checks(self) -> None:
+    def begin_checks(self, now_ms: int) -> None:
         """Begins a round of checks of all partitions that are led."""
         self._has_given_way = False
+        self._checked_ms = now_ms
 
     def check(self, of: TopicPartition) -> Procedure[None]:
         """The work of the commit thread beside committing."""
@@ -142,10 +145,21 @@ class Governing:
         if not all(self._has_caught_up(each, partition, role) for each in target):
             return
         old = [each for each in held.old if each != self._node_id]
-        if not held.has_sent_close and self._design.has_state_queues:
-            held.has_sent_close = yield from self._send_all(held, CLOSE, old)
-        elif not self._design.has_state_queues or not any(each in role.isr.members for each in old):
+        if not self._design.has_state_queues:
             yield from self._complete_partition_reassignment(held, target, role)
+        elif held.close_sent_ms is None:
+            yield from self._close_replicas(held, old)
+        elif left := [each for each in old if each in role.isr.members]:
+            if self._checked_ms - held.close_sent_ms > self._settings.close_wait_ms:
+                self._outbox.trace("replicas-not-closed", partition=str(held.of), brokers=left)
+                yield from self._close_replicas(held, left)
+        else:
+            yield from self._complete_partition_reassignment(held, target, role)
+
+    def _close_replicas(self, held: Held, old: list[int]) -> Procedure[None]:
+        """They are waited for, or it is an error, and they are told again."""
+        if (yield from self._send_all(held, CLOSE, old)):
+            held.close_sent_ms = self._checked_ms
 
     def _has_caught_up(self, broker_id: int, partition: Partition, role: LeaderOf) -> bool:
         """Is the replica in sync, as a member of CUR was before it joined?"""
@@ -206,7 +220,7 @@ class Governing:
         follower = role.followers.get(preferred)
         if self._has_given_way or follower is None or preferred not in role.isr.members:
             return
-        silent_ms = self._procedures.now_ms - follower.last_fetch_ms
+        silent_ms = self._checked_ms - follower.last_fetch_ms
         has_all = follower.log_end_offset >= partition.open_log.high_watermark
         if has_all and silent_ms <= self._settings.check_interval_ms:
             self._has_given_way = True

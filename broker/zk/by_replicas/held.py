@@ -26,8 +26,10 @@ NO_NODE = -1  # the version of a node that is not there
 class ReplicaSettings:
     election_wait_ms: int = 1000  # LeaderElectionWaitTime
     keep_in_sync_ms: int = 10_000  # KeepInSyncTime
+    max_lag_records: int = 4000  # replica.lag.max.messages, where the design limits that
     head_start_ms: int = 100  # of each replica that comes before us in AR; 0: all rush
     check_interval_ms: int = 1000  # checkReassignedReplicas, checkLoadBalancing
+    close_wait_ms: int = 30_000  # for replicas that were told to close; then it is an error
     queue_max: int = 1000  # requests in the queue of a broker
     is_unclean_allowed: bool = True  # others than in-sync replicas may lead in the end
 
@@ -48,7 +50,7 @@ class Held:
     # Of its leader.
     target_version: int | None = None  # of the node that lists RAR; None: there is none
     dropped: tuple[int, ...] = ()  # they were to have a replica, before RAR was another
-    has_sent_close: bool = False  # to the replicas that shall go
+    close_sent_ms: int | None = None  # when the replicas that shall go were told to close
 
     def move_to(self, target: tuple[int, ...]) -> None:
         """Replicas that were started for an earlier target are dropped, as the old ones are."""
@@ -56,11 +58,11 @@ class Held:
         self.dropped = tuple(
             each for each in started if each not in target and each not in self.replicas
         )
-        self.target, self.has_sent_close = target, False
+        self.target, self.close_sent_ms = target, None
 
     def stay(self) -> None:
         """The reassignment has ended."""
-        self.target, self.dropped, self.has_sent_close = None, (), False
+        self.target, self.dropped, self.close_sent_ms = None, (), None
         self.target_version = None
 
     @property
@@ -73,7 +75,7 @@ class Held:
     @property
     def leaving(self) -> tuple[int, ...]:
         """The replicas that were told to close."""
-        return self.old if self.has_sent_close else ()
+        return () if self.close_sent_ms is None else self.old
 
     @property
     def members(self) -> tuple[int, ...]:

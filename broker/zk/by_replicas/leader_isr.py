@@ -47,8 +47,16 @@ __all__ = ["CommitThread", "IsrNode"]
 class CommitThread:
     looks_at_each_fetch = True
 
-    def __init__(self, keep_in_sync_ms: int, held: Mapping[TopicPartition, Held]) -> None:
+    def __init__(
+        self,
+        keep_in_sync_ms: int,
+        held: Mapping[TopicPartition, Held],
+        *,
+        max_lag_records: int | None = None,
+    ) -> None:
+        """`max_lag_records`: a member that is further behind leaves, whatever waits (seed 004)."""
         self._keep_in_sync_ms = keep_in_sync_ms
+        self._max_lag_records = max_lag_records
         self._held = held
         self._waits: dict[TopicPartition, tuple[LeaderOf, int]] = {}  # the first request, since
 
@@ -71,8 +79,8 @@ class CommitThread:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE
 
-    def expanded(
-        self, partition: Partition, role: LeaderOf, follower: FollowerProgress
+    def after_fetch(
+        self, partition: Partition, role: LeaderOf, follower: FollowerProgress, now_ms: int
     ) -> PendingExpand | None:
         """for each c in CUR: if (c.leo >= pr.offset) { p.ISR.add(c); p.CUR.delete(c) }"""
         members = role.isr.members
@@ -93,6 +101,7 @@ class CommitThread:
             if each in role.followers
             and (
                 self._has_not_reached(partition, role, role.followers[each], now_ms)
+                or self._is_too_far_behind(partition, role.followers[each])
                 or self._has_closed(partition, role.followers[each], now_ms)
             )
         ]
@@ -105,6 +114,12 @@ class CommitThread:
         led, since_ms = self._waits.get(_of(partition), (role, now_ms))
         is_over = led is role and now_ms - since_ms > self._keep_in_sync_ms
         return is_over and follower.log_end_offset <= partition.open_log.high_watermark
+
+    def _is_too_far_behind(self, partition: Partition, follower: FollowerProgress) -> bool:
+        if self._max_lag_records is None or follower.log_end_offset < 0:
+            return False
+        behind = partition.open_log.end_offset - follower.log_end_offset
+        return behind > self._max_lag_records
 
     def _has_closed(self, partition: Partition, follower: FollowerProgress, now_ms: int) -> bool:
         return (

@@ -102,7 +102,10 @@ class ReplicaMembership:
             incarnation=self.incarnation,
             session=session,
         )
-        self._commit_thread = CommitThread(self._settings.keep_in_sync_ms, self.held)
+        limit = self._settings.max_lag_records if design.limits_lag_in_records else None
+        self._commit_thread = CommitThread(
+            self._settings.keep_in_sync_ms, self.held, max_lag_records=limit
+        )
         self.replicas = Replicas(parts, self._commit_thread)
         self._join_replicas(
             ReplicaContext(
@@ -231,7 +234,7 @@ class ReplicaMembership:
             self._next_check_ms = now_ms + self._settings.check_interval_ms
             for leader in sorted({held.leader for held in self.held.values()}):
                 self.metadata.miss_broker(leader)  # who leads may register later than it stood
-            self._governing.begin_checks()
+            self._governing.begin_checks(now_ms)
             for of in [of for of in self.held if self._roles.leads(of)]:
                 self._procedures.submit(f"check {of}", partial(self._governing.check, of))
 

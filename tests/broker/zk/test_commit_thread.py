@@ -24,7 +24,7 @@ KEEP_MS = 100  # KeepInSyncTime
 def thread(*leaving: int) -> CommitThread:
     """The rules of a leader that has told those replicas of its partition to close."""
     of = TopicPartition("t", 0)
-    held = Held(of=of, replicas=leaving, target=(), has_sent_close=True)
+    held = Held(of=of, replicas=leaving, target=(), close_sent_ms=0)
     return CommitThread(KEEP_MS, {of: held})
 
 
@@ -88,14 +88,14 @@ def test_next_reign_of_a_leader_gives_the_members_their_time_anew() -> None:
 @pytest.mark.parametrize(("end", "joins"), [(79, False), (80, True)])
 def test_replica_that_catches_up_joins_when_it_has_what_is_committed(end: int, joins: bool) -> None:
     partition, role = led({2: 80, 3: end}, end=100, isr=(1, 2), high_watermark=80)
-    wanted = thread().expanded(partition, role, role.followers[3])
+    wanted = thread().after_fetch(partition, role, role.followers[3], now_ms=0)
     assert wanted == (PendingExpand(members=(1, 2), joining=3) if joins else None)
 
 
 def test_nobody_joins_without_what_the_leader_began_with() -> None:
     """Its high watermark lags behind what its predecessor committed (KAFKA-7128)."""
     partition, role = led({3: 5}, end=10, isr=(1,), high_watermark=5)
-    assert not thread().expanded(partition, role, role.followers[3])
+    assert not thread().after_fetch(partition, role, role.followers[3], now_ms=0)
 
 
 def test_replica_that_was_told_to_close_neither_fetches_nor_joins() -> None:
@@ -107,7 +107,7 @@ def test_replica_that_was_told_to_close_neither_fetches_nor_joins() -> None:
         rules.check_follower(partition, role, ReplicaState(replica_id=3), now_ms=0)
         is ErrorCode.NONE
     )
-    assert not rules.expanded(partition, role, role.followers[2])
+    assert not rules.after_fetch(partition, role, role.followers[2], now_ms=0)
 
 
 def test_replica_that_was_told_to_close_leaves_when_it_is_silent() -> None:
@@ -129,3 +129,15 @@ def test_what_waited_for_an_earlier_leadership_gives_the_next_one_its_own_time()
     partition.open_log.high_watermark = rules.high_watermark(partition, again, now_ms=KEEP_MS + 1)
     assert not rules.shrunk(partition, again, now_ms=2 * KEEP_MS + 1)
     assert rules.shrunk(partition, again, now_ms=2 * KEEP_MS + 2)
+
+
+@pytest.mark.parametrize(("end", "leaves"), [(90, False), (89, True)])
+def test_member_that_is_too_many_messages_behind_leaves_at_once_where_that_is_limited(
+    end: int, leaves: bool
+) -> None:
+    """replica.lag.max.messages, of seed 004 alone."""
+    partition, role = led({2: end}, end=100, isr=(1, 2))
+    assert not thread().shrunk(partition, role, now_ms=0)
+    limited = CommitThread(KEEP_MS, {}, max_lag_records=10)
+    wanted = limited.shrunk(partition, role, now_ms=0)
+    assert wanted == (PendingShrink(members=(1, 2), leaving=(2,)) if leaves else None)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from uuid import UUID
 
+import pytest
+
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.partition.partition import FollowerOf, LeaderOf, Partition
@@ -14,6 +16,7 @@ from broker.zk.obeying import Obeying
 from broker.zk.session_membership import ZkMembership
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
+from controller.zk.zk_controller_config import EVERYBODY, Authorizer
 from quorum.core.effects import (
     DeleteLog,
     Effect,
@@ -41,11 +44,13 @@ from wire.zk.control_rpc import (
     LeaderAndIsrRequest,
     StopReplicaRequest,
     TopicPartition,
+    UpdateMetadataRequest,
 )
-from wire.zk.designs import ZK_KIP497, ZK_V3, Design
+from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Session
 
 TOLD = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=0, isr=(1, 2), zk_version=0)
+WHOLE = replace_message(TOLD, replicas=(1, 2))
 
 
 @dataclass
@@ -56,6 +61,7 @@ class Stand:
     logs: Mapping[str, LogState] = field(default_factory=dict)
     generation: int = -1
     found: Sequence[FoundLog] = ()
+    authorizer: Authorizer = EVERYBODY
 
     def __post_init__(self) -> None:
         listener = RegisteredListener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
@@ -73,6 +79,7 @@ class Stand:
             random=Random(1),
             controller_id=lambda: 3,
             limits=Limits(),
+            authorizer=self.authorizer,
         )
         self.broker = Broker(membership, Random(1))
         self.broker.serves_clients = True
@@ -185,7 +192,7 @@ def test_fetch_between_high_watermark_and_log_end_is_empty_and_no_error() -> Non
 
 
 def test_command_for_an_earlier_life_of_the_broker_is_refused() -> None:
-    stand = Stand(design=replace(ZK_V3, checks_generation=True), generation=8)
+    stand = Stand(ZK_REDESIGN, generation=8)
     answer = stand.ask(command(TOLD, broker_generation=7))
     assert getattr(answer, "error_code", None) is ErrorCode.STALE_BROKER_EPOCH
     assert stand.replica() is None
@@ -262,3 +269,22 @@ def test_replica_that_is_stopped_and_not_deleted_keeps_its_log_and_follows_nobod
     assert isinstance(stopped.role, FollowerOf)
     assert stopped.role.leader_id == -1
     assert [each for each in stand.last if isinstance(each, DeleteLog)] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        command(TOLD),
+        StopReplicaRequest(client_id=3, ack_timeout_ms=1, partitions=(TOLD.of,)),
+        UpdateMetadataRequest(client_id=3, ack_timeout_ms=1, partitions=(WHOLE,)),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_command_wants_cluster_action(body: object) -> None:
+    """KIP-497: "CLUSTER_ACTION permission (similar to other InterBroker APIs …)"."""
+    stand = Stand(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:admin"))
+    answer = stand.ask(body)
+    assert getattr(answer, "error_code", None) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert stand.replica() is None
+    allowed = Stand(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:ANONYMOUS"))
+    assert getattr(allowed.ask(body), "error_code", None) is ErrorCode.NONE

@@ -21,14 +21,15 @@ from wire.zk.control_rpc import (
     NO_EPOCH,
     AlterIsrRequest,
     AlterIsrResponse,
-    LeaderAndIsr,
     LiveBroker,
     TopicPartition,
+    WantedIsr,
 )
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import Error, Failed, GetData, Session, SessionChanged, SessionState
 
-ASKED = LeaderAndIsr(topic="t", partition=0, leader=1, leader_epoch=4, isr=(1, 2), zk_version=9)
+T = TopicPartition("t", 0)
+ASKED = WantedIsr(leader=1, leader_epoch=4, isr=(1, 2), current_zk_version=9)
 
 
 def context(session: Session | None = None) -> Context:
@@ -59,34 +60,35 @@ def context(session: Session | None = None) -> Context:
 
 
 @pytest.mark.parametrize(
-    ("asked", "asker", "error"),
+    ("of", "asked", "asker", "error"),
     [
-        (ASKED, 1, ErrorCode.NONE),
-        (replace(ASKED, topic="u"), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (replace(ASKED, leader_epoch=3), 1, ErrorCode.FENCED_LEADER_EPOCH),
-        (ASKED, 2, ErrorCode.FENCED_LEADER_EPOCH),
-        (replace(ASKED, zk_version=8), 1, ErrorCode.INVALID_UPDATE_VERSION),
-        (replace(ASKED, isr=(1, 3)), 1, ErrorCode.INVALID_REQUEST),  # offline
-        (replace(ASKED, isr=(1, 7)), 1, ErrorCode.INVALID_REQUEST),  # no replica
-        (replace(ASKED, isr=(2,)), 1, ErrorCode.INVALID_REQUEST),  # without its leader
+        (T, ASKED, 1, ErrorCode.NONE),
+        (TopicPartition("u", 0), ASKED, 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (T, replace(ASKED, leader_epoch=3), 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (T, ASKED, 2, ErrorCode.FENCED_LEADER_EPOCH),
+        (T, replace(ASKED, leader=2), 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (T, replace(ASKED, current_zk_version=8), 1, ErrorCode.INVALID_UPDATE_VERSION),
+        (T, replace(ASKED, isr=(1, 3)), 1, ErrorCode.INVALID_REQUEST),  # offline
+        (T, replace(ASKED, isr=(1, 7)), 1, ErrorCode.INVALID_REQUEST),  # no replica
+        (T, replace(ASKED, isr=(2,)), 1, ErrorCode.INVALID_REQUEST),  # without its leader
     ],
 )
 def test_change_is_refused_for_the_reason_that_the_document_names(
-    asked: LeaderAndIsr, asker: int, error: ErrorCode
+    of: TopicPartition, asked: WantedIsr, asker: int, error: ErrorCode
 ) -> None:
     known = context()
-    assert refusal(known.states.get(asked.of), asked, asker, known.live) is error
+    assert refusal(known.states.get(of), asked, asker, known.live) is error
 
 
 def test_replica_that_has_gone_since_it_was_asked_for_is_not_written() -> None:
     session = Session()
     known = context(session)
     changes = IsrChanges(known, StateMachines(known))
-    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
+    body = AlterIsrRequest.of(1, NO_EPOCH, {T: ASKED})
     changes.asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
     assert isinstance(answered, AlterIsrResponse)
-    assert answered.results[0].error_code is ErrorCode.NONE
+    assert answered.errors == {T: ErrorCode.NONE}
     del known.live[2]
     for state in (SessionState.CONNECTING, SessionState.CONNECTED):
         session.become(SessionChanged(state=state, session_id=1, timeout_ms=1), 0)
@@ -100,7 +102,7 @@ def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -
     session = Session()
     known = context(session)
     changes = IsrChanges(known, StateMachines(known))
-    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH, partitions=(ASKED,))
+    body = AlterIsrRequest.of(1, NO_EPOCH, {T: ASKED})
     changes.asked(Request(token=1, body=body))
     known.deleting["t"] = None
     for state in (SessionState.CONNECTING, SessionState.CONNECTED):
@@ -118,7 +120,7 @@ def test_change_of_a_topic_that_is_deleted_since_is_neither_written_nor_told() -
 
 def test_leader_of_an_earlier_life_is_refused_as_a_whole() -> None:
     known = context()
-    body = AlterIsrRequest(broker_id=1, broker_epoch=NO_EPOCH + 1, partitions=(ASKED,))
+    body = AlterIsrRequest.of(1, NO_EPOCH + 1, {T: ASKED})
     IsrChanges(known, StateMachines(known)).asked(Request(token=1, body=body))
     (answered,) = (each.body for each in known.outbox.take() if isinstance(each, Reply))
     assert answered == AlterIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)

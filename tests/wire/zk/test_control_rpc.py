@@ -14,6 +14,7 @@ from wire.errors import ErrorCode
 from wire.varint import Malformed
 from wire.zk.control_rpc import (
     AlterIsrRequest,
+    AlterIsrResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsr,
@@ -25,6 +26,7 @@ from wire.zk.control_rpc import (
     StopReplicaRequest,
     TopicPartition,
     UpdateMetadataRequest,
+    WantedIsr,
 )
 
 STATE = LeaderAndIsr(
@@ -67,8 +69,30 @@ GOLDEN = [
         "4e27 0000 0000002a 0001 31" + "920309",
     ),
     (
-        AlterIsrRequest(broker_id=3, broker_epoch=9, partitions=()),
+        AlterIsrRequest(broker_id=3, broker_epoch=9),
         "4e58 0000 0000002a 0001 31" + "93030990",
+    ),
+    (  # BrokerId BrokerEpoch [Topic [PartitionId LeaderAndIsr]], and nothing else
+        AlterIsrRequest.of(
+            3,
+            9,
+            {
+                TopicPartition(*each): WantedIsr(
+                    leader=3, leader_epoch=4, isr=(3, 1), current_zk_version=5
+                )
+                for each in (("t", 0), ("u", 1), ("t", 2))
+            },
+        ),
+        "4e58 0000 0000002a 0001 31"
+        + "930309"
+        + "92"
+        + "92a174"
+        + "92"
+        + "92009403049203 0105"
+        + "92029403049203 0105"
+        + "92a175"
+        + "91"
+        + "92019403049203 0105",
     ),
 ]
 
@@ -92,6 +116,13 @@ def test_response_has_these_bytes() -> None:
     frame = joined(encode_answer(answer, key, 0, 42))
     assert frame.hex() == "0000002a" + "92009193a1740038"
     assert decode_response(frame, key, 0) == (42, answer)
+
+
+def test_answer_to_alter_isr_is_nested_by_topic() -> None:
+    """ErrorCode [Topic [PartitionId ErrorCode]]"""
+    answer = AlterIsrResponse.of({TopicPartition("t", 7): ErrorCode.FENCED_LEADER_EPOCH})
+    frame = joined(encode_answer(answer, api_of(AlterIsrResponse).key, 0, 42))
+    assert frame.hex() == "0000002a" + "9200" + "91" + "92a174" + "91" + "92074a"
 
 
 def test_fields_that_a_peer_does_not_send_have_their_defaults() -> None:

@@ -258,6 +258,7 @@ class ZkCluster(Observer):
             random=random,
             controller_id=lambda: controller.controller_id,
             limits=Limits(max_lag_ms=options.lag_time_max_ms),
+            authorizer=options.authorizer,
         )
         return controller, membership
 
