@@ -456,3 +456,28 @@ def test_what_is_lost_is_what_some_reader_passed() -> None:
         assert {each.object for each in findings} == expected
         lost += len(expected)
     assert READERS // 4 < lost < 2 * READERS
+
+
+@pytest.mark.parametrize(
+    ("is_idempotent", "expected"), [(True, {"not-linearizable"}), (False, set())]
+)
+def test_acknowledged_value_was_there_though_not_told_where_unless_it_may_stand_twice(
+    is_idempotent: bool, expected: set[str]
+) -> None:
+    play = Play(options={"idempotent": is_idempotent})
+    play.send(0, KEY, 7, None)
+    play.poll(1, {}, ends={KEY: 0})
+    play.read_all(9, {KEY: [[0, 7]]})
+    assert rules(play) == expected
+
+
+@pytest.mark.parametrize("f", ["crash", "subscribe"])
+def test_what_failed_leaves_a_reader_where_it_is(f: str) -> None:
+    play = three_sent()
+    sought(play, 9)
+    play.invoke(9, f, [KEY])
+    play.fail(9)
+    play.poll(9, {KEY: [[2, 2]]})
+    assert not rules(play)
+    play.poll(9, {KEY: [[2, 2]]})
+    assert rules(play) == {"nonmonotonic-poll"}
