@@ -11,7 +11,7 @@ from itertools import pairwise
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.histories.history import History, Kind
 
-__all__ = ["Logs", "Read", "Sent", "Stretch", "broken_logs", "has_order", "is_doubted"]
+__all__ = ["Broken", "Logs", "Read", "Sent", "Stretch", "broken_logs", "has_order", "is_doubted"]
 
 Broken = set[tuple[str, str]]  # rule, object
 
@@ -214,14 +214,17 @@ def _unread(logs: Logs, key: str) -> list[Sent]:
 
 
 def _lost(logs: Logs, key: str) -> list[Sent]:
-    """The offset that was read may be the same: then another value is there."""
+    """The offset that was read may be the same: then another value is there. A value that was read
+    at several offsets counts at the first."""
+    read = [each for each in logs.read if each.key == key]
+    first = {each.value: min(other.offset for other in read if other.value == each.value) for each in read}
     return [
         sent
         for sent in _unread(logs, key)
         if sent.offset is not None
         and any(
-            read.key == key and read.since <= sent.offset <= read.offset
-            for read in logs.read
+            each.since <= sent.offset <= each.offset and sent.offset <= first[each.value]
+            for each in read
         )
     ]
 
