@@ -33,6 +33,7 @@ class Record:
 class Kafka:
     random: Random
     lying: float  # the share of promises that are broken
+    reads_open: bool = False  # a lie: what is not committed is read
     logs: dict[str, list[Record]] = field(default_factory=lambda: {key: [] for key in KEYS})
     ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KEYS, 0))
     epochs: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -74,7 +75,7 @@ class Kafka:
         """What lies before the first record whose transaction is open."""
         found: list[Record] = []
         for record in self.logs[key]:
-            if record.is_open and not self.lies():
+            if record.is_open and not self.reads_open:
                 break
             found += [record] if record.is_there and not self.lies(0.1) else []
         return found

@@ -57,8 +57,11 @@ class _Session:
     def __init__(self, wishes: Wishes, random: Random, lying: float) -> None:
         self.wishes, self.random = wishes, random
         self.is_idempotent = random.random() < 0.8 or wishes.workload == "kafka"
-        self.play = Play(workload=wishes.workload, options={"idempotent": self.is_idempotent})
-        self.kafka = Kafka(random, lying)
+        is_isolated = "txn" in wishes.weights and random.random() < 0.3
+        self.is_atomic = is_isolated and not (lying and random.random() < 0.5)
+        options = {"idempotent": self.is_idempotent, "isolated_writes": is_isolated}
+        self.play = Play(workload=wishes.workload, options=options)
+        self.kafka = Kafka(random, lying, reads_open=bool(lying) and random.random() < 0.4)
         self.values = {key: self._mixed_values() for key in KEYS}
         self.asked_commits: dict[str, int] = {}
         self.is_sequenced = random.random() < 0.5
@@ -137,6 +140,8 @@ class _Session:
         """The next step of it, or its end."""
         try:
             self._do(client, asked)
+            while self.is_atomic and not asked.is_done:
+                self._do(client, asked)
         except Fenced:
             asked.has_failed = asked.is_done = True
             self.kafka.settle((record for _, record in asked.sent), is_committed=False)

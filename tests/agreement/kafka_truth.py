@@ -6,7 +6,7 @@ at a moment, by asking whether a read of it there has any order among all others
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import permutations
 
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.histories.history import Kind
@@ -46,14 +46,13 @@ def _acts(operation: Operation) -> bool:
 def _one_behind_the_other(
     logs: Logs, writers: Mapping[tuple[str, str], Sent]
 ) -> Iterator[tuple[int, int]]:
-    at: dict[tuple[str, int], Sent] = {}
-    for sent in writers.values():
-        offset = logs.located(sent)
-        if offset is not None:
-            at.setdefault((sent.key, offset), sent)
-    for (key, one), (other_key, other) in combinations(sorted(at), 2):
-        if key == other_key:
-            yield at[key, one].of.index, at[key, other].of.index
+    """Of each key, whoever wrote to an offset, and whoever wrote to a later one."""
+    told = [(each.key, each.offset, each.value) for each in [*logs.acknowledged(), *logs.read]]
+    at = [(key, offset, value) for key, offset, value in told if offset is not None]
+    for (key, one, value), (other_key, other, later) in permutations(at, 2):
+        are_known = (key, value) in writers and (key, later) in writers
+        if key == other_key and one < other and are_known:
+            yield writers[key, value].of.index, writers[key, later].of.index
 
 
 def _can_be_laid_out(edges: set[tuple[int, int]]) -> bool:

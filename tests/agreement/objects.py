@@ -20,6 +20,7 @@ __all__ = [
     "BegunCasRegister",
     "BegunRegister",
     "CasRegister",
+    "ConditionalRegister",
     "Element",
     "Log",
     "Register",
@@ -119,6 +120,23 @@ class VersionedRegister(Register):
         return {"version": version}
 
 
+@dataclass
+class ConditionalRegister(VersionedRegister):
+    """A partition's state: half of the writes are made only if their version is the last one."""
+
+    workload = "partition-epoch"
+
+    def answer(self, f: str, argument: Any) -> Answer:
+        if f == "read" or self.random.random() < 0.5:
+            return super().answer(f, argument)
+        last = len(self.values) - 1
+        expected = max(0, last - self.random.choice([0, 0, 1]))
+        if expected != last and not self.lies():
+            return Answer(has_failed=True)
+        self.values.append(argument[1])
+        return Answer(extra={"version": last + 1, "expected": expected})
+
+
 def after_access(value: Hashable, operation: Operation) -> Any:
     if operation.f == "write":
         return operation.argument
@@ -130,7 +148,8 @@ def after_version(state: tuple[Hashable, int], operation: Operation) -> Any:
     if operation.f == "read":
         return state if (operation.result, told) == state else ILLEGAL
     version = state[1] + 1
-    return (operation.argument, version) if told in (None, version) else ILLEGAL
+    is_expected = operation.extra.get("expected", state[1]) == state[1]
+    return (operation.argument, version) if is_expected and told in (None, version) else ILLEGAL
 
 
 @dataclass

@@ -67,7 +67,9 @@ def _compared(
 ) -> Compared:
     """`keys`: those of logs, whose records have rules of their own beside their order."""
     differs = []
-    found = {(_CIRCLE, "") if each.rule[:2] in ("G0", "G1") and each.rule != "G1a" else (each.rule, each.object) for each in verdict.findings}
+    circles = {each.object for each in verdict.findings if _is_circle(each.rule)}
+    found = {(each.rule, each.object) for each in verdict.findings if not _is_circle(each.rule)}
+    found |= {(_CIRCLE, "")} if circles else set()
     found_unordered = {name for rule, name in found if rule in _NO_ORDER}
     ruled = {
         (rule, name)
@@ -79,7 +81,7 @@ def _compared(
     if found_unordered != unordered:
         differs.append(f"without an order {sorted(found_unordered)}, truth {sorted(unordered)}")
     violated = {name for _, name in broken} | unordered
-    for key in keys:
+    for key in keys - circles:
         truth = Outcome.VIOLATED if key in violated else _unless(key in doubted)
         if verdict.objects.get(key) is not truth:
             differs.append(f"{key} is {verdict.objects.get(key)}, truth is {truth}")
@@ -87,6 +89,10 @@ def _compared(
     if (verdict.outcome is Outcome.VIOLATED) != bool(violated):
         differs.append(f"judge says {verdict.outcome}, truth is {truth}")
     return Compared(truth, verdict, differs)
+
+
+def _is_circle(rule: str) -> bool:
+    return rule.startswith(("G0", "G1c"))
 
 
 def _unless(is_doubted: bool) -> Outcome:
