@@ -12,9 +12,9 @@ pass. Offsets become visible in their order (`zones.Bounds`). The moment of offs
 below by the call of the append at k, and by the call of every read that saw the log end at k; from
 above by the return of that append, of every read of k, and of every read that saw the log end at
 k + 1. An append that was not told where it landed landed where its value was read, unless values
-may stand at two offsets. With offset -> value and value -> offset functions, and every value sent, the log is
-linearizable if and only if such moments exist. Offsets that nobody saw written are gaps, which
-Kafka's logs may have (markers of transactions, compaction).
+may stand at two offsets. With offset -> value and value -> offset functions, and every value sent,
+the log is linearizable if and only if such moments exist. Offsets that nobody saw written are gaps,
+which Kafka's logs may have (markers of transactions, compaction).
 Source: Gibbons and Korach, "Testing shared memories", for the method.
 """
 

@@ -361,10 +361,11 @@ def _looks(free: Free, stale: Operation) -> Iterator[tuple[str, Callable[[State]
         return
     listed = set(map(told, stale.result))
     for element in {*map(told, ALIKE), *listed}:
-        yield (
-            element,
-            lambda state, of=element: state if (of in state) == (of in listed) else _FAILED,
-        )
+        yield element, partial(_looked_up, element, element in listed)
+
+
+def _looked_up(element: str, is_listed: bool, state: State) -> State:
+    return state if (element in state) == is_listed else _FAILED
 
 
 def _fits(operation: Operation, answer: Value) -> bool:

@@ -178,7 +178,9 @@ class _Session:
         asked.sent.append((key, record))
         if not self.is_idempotent and self.random.random() < 0.3:
             asked.sent.append((key, self.kafka.append(key, value)))
-        offset = self.random.choice([each for its, each in asked.sent if its == key and repr(each.value) == repr(value)]).offset
+        offset = self.random.choice(
+            [each for its, each in asked.sent if its == key and repr(each.value) == repr(value)]
+        ).offset
         if self.kafka.lies(0.1):
             offset = max(0, record.offset + self.random.choice([-1, 1]))
         return ["send", key, [None if self.random.random() < 0.1 else offset, value]]

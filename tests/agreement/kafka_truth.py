@@ -24,7 +24,12 @@ def has_serial_order(logs: Logs, *, is_isolated: bool) -> bool:
     """Is there one order of all that is known to have happened, in which nobody reads before it is
     written, and nothing comes before what had ended when it began? If writes are isolated, the
     records of a key are in this order, too."""
-    edges = {(one.index, other.index) for one in logs.every for other in logs.every if one.ret < other.call and _acts(one) and _acts(other)}
+    edges = {
+        (one.index, other.index)
+        for one in logs.every
+        for other in logs.every
+        if one.ret < other.call and _acts(one) and _acts(other)
+    }
     readers = [(each.of.index, each.key, each.value) for each in logs.read]
     writers = {}
     for sent in logs.sent:
@@ -47,8 +52,9 @@ def _one_behind_the_other(
     logs: Logs, writers: Mapping[tuple[str, str], Sent]
 ) -> Iterator[tuple[int, int]]:
     """Of each key, whoever wrote to an offset, and whoever wrote to a later one."""
-    told = [(each.key, each.offset, each.value) for each in [*logs.acknowledged(), *logs.read]]
-    at = [(key, offset, value) for key, offset, value in told if offset is not None]
+    told = [(each.key, each.offset, each.value) for each in logs.acknowledged()]
+    read = [(each.key, each.offset, each.value) for each in logs.read]
+    at = [(key, offset, value) for key, offset, value in told if offset is not None] + read
     for (key, one, value), (other_key, other, later) in permutations(at, 2):
         are_known = (key, value) in writers and (key, later) in writers
         if key == other_key and one < other and are_known:
@@ -71,7 +77,9 @@ def broken_producers(logs: Logs) -> Broken:
     """`sequence-gap`: nobody's reading from the beginning to the end, begun after the later record
     was acknowledged, has a record with the number that is missing before it."""
     broken: Broken = set()
-    told = [each for each in logs.sent if "sequence" in each.of.extra and each.of.kind is not Kind.FAIL]
+    told = [
+        each for each in logs.sent if "sequence" in each.of.extra and each.of.kind is not Kind.FAIL
+    ]
     in_log = [each for each in told if logs.located(each) is not None]
     for one, other in permutations(in_log, 2):
         if one.key != other.key or _producer(one)[0] != _producer(other)[0]:
@@ -82,11 +90,14 @@ def broken_producers(logs: Logs) -> Broken:
                 broken.add(("sequence-reused", one.key))
             if first < second and (logs.located(one) or 0) > (logs.located(other) or 0):
                 broken.add(("sequence-out-of-order", one.key))
-        elif _producer(one)[1] < _producer(other)[1] and one.is_acknowledged:
-            if _written_by(logs, other) < one.of.call:
-                broken.add(("zombie-write", one.key))
+        elif _producer(one)[1] < _producer(other)[1] and _written_by(logs, other) < one.of.call:
+            broken |= {("zombie-write", one.key)} if one.is_acknowledged else set()
     for each in in_log:
-        its = {other.of.extra["sequence"] for other in in_log if _producer(other) == _producer(each) and other.key == each.key}
+        its = {
+            other.of.extra["sequence"]
+            for other in in_log
+            if _producer(other) == _producer(each) and other.key == each.key
+        }
         is_missing = set(range(min(its), each.of.extra["sequence"])) - its
         begun = [stretch.begun for stretch, _, _ in logs.wholes(each.key)]
         if is_missing and any(at > _written_by(logs, each) for at in begun):
@@ -125,9 +136,10 @@ def broken_groups(logs: Logs) -> tuple[Broken, set[str]]:
         commits = [each for each in commits if each.kind is not Kind.FAIL]
         events = [_Event(each.call, each.ret, "commit", each.argument[key]) for each in commits]
         events += _answers([each for each in mine if each.kind is Kind.OK], key)
+        broken |= {(rule, name) for rule in _backwards(commits, key)}
         if not _can_happen(frozenset(events), None, set()):
             unordered.add(name)
-        broken |= {(rule, name) for rule in _backwards(commits, key)}
+            events = [each for each in events if each.what == "commit"]
         if any(not _resumes(logs, commits, events, each) for each in _resumed(logs, group, key)):
             broken.add(("resumed-elsewhere", name))
     return broken, unordered
@@ -176,7 +188,11 @@ def _was_once(commits: list[Operation], offset: object, ret: int, key: str) -> b
 
 def _backwards(commits: list[Operation], key: str) -> Iterator[str]:
     """Of commits that were acknowledged, each to a generation that it told."""
-    told = [each for each in commits if each.kind is Kind.OK and each.extra.get("generation") is not None]
+    told = [
+        each
+        for each in commits
+        if each.kind is Kind.OK and each.extra.get("generation") is not None
+    ]
     for one, other in permutations(told, 2):
         if one.ret < other.call:
             generations = one.extra["generation"], other.extra["generation"]

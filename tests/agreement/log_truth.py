@@ -7,6 +7,7 @@ is tried out. Values are compared by their texts, so that 1, 1.0, true and "1" a
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.histories.history import History, Kind
@@ -65,7 +66,8 @@ class Logs:
         self.every = operations(history.ops)
         for each in self.every:
             self._add(each)
-        self.keys = {each.key for each in [*self.sent, *self.read]} | {key for _, key, _ in self.ends}
+        self.keys = {each.key for each in self.sent} | {each.key for each in self.read}
+        self.keys |= {key for _, key, _ in self.ends}
         self.keys |= {each.key for each in self.stretches if each.whole}
 
     def _add(self, of: Operation) -> None:
@@ -82,7 +84,7 @@ class Logs:
         elif of.kind is Kind.OK and of.f in ("assign", "subscribe"):
             self._assign(of)
 
-    def _add_send(self, of: Operation, key: str, told: object) -> None:
+    def _add_send(self, of: Operation, key: str, told: Any) -> None:
         offset, value = told if of.kind is Kind.OK else (None, told)
         self.sent.append(Sent(of, str(key), repr(value), offset))
 
@@ -115,9 +117,7 @@ class Logs:
             first = before[0].offset if before else records[0][0] if records else 0
             since = 0 if mine[key].is_from_zero else first
             for offset, value in records:
-                read = Read(
-                    of, key, repr(value), offset, key in moved, is_alone, mine[key], since
-                )
+                read = Read(of, key, repr(value), offset, key in moved, is_alone, mine[key], since)
                 mine[key].reads.append(read)
                 self.read.append(read)
 
@@ -143,8 +143,9 @@ class Logs:
 
     def offsets(self, key: str) -> list[int]:
         """All that any client was told."""
-        told = {each.offset for each in self.acknowledged() if each.key == key} - {None}
-        return sorted(told | {each.offset for each in self.read if each.key == key})
+        told = {each.offset for each in self.acknowledged() if each.key == key}
+        told |= {each.offset for each in self.read if each.key == key}
+        return sorted(each for each in told if each is not None)
 
     def wholes(self, key: str) -> Iterator[tuple[Stretch, set[str], int]]:
         """Readings from the beginning to the end: what they found, and when they ended."""
@@ -169,7 +170,12 @@ def broken_logs(logs: Logs, *, is_idempotent: bool) -> Broken:
             "duplicate": _has_duplicate,
             "acknowledged-elsewhere": _is_acknowledged_elsewhere,
         }
-    broken = {(rule, key) for rule, is_broken in rules.items() for key in logs.keys if is_broken(logs, key)}
+    broken = {
+        (rule, key)
+        for rule, is_broken in rules.items()
+        for key in logs.keys
+        if is_broken(logs, key)
+    }
     return broken | set(_polls(logs)) | set(_sends(logs))
 
 
@@ -217,7 +223,10 @@ def _lost(logs: Logs, key: str) -> list[Sent]:
     """The offset that was read may be the same: then another value is there. A value that was read
     at several offsets counts at the first."""
     read = [each for each in logs.read if each.key == key]
-    first = {each.value: min(other.offset for other in read if other.value == each.value) for each in read}
+    first = {
+        each.value: min(other.offset for other in read if other.value == each.value)
+        for each in read
+    }
     return [
         sent
         for sent in _unread(logs, key)
@@ -248,9 +257,8 @@ def is_doubted(logs: Logs, key: str) -> bool:
 def _has_vanished(logs: Logs, key: str) -> bool:
     read = [each for each in logs.read if each.key == key]
     there = [(each.value, each.of.ret) for each in read]
-    for sent in logs.acknowledged():
-        if sent.key == key and logs.readers(key, sent.value):
-            there.append((sent.value, sent.of.ret))
+    known = [each for each in logs.acknowledged() if each.key == key]
+    there += [(each.value, each.of.ret) for each in known if logs.readers(key, each.value)]
     return any(
         ret < stretch.begun and value not in found
         for stretch, found, _ in logs.wholes(key)
@@ -278,7 +286,9 @@ def _sends(logs: Logs) -> Iterator[tuple[str, str]]:
     for process, key in {(each.of.process, each.key) for each in done}:
         mine = [each for each in done if (each.of.process, each.key) == (process, key)]
         located = [(each.of, logs.located(each)) for each in mine]
-        for (one, at), (other, after) in pairwise([each for each in located if each[1] is not None]):
+        for (one, at), (other, after) in pairwise(
+            [each for each in located if each[1] is not None]
+        ):
             if at is not None and after is not None and after <= at:
                 yield f"{'int-' if one is other else ''}nonmonotonic-send", key
 
@@ -304,7 +314,9 @@ def has_order(logs: Logs, key: str, *, is_idempotent: bool) -> bool:
     events += [_Event("read", each.of.call, each.of.ret, each.offset, each.value) for each in read]
     for sent in logs.sent:
         if sent.key == key and sent.of.kind is not Kind.FAIL:
-            events += _written(sent, {each.offset for each in read if each.value == sent.value}, is_idempotent)
+            events += _written(
+                sent, {each.offset for each in read if each.value == sent.value}, is_idempotent
+            )
     return _can_end(frozenset(events), 0, frozenset(), set())
 
 
@@ -334,13 +346,11 @@ def _can_end(
         if each.what == "read" and (each.offset, each.value) in there:
             return _can_end(left - {each}, end, there, hopeless)
     for each in callable_now:
-        if each.what == "end" and each.offset >= end:
-            if _can_end(left - {each}, each.offset, there, hopeless):
-                return True
-        if each.what == "send" and each.offset >= end:
-            new = there | {(each.offset, each.value)}
-            if _can_end(left - {each}, each.offset + 1, new, hopeless):
-                return True
+        if each.what == "read" or each.offset < end:
+            continue
+        is_sent = each.what == "send"
+        new = there | {(each.offset, each.value)} if is_sent else there
+        if _can_end(left - {each}, each.offset + is_sent, new, hopeless):
+            return True
     hopeless.add((left, end))
     return False
-

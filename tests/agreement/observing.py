@@ -1,7 +1,7 @@
 """What nodes say of two partitions, honest or not, and which rules that breaks, word by word."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -138,9 +138,9 @@ def _alone(each: _Seen) -> Iterator[str]:
 def _together(one: _Seen, other: _Seen) -> Iterator[str]:
     if one.epoch == other.epoch and one.leader != other.leader:  # none is one, too
         yield "two-leaders"
-    if one.number == other.number != _UNKNOWN:
-        if (one.leader, one.epoch, one.isr) != (other.leader, other.epoch, other.isr):
-            yield "two-states"
+    states = [(each.leader, each.epoch, each.isr) for each in (one, other)]
+    if one.number == other.number != _UNKNOWN and states[0] != states[1]:
+        yield "two-states"
     are_known = _UNKNOWN not in (one.number, other.number)
     if are_known and one.by != other.by and one.epoch < other.epoch and one.number > other.number:
         yield "epochs-disagree"
@@ -153,6 +153,6 @@ def _one_after_the_other(one: _Seen, other: _Seen) -> Iterator[str]:
         yield "partition-epoch-backwards"
     is_leading = str(one.leader) == one.node and str(other.leader) == other.node
     if is_leading and one.epoch == other.epoch:
-        marks = one.more.get("high_watermark"), other.more.get("high_watermark")
-        if None not in marks and marks[0] > marks[1]:
+        mark, later = one.more.get("high_watermark"), other.more.get("high_watermark")
+        if mark is not None and later is not None and mark > later:
             yield "high-watermark-backwards"

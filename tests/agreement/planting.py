@@ -15,7 +15,9 @@ _CHANGES = {"write", "add", "remove", "enqueue", "put", "append", "cas", "deposi
 def changed(history: History, random: Random) -> History:
     """The same history, where nothing in it can be changed."""
     is_set = history.header.workload == "set"
-    others = [(at, other) for at, op in enumerate(history.ops) if (other := _other(op, is_set, random))]
+    others = [
+        (at, other) for at, op in enumerate(history.ops) if (other := _other(op, is_set, random))
+    ]
     if not others:
         return history
     at, other = random.choice(others)
@@ -33,15 +35,16 @@ def _other(op: Op, is_set: bool, random: Random) -> Op | None:
 
 def _answer(f: str, value: Value, is_set: bool, random: Random) -> Value:
     """Another answer to a question of this kind; None: there is none."""
-    match f, value:
+    told: Any = value
+    match f, told:
         case "send" | "poll" | "txn", [*steps]:
             at = random.randrange(len(steps))
             return [*steps[:at], _step(steps[at], random), *steps[at + 1 :]]
-        case "committed" | "committed-stale", {**offsets} if offsets:
-            return {**offsets, random.choice(sorted(offsets)): random.choice([None, 0, 1, 2, 3])}
-        case "observe", {**states} if states:
-            key = random.choice(sorted(states))
-            return {**states, key: _state(states[key], random)}
+        case "committed" | "committed-stale", {}:
+            return {**told, random.choice(sorted(told)): random.choice([None, 0, 1, 2, 3])}
+        case "observe", {}:
+            key = random.choice(sorted(told))
+            return {**told, key: _state(told[key], random)}
         case "read" | "read-stale", [*elements] if is_set:
             return _elements(elements, random)
         case "read" | "read-stale" | "dequeue", [key, _]:
@@ -60,7 +63,7 @@ def _step(step: Any, random: Random) -> Value:
     match step:
         case ["send", key, [offset, value]]:
             return ["send", key, [abs((offset or 0) + random.choice([-1, 1])), value]]
-        case ["poll", {**polled}]:
+        case ["poll", polled]:
             able = sorted(key for key, records in polled.items() if records)
             if not able:
                 return step

@@ -60,6 +60,13 @@ def vanished_for_one_of_two(play: Play) -> None:
     play.poll(9, {KEY: [[0, 0], [1, 1]]}, caught_up=True)
 
 
+def vanished_until_its_reader_had_come_to_the_end(play: Play) -> None:
+    """It went on, and found what it had missed."""
+    play.read_all(8, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1]]})
+    play.poll(9, {KEY: [[2, 2]]})
+
+
 def inconsistent_offsets(play: Play) -> None:
     play.invoke(1, "send", [["send", KEY, 7]])
     play.info(1)
@@ -153,6 +160,7 @@ PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("unseen", unseen),
     ("vanished", vanished),
     ("vanished", vanished_for_one_of_two),
+    ("vanished", vanished_until_its_reader_had_come_to_the_end),
     ("inconsistent-offsets", inconsistent_offsets),
     ("duplicate", duplicate),
     ("acknowledged-elsewhere", acknowledged_elsewhere),
