@@ -69,9 +69,10 @@ MODELS = {
     ),
     "register, versions, conditional writes": Agreed(
         simulated=objects.ConditionalRegister,
-        initial=(None, 0),
-        step=objects.after_version,
+        initial=(None, 0, True),
+        step=objects.after_conditional,
         fast=judge,
+        searched=Model(initial=(None, 0, True), step=objects.after_conditional, reads=frozenset()),
     ),
     "register, compare-and-set": Agreed(
         simulated=objects.CasRegister, initial=None, step=objects.after_change, fast=judge

@@ -29,6 +29,7 @@ __all__ = [
     "after_access",
     "after_append",
     "after_change",
+    "after_conditional",
     "after_listing",
     "after_string",
     "after_version",
@@ -148,8 +149,20 @@ def after_version(state: tuple[Hashable, int], operation: Operation) -> Any:
     if operation.f == "read":
         return state if (operation.result, told) == state else ILLEGAL
     version = state[1] + 1
-    is_expected = operation.extra.get("expected", state[1]) == state[1]
-    return (operation.argument, version) if is_expected and told in (None, version) else ILLEGAL
+    return (operation.argument, version) if told in (None, version) else ILLEGAL
+
+
+def after_conditional(state: tuple[Hashable, int, bool], operation: Operation) -> Any:
+    """Versions may have gaps. What nobody was told is at least so high, until a read tells it."""
+    value, least, is_known = state
+    told = operation.extra.get("version")
+    if operation.f == "read":
+        is_able = told == least if is_known else told >= least
+        return (value, told, True) if is_able and operation.result == value else ILLEGAL
+    if told is None:
+        return operation.argument, least + 1, False
+    is_able = least <= operation.extra.get("expected", told - 1) < told
+    return (operation.argument, told, True) if is_able else ILLEGAL
 
 
 @dataclass

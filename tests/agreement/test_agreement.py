@@ -13,7 +13,7 @@ from tests.agreement.rows import tallied
 from tests.agreement.ruled import RULED
 
 HISTORIES = 300
-FREE_HISTORIES = 40
+FREE_HISTORIES = 25
 
 
 @pytest.mark.parametrize("name", MODELS)
