@@ -58,7 +58,7 @@ def by_value(readings: pa.Table, mb: int, *, is_idempotent: bool) -> Mapped:
         yield tagged("unread", sends.take(pa.array(log.unread)))
         yield tagged("highest", reads.take(pa.array(np.sort(log.reached))))
         yield _located(log, sends)
-        yield from _seen(log)
+        yield from _seen(log, bounds_of(log, is_idempotent=is_idempotent))
 
     return whole(judge, mb)
 
@@ -151,12 +151,11 @@ def _located(log: LogColumns, sends: pa.Table) -> pa.Table:
     return rows.set_column(at, rows.schema.field(at), pa.array(offset[found]))
 
 
-def _seen(log: LogColumns) -> Iterator[pa.Table]:
+def _seen(log: LogColumns, bounds: Bounds) -> Iterator[pa.Table]:
     """Yields the bounds of each offset and a value seen there; then other values there."""
     key, offset, value, operation = shown(log)
     pair = Pairing.of(key, offset).pairs(key, offset)
     _, first = np.unique(Pairing.of(pair, value).pairs(pair, value), return_index=True)
-    bounds = bounds_of(log)
     stride = Pairing.of(key, offset, bounds.key, bounds.place)
     at = positions(stride.pairs(key[first], offset[first]), stride.pairs(bounds.key, bounds.place))
     shows = np.where(at >= 0, first[at] if len(first) else UNKNOWN, UNKNOWN)

@@ -51,7 +51,7 @@ def check_log_columns(log: LogColumns, *, is_idempotent: bool = True) -> Verdict
         *_of_values(log, is_idempotent=is_idempotent),
         *log_sessions.polls_out_of_order(log),
         *log_sessions.sends_out_of_order(log),
-        *log_records.out_of_order(log),
+        *log_records.out_of_order(log, is_idempotent=is_idempotent),
     ]
     readings = {"readings to the end": int((log.ends.start >= 0).sum())}
     counts = _counts(log, readings, is_idempotent=is_idempotent)

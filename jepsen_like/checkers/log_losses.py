@@ -76,6 +76,7 @@ def vanished(log: LogColumns) -> list[Finding]:
         is_missing = due_from[mine] < ends.start[reading]
         session = ends.session[reading]
         rows = log.in_sessions[slice(*np.searchsorted(sessions, [session, session + 1]))]
+        rows = rows[log.reads.ret[rows] <= ends.ret[reading]]  # not what it read when it went on
         is_missing[log.by_value.reads[rows] - mine.start] = False
         for value in (np.flatnonzero(is_missing) + mine.start).tolist():
             reading_of.setdefault(value, reading)

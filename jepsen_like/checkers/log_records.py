@@ -11,9 +11,10 @@ far yet. All other rules hold. Source: Jepsen's kafka workload.
 pass. Offsets become visible in their order (`zones.Bounds`). The moment of offset k is bounded from
 below by the call of the append at k, and by the call of every read that saw the log end at k; from
 above by the return of that append, of every read of k, and of every read that saw the log end at
-k + 1. With offset -> value and value -> offset functions, and every value sent, the log is
-linearizable if and only if such moments exist. Offsets that nobody saw written are gaps, which
-Kafka's logs may have (markers of transactions, compaction).
+k + 1. An append that was not told where it landed landed where its value was read, unless values
+may stand at two offsets. With offset -> value and value -> offset functions, and every value sent,
+the log is linearizable if and only if such moments exist. Offsets that nobody saw written are gaps,
+which Kafka's logs may have (markers of transactions, compaction).
 Source: Gibbons and Korach, "Testing shared memories", for the method.
 """
 
@@ -187,8 +188,8 @@ def _firsts(log: LogColumns, rows: Column) -> tuple[Column, Column]:
     return rows[first], first
 
 
-def out_of_order(log: LogColumns) -> list[Finding]:
-    return too_late(bounds_of(log), log.keys)
+def out_of_order(log: LogColumns, *, is_idempotent: bool) -> list[Finding]:
+    return too_late(bounds_of(log, is_idempotent=is_idempotent), log.keys)
 
 
 def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
@@ -207,7 +208,7 @@ def too_late(bounds: Bounds, keys: Sequence[str]) -> list[Finding]:
     return report("not-linearizable", keys, bounds.key[late], tell)
 
 
-def bounds_of(log: LogColumns) -> Bounds:
+def bounds_of(log: LogColumns, *, is_idempotent: bool) -> Bounds:
     """Bounds in any part of a log: those of its parts together are those of the whole."""
     sends, reads, ends = log.sends, log.reads, log.ends
     ended = ends.end != UNKNOWN
@@ -222,6 +223,7 @@ def bounds_of(log: LogColumns) -> Bounds:
         upper=[
             (sends.key[told], sends.offset[told], sends.ret[told], sends.operation[told]),
             (reads.key, reads.offset, reads.ret, reads.operation),
+            *([_returns_of_what_was_read(log)] if is_idempotent else []),
             (ends.key[before], ends.end[before] - 1, ends.ret[before], ends.operation[before]),
         ],
     )
@@ -236,3 +238,16 @@ def _calls_of_what_was_read(log: LogColumns) -> Rows:
     found = np.flatnonzero(at >= 0)
     row = able[at[found]]
     return reads.key[found], reads.offset[found], sends.call[row], sends.operation[row]
+
+
+def _returns_of_what_was_read(log: LogColumns) -> Rows:
+    """A value that stands at one offset, and that one send brought, was there when that was
+    acknowledged, even if not told where."""
+    sends, reads, codes = log.sends, log.reads, log.by_value
+    able = codes.sends[sends.kind != FAIL]
+    is_only = np.bincount(able, minlength=codes.size)[codes.sends] == 1
+    untold = np.flatnonzero((sends.kind == OK) & (sends.offset == UNKNOWN) & is_only)
+    at = first_rows(codes.sends[untold], codes.size)[codes.reads]
+    found = np.flatnonzero(at >= 0)
+    row = untold[at[found]]
+    return reads.key[found], reads.offset[found], sends.ret[row], sends.operation[row]

@@ -119,12 +119,12 @@ class LogSteps:
                     yield from self._ends(operation)
             case "assign" if operation.kind is Kind.OK:
                 self._assign(operation)
-            case "subscribe":
+            case "subscribe" if operation.kind is not Kind.FAIL:
                 self._subscribed.add(operation.process)
                 self._sessions.pop(operation.process, None)
                 self._sought.discard(operation.process)
                 self._seek(operation)
-            case "crash":
+            case "crash" if operation.kind is not Kind.FAIL:
                 for of_process in (self._subscribed, self._sought):
                     of_process.discard(operation.process)
                 self._sessions.pop(operation.process, None)

@@ -50,12 +50,19 @@ class _Seen:
     def is_leader(self) -> bool:
         return bool(self.observer[0] == f"node-{self.leader}")
 
+    @property
+    def high_watermark(self) -> int | None:
+        mark: int | None = self.more.get("high_watermark")
+        return mark
+
 
 @dataclass(slots=True)
 class _Watching:
     leaders: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     states: dict[tuple[str, int], _Seen] = field(default_factory=dict)
     latest: dict[tuple[str, Value], _Seen] = field(default_factory=dict)
+    told: dict[tuple[str, Value], _Seen] = field(default_factory=dict)  # with a partition epoch
+    led: dict[tuple[str, Value, int], _Seen] = field(default_factory=dict)  # with high watermarks
     by_epoch: dict[str, list[_Seen]] = field(default_factory=dict)  # by partition epoch
 
     def broken(self, seen: _Seen) -> Iterator[Finding]:
@@ -69,9 +76,19 @@ class _Watching:
             yield _finding("two-states", told, state, seen)
         yield from _impossible(seen)
         yield from self._epochs_disagree(seen)
-        before = self.latest.get((seen.key, seen.observer), seen)
-        yield from _backwards(before, seen)
-        self.latest[seen.key, seen.observer] = seen
+        yield from self._backwards(seen)
+
+    def _backwards(self, seen: _Seen) -> Iterator[Finding]:
+        """Against what this observer told last: of its leader epoch, partition epoch, and mark."""
+        by = seen.key, seen.observer
+        yield from _epoch_backwards("leader epoch", self.latest.get(by, seen), seen)
+        self.latest[by] = seen
+        if seen.partition_epoch != _UNKNOWN:
+            yield from _epoch_backwards("partition epoch", self.told.get(by, seen), seen)
+            self.told[by] = seen
+        if seen.is_leader and seen.high_watermark is not None:
+            yield from _mark_backwards(self.led.get((*by, seen.leader_epoch), seen), seen)
+            self.led[*by, seen.leader_epoch] = seen
 
     def _epochs_disagree(self, seen: _Seen) -> Iterator[Finding]:
         """Against the neighbours by partition epoch, of all that anybody saw of the partition."""
@@ -155,21 +172,18 @@ def _impossible(seen: _Seen) -> Iterator[Finding]:
         yield _finding("high-watermark-beyond-log", told, seen)
 
 
-def _backwards(before: _Seen, after: _Seen) -> Iterator[Finding]:
-    name = after.observer[0]
-    if after.leader_epoch < before.leader_epoch:
-        told = f"{name} saw leader epoch {before.leader_epoch}, and later {after.leader_epoch}"
-        yield _finding("leader-epoch-backwards", told, before, after)
-    if after.partition_epoch < before.partition_epoch:
-        told = (
-            f"{name} saw partition epoch {before.partition_epoch}, "
-            f"and later {after.partition_epoch}"
-        )
-        yield _finding("partition-epoch-backwards", told, before, after)
-    leads_on = before.leader_epoch == after.leader_epoch and before.is_leader and after.is_leader
-    mark, later = (each.more.get("high_watermark") for each in (before, after))
-    if leads_on and mark is not None and later is not None and later < mark:
-        told = f"{name} leads, and its high watermark went from {mark} back to {later}"
+def _epoch_backwards(name: str, before: _Seen, after: _Seen) -> Iterator[Finding]:
+    earlier, later = (getattr(each, name.replace(" ", "_")) for each in (before, after))
+    if later < earlier:
+        told = f"{after.observer[0]} saw {name} {earlier}, and later {later}"
+        yield _finding(f"{name.replace(' ', '-')}-backwards", told, before, after)
+
+
+def _mark_backwards(before: _Seen, after: _Seen) -> Iterator[Finding]:
+    """Of one leader in one epoch, as it told it last and tells it now."""
+    mark, later = before.high_watermark or 0, after.high_watermark or 0
+    if later < mark:
+        told = f"{after.observer[0]} leads, and its high watermark went from {mark} back to {later}"
         yield _finding("high-watermark-backwards", told, before, after)
 
 

@@ -9,19 +9,23 @@ epoch of the same id. So, of one producer id, epoch and key:
     sequence-gap           a number is missing before a later one that is there, as a reader of the
                            whole log saw who began afterwards
     zombie-write           a send was acknowledged though it began when the id's next epoch had
-                           written already
+                           written there already, as its answer or a reader told
 
 In the log is what was acknowledged with its offset, or read. Source: KIP-98, KIP-360.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, LogColumns
+import numpy as np
+
+from jepsen_like.checkers.log_columns import FAIL, OK, UNKNOWN, Column, LogColumns
 from jepsen_like.checkers.log_sessions import located
-from jepsen_like.checkers.operations import Operation, overtaken
-from jepsen_like.checkers.verdict import Finding, Verdict, place
+from jepsen_like.checkers.operations import NEVER, Operation, overtaken
+from jepsen_like.checkers.pairing import first_rows
+from jepsen_like.checkers.verdict import Finding, Verdict, evidence, place
 from jepsen_like.histories.history import MalformedHistory
 
 __all__ = ["check_sequences"]
@@ -98,19 +102,34 @@ def _is_read_whole(log: LogColumns, record: _Record) -> bool:
 
 
 def _zombies(log: LogColumns, records: Iterable[_Record]) -> Iterator[Finding]:
-    of_id: dict[int, list[_Record]] = {}
+    """A record is known to be there since its answer, or since somebody had read it."""
+    of_id: dict[tuple[int, int], list[_Record]] = {}
     for each in records:
-        if log.sends.kind[each.row] == OK:
-            of_id.setdefault(each.producer, []).append(each)
+        of_id.setdefault((each.key, each.producer), []).append(each)
+    readers = _first_readers(log) if of_id else np.array([])
+
+    def known(record: _Record) -> Operation:
+        reader = readers[record.row]
+        ret = log.reads.ret[reader] if reader >= 0 else NEVER
+        return replace(record.operation, ret=min(int(ret), record.operation.ret))
+
     for mine in of_id.values():
-        for before, each in overtaken(mine, of=_operation, rank=lambda each: each.epoch):
-            told = (
+        for before, each in overtaken(mine, of=known, rank=lambda each: each.epoch):
+            if log.sends.kind[each.row] != OK:
+                continue
+            detail = (
                 f"{log.values[each.value]!r} was acknowledged to epoch {each.epoch} of "
                 f"producer {each.producer}, after epoch {before.epoch} had written"
             )
-            ops = before.operation, each.operation
-            yield Finding.of("zombie-write", log.keys[each.key], told, *ops)
+            shows = [place(before.operation), place(each.operation)]
+            if known(before).ret < before.operation.ret:
+                shows.append(int(log.reads.operation[readers[before.row]]))
+            name = log.keys[each.key]
+            yield Finding(rule="zombie-write", object=name, detail=detail, ops=evidence(shows))
 
 
-def _operation(record: _Record) -> Operation:
-    return record.operation
+def _first_readers(log: LogColumns) -> Column:
+    """For each send: the row of the read that was the first to end, of what it sent; -1: none."""
+    codes, order = log.by_value, np.argsort(log.reads.ret, kind="stable")
+    first = first_rows(codes.reads[order], codes.size)[codes.sends]
+    return np.where(first >= 0, order[first] if len(order) else -1, -1)

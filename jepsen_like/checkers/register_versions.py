@@ -119,8 +119,8 @@ def _lost_updates(register: Register) -> Iterator[Finding]:
 
 def _went_back(register: Register) -> Iterator[Finding]:
     highest: dict[Value, Operation] = {}
-    for read in register.stale:
-        by = read.process, read.extra.get("node")
+    for read in (each for each in register.stale if each.extra.get("node") is not None):
+        by = read.process, read.extra["node"]
         before = highest.setdefault(by, read)
         if read.extra["version"] < before.extra["version"]:
             older, newer = read.extra["version"], before.extra["version"]

@@ -167,8 +167,8 @@ def went_back(register: Register, zones: _Zones) -> Iterator[Finding]:
     operation on the other began later. A value that was left does not come back.
     """
     last: dict[Value, list[Operation]] = {}
-    for read in register.stale:
-        seen = last.setdefault((read.process, read.extra.get("node")), [])
+    for read in (each for each in register.stale if each.extra.get("node") is not None):
+        seen = last.setdefault((read.process, read.extra["node"]), [])
         older = next((each for each in seen if _is_before(read, each, zones)), None)
         is_back = any(each.result == read.result for each in seen[:-1])
         if older is None and is_back:

@@ -116,8 +116,8 @@ def _never_added(element: Element) -> Iterator[Finding]:
 def _went_back(elements: Sequence[Element], stale: Sequence[Operation]) -> Iterator[Finding]:
     views: dict[Value, list[Operation]] = {}
     places: dict[int, tuple[Value, int]] = {}  # of each list: its view, and where it stands there
-    for each in stale:
-        view = each.process, each.extra.get("node")
+    for each in (each for each in stale if each.extra.get("node") is not None):
+        view = each.process, each.extra["node"]
         mine = views.setdefault(view, [])
         places[each.index] = view, len(mine)
         mine.append(each)

@@ -1,6 +1,7 @@
 """`make agreement`: tens of thousands of histories, judged every way there is; a page tells it.
 
     python -m tests.agreement --histories 10000 --page docs/checking-agreement.md
+    python -m tests.agreement --histories 10000 --begin 20000 --on-spark 0   # the next ones
 
 Exit code 1 if anything differs. Where Spark does not start, the page says that it was left out.
 """
@@ -9,17 +10,20 @@ import argparse
 import datetime
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.runs.sweep import commit_of_code
 from spark.session import Settings, SparkUnavailable, session
-from tests.agreement.agreeing import Tally, compared
-from tests.agreement.free import FREE, freely_compared
+from tests.agreement.agreeing import compared
+from tests.agreement.free import FREE
 from tests.agreement.models import MODELS
 from tests.agreement.on_spark import ON_SPARK, differing
 from tests.agreement.playing import UNKNOWN_MAX
+from tests.agreement.rows import DOUBTS, Tally, tallied
+from tests.agreement.ruled import RULED
 from tests.agreement.transactions import LEVELS, WRITES, transactions_compared
 
 ABOUT = f"""# Do all ways to judge a history agree?
@@ -33,41 +37,71 @@ wrong. It also is where it shows nothing, because no operation was ok.
 
 ABOUT_FREE = """As many histories of clients that do anything their protocol allows: two keys or
 four elements at once, values that look alike (1, 1.0, true and "1"), elements that are removed
-where they are not and added again, clients that crash at any event, answers that may be anything.
-The truth comes from trying all orders of all operations at once; each history is judged as by
-`check`. *Wrong* is also what is undecided for a reason that is none."""
+where they are not and added again, old answers, clients that crash at any event, answers that may
+be anything. The truth comes from trying all orders of all operations at once; each history is
+judged as by `check`. *Wrong* is also what is undecided for a reason that is none, an honest history
+that is violated, and what was planted and is valid.
+
+In half of these histories everybody is honest. Each of them is judged once more with one answer
+changed; where the truth calls this wrong, it is *planted*, and *found* if the verdict says so."""
+
+ABOUT_RULED = """As many of logs with gaps, aborted records and values that look alike: clients
+assign with a seek to anywhere, subscribe and are moved, poll several keys at once, commit and
+resume, and take over producers; and of what nodes say of partitions. The truth of each rule is a
+loop over all operations, written from docs/checking.md; the rules that are broken must be the same
+ones, of the same objects. Whether records have an order is tried out. Here the truth itself is
+undecided where nobody can know whether a value is lost."""
+
+
+ABOUT_TRANSACTIONS = """As many of transactions of up to three reads and writes, on a store that
+reads old states, writes without looking and lets what it aborts be read, or does nothing of this.
+The truth comes from trying all their orders."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.agreement", description=__doc__)
     parser.add_argument("--histories", type=int, default=10_000, help="of each model")
+    parser.add_argument("--begin", type=int, default=0, help="the number of the first")
     parser.add_argument("--on-spark", type=int, default=2_000, help="of them on Spark; 0: without")
     parser.add_argument("--page", type=Path, help="where the result is written")
     args = parser.parse_args()
     begun = time.monotonic()
-    numbers = range(args.histories)
-    tallies = {}
+    numbers = range(args.begin, args.begin + args.histories)
+    tallies: dict[str, Tally] = {}
+    free: dict[str, Tally] = {}
+    ruled: dict[str, Tally] = {}
     for name, agreed in MODELS.items():
         print(f"{name}: {args.histories} histories", file=sys.stderr, flush=True)
         tallies[name] = compared(name, agreed, numbers)
-    free = {}
-    for name, of in FREE.items():
-        print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
-        free[name] = freely_compared(name, of, numbers)
+    for rows, into in ((FREE, free), (RULED, ruled)):
+        for name, row in rows.items():
+            print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
+            into[name] = tallied(name, row, numbers)
+    transactions: dict[str, Tally] = {}
     for workload in WRITES:
         for level in LEVELS:
             print(f"{workload}, {level}: {args.histories} histories", file=sys.stderr, flush=True)
-            found = transactions_compared(workload, level, numbers)
-            free[f"{workload}, {level}"] = found
+            transactions[f"{workload}, {level}"] = transactions_compared(workload, level, numbers)
+    every = {**tallies, **free, **ruled, **transactions}
     on_spark = _on_spark(numbers[: args.on_spark]) if args.on_spark else {}
     told = [
         *_table(tallies),
         "",
         ABOUT_FREE,
         "",
-        *_table(free),
+        *_planted_table(free),
         "",
-        *_lines({**tallies, **free}, on_spark, args.on_spark),
+        ABOUT_RULED,
+        "",
+        *_planted_table(ruled),
+        "",
+        ABOUT_TRANSACTIONS,
+        "",
+        *_table(transactions),
+        "",
+        *_reasons(every),
+        "",
+        *_lines(every, on_spark, args.on_spark),
         "",
         f"It took {time.monotonic() - begun:.0f} s.",
     ]
@@ -77,7 +111,7 @@ def main() -> int:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         page = ABOUT.format(command=command, date=date, commit=commit_of_code())
         args.page.write_text("\n".join([page, *told, ""]))
-    is_wrong = any(tally.wrong for tally in (*tallies.values(), *free.values()))
+    is_wrong = any(tally.wrong for tally in every.values())
     return int(is_wrong or any(on_spark.values()))
 
 
@@ -102,6 +136,25 @@ def _table(tallies: Mapping[str, Tally]) -> Iterator[str]:
         valid, violated = (tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED))
         counts = valid, violated, tally.unknown, tally.undecided, len(tally.wrong)
         yield f"| {name} | {' | '.join(f'{each:,}' for each in counts)} |"
+
+
+def _planted_table(tallies: Mapping[str, Tally]) -> Iterator[str]:
+    yield "| model | valid | violated | undecided | by the verdict | planted | found | wrong |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, tally in tallies.items():
+        truth = [tally.truth[each] for each in (Outcome.VALID, Outcome.VIOLATED, Outcome.UNDECIDED)]
+        counts = *truth, tally.undecided, tally.planted, tally.found, len(tally.wrong)
+        yield f"| {name} | {' | '.join(f'{each:,}' for each in counts)} |"
+
+
+def _reasons(tallies: Mapping[str, Tally]) -> Iterator[str]:
+    total = sum((tally.reasons for tally in tallies.values()), Counter[str]())
+    yield "Why verdicts are undecided: what it is, the words of the reason, how often."
+    yield ""
+    yield "| | in the reason | verdicts |"
+    yield "|---|---|---|"
+    for name, words in DOUBTS.items():
+        yield f"| {name} | {words} | {total[name]:,} |"
 
 
 def _lines(

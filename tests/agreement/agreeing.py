@@ -1,8 +1,7 @@
 """Whether all ways to judge a history agree: all orders tried, the searches, the fast checker."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -15,21 +14,12 @@ from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind
 from tests.agreement.models import Agreed
 from tests.agreement.playing import played
+from tests.agreement.rows import Tally
 from tests.jepsen_like.checkers.oracle import Step, is_linearizable
 
-__all__ = ["Tally", "compared", "history_of"]
+__all__ = ["compared", "history_of"]
 
 _BOUNDED = Budget(steps=2000)  # what may happen again and again may do so without end
-
-
-@dataclass(slots=True)
-class Tally:
-    """What came of a number of histories of one model."""
-
-    truth: Counter[Outcome] = field(default_factory=Counter)
-    undecided: int = 0  # by the fast checker
-    unknown: int = 0  # histories with operations of unknown end
-    wrong: list[str] = field(default_factory=list)  # who was, and where
 
 
 def history_of(name: str, agreed: Agreed, number: int) -> History:
@@ -44,7 +34,9 @@ def compared(name: str, agreed: Agreed, numbers: Iterable[int]) -> Tally:
         mine = list(_able(history, agreed))
         is_right = is_linearizable(mine, agreed.initial, _steps(agreed))
         truth = Outcome.VALID if is_right else Outcome.VIOLATED
-        fast = agreed.fast(history)
+        verdict = agreed.fast(history)
+        fast = verdict.outcome
+        tally.add_reason(verdict, f"{name} {number}")
         tally.truth[truth] += 1
         tally.unknown += any(each.ret == NEVER for each in mine)
         tally.undecided += fast is Outcome.UNDECIDED

@@ -28,7 +28,7 @@ def linearizability(log: LogColumns) -> Verdict:
         *log_records.acknowledged_elsewhere(log),
         *log_records.aborted_reads(log),
         *log_records.phantoms(log),
-        *log_records.out_of_order(log),
+        *log_records.out_of_order(log, is_idempotent=True),
     ]
     return Verdict.of(findings, objects=log.keys)
 
@@ -42,7 +42,7 @@ def dense_linearizability(log: LogColumns) -> Verdict:
 
 def unfilled_gaps(log: LogColumns) -> list[Finding]:
     """Only for logs that cannot have gaps, and where every acknowledgement told its offset."""
-    bounds = bounds_of(log)
+    bounds = bounds_of(log, is_idempotent=True)
     return [finding for key in range(len(log.keys)) for finding in _unfilled(log, bounds, key)]
 
 

@@ -7,26 +7,29 @@ at any event, and some of what they asked for happens later. Half of the histori
 part of these one answer is then changed; in the others any answer may be anything.
 
 The truth is found by trying all orders of all operations on all objects at once. It knows nothing
-of keys, elements and checkers: a state is whatever a row of FREE makes of it.
+of keys, elements and checkers: a state is whatever a row of FREE makes of it. A read that may be
+old is one for each key or element, of any moment before its end, but of one node in order.
 """
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
+from examples.bank_account import ACCOUNT
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind, Value
-from tests.agreement.agreeing import Tally
+from tests.agreement.rows import Compared, Row
 from tests.jepsen_like.play import Play
 
-__all__ = ["FREE", "Free", "freely_compared", "freely_played", "is_possible"]
+__all__ = ["FREE", "Free", "freely_played", "is_possible"]
 
 KEYS = ("a", "b")
 ALIKE: tuple[Value, ...] = (1, "1", True, 1.0)
-DOUBTS = ("no operation that is judged was ok", "not decided after")
 _FAILED: Any = object()
 State = Any
 
@@ -34,13 +37,14 @@ State = Any
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free:
     """`ask`: what a client may ask for. `do`: the state after an operation, and what it is told;
-    None if that is no news. `lie`: any answer at all."""
+    None if that is no news. `lie`: any answer at all. `model`: one of somebody's own."""
 
     workload: str
     initial: Hashable
     ask: Callable[[Random], tuple[str, Value]]
     do: Callable[[State, str, Value], tuple[State, Value]]
     lie: Callable[[Random, str, Value], Value]
+    model: Model | None = None
 
 
 def told(value: Value) -> str:
@@ -60,33 +64,33 @@ def _with(state: tuple[State, ...], key: str, of_key: State) -> tuple[State, ...
 
 
 def _ask_set(random: Random) -> tuple[str, Value]:
-    f = random.choice(["read", "read", "add", "add", "remove"])
-    return f, None if f == "read" else random.choice(ALIKE[: random.choice([2, 4])])
+    f = random.choice(["read", "read", "read-stale", "add", "add", "remove"])
+    return f, None if f.startswith("read") else random.choice(ALIKE[: random.choice([2, 4])])
 
 
 def _do_set(state: frozenset[str], f: str, argument: Value) -> tuple[State, Value]:
-    if f == "read":
+    if f.startswith("read"):
         return state, [VALUES[each] for each in sorted(state)]
     return (state | {told(argument)} if f == "add" else state - {told(argument)}), None
 
 
 def _lie_of_set(random: Random, f: str, _: Value) -> Value:
-    return random.choices(ALIKE, k=random.randrange(4)) if f == "read" else None
+    return random.choices(ALIKE, k=random.randrange(4)) if f.startswith("read") else None
 
 
 # --- registers ----------------------------------------------------------------------------------
 
 
 def _ask_register(random: Random) -> tuple[str, Value]:
-    f = random.choice(["read", "read", "write", "cas"])
+    f = random.choice(["read", "read", "read-stale", "write", "cas"])
     old, new = random.choice([*VALUES.values()]), random.choice([*VALUES.values()])
-    return f, [random.choice(KEYS), {"read": None, "write": new, "cas": [old, new]}[f]]
+    return f, [random.choice(KEYS), {"write": new, "cas": [old, new]}.get(f)]
 
 
 def _do_register(state: tuple[str, str], f: str, argument: Value) -> tuple[State, Value]:
     key, asked = argument
     value = state[KEYS.index(key)]
-    if f == "read":
+    if f.startswith("read"):
         return state, [key, VALUES[value]]
     if f == "write":
         return _with(state, key, told(asked)), None
@@ -98,7 +102,9 @@ def _do_register(state: tuple[str, str], f: str, argument: Value) -> tuple[State
 def _lie_of_register(random: Random, f: str, argument: Value) -> Value:
     if f == "cas":
         return random.choice([None, _FAILED])
-    return [argument[0], random.choice([*VALUES.values()])] if f == "read" else None
+    if f.startswith("read"):
+        return [argument[0], random.choice([*VALUES.values()])]
+    return None
 
 
 # --- queues -------------------------------------------------------------------------------------
@@ -141,8 +147,50 @@ def _lie_of_strings(random: Random, f: str, argument: Value) -> Value:
     return [argument[0], random.choice(["", "1", "2", "12"])] if f == "get" else None
 
 
+# --- models of one's own ------------------------------------------------------------------------
+
+
+def _ask_account(random: Random) -> tuple[str, Value]:
+    f = random.choice(["balance", "deposit", "withdraw"])
+    return f, [random.choice(KEYS), None if f == "balance" else random.choice([1, 2])]
+
+
+def _do_account(state: tuple[int, int], f: str, argument: Value) -> tuple[State, Value]:
+    key, amount = argument
+    balance = state[KEYS.index(key)]
+    if f == "balance":
+        return state, [key, balance]
+    if f == "deposit":
+        return _with(state, key, balance + amount), None
+    return (_with(state, key, balance - amount), None) if amount <= balance else (state, _FAILED)
+
+
+def _lie_of_account(random: Random, f: str, argument: Value) -> Value:
+    return [argument[0], random.randrange(4)] if f == "balance" else None
+
+
+def _ask_counter(random: Random) -> tuple[str, Value]:
+    f = random.choice(["read", "add"])
+    return f, random.choice([1, -1, 2]) if f == "add" else None
+
+
+def _do_counter(state: int, f: str, argument: Value) -> tuple[State, Value]:
+    return (state, state) if f == "read" else (state + argument, None)
+
+
+def _lie_of_counter(random: Random, f: str, _: Value) -> Value:
+    return random.randrange(-1, 4) if f == "read" else None
+
+
+def _counter(state: int, operation: Operation) -> Any:
+    """As in the handbook."""
+    if operation.f == "add":
+        return state + operation.argument
+    return state if operation.result == state else ILLEGAL
+
+
 _NIL = told(None)
-FREE = {
+FREE_OBJECTS = {
     "sets": Free(workload="set", initial=frozenset(), ask=_ask_set, do=_do_set, lie=_lie_of_set),
     "registers": Free(
         workload="cas-register",
@@ -157,6 +205,22 @@ FREE = {
     "strings": Free(
         workload="kv", initial=("", ""), ask=_ask_strings, do=_do_strings, lie=_lie_of_strings
     ),
+    "a model of one's own, accounts": Free(
+        workload="account",
+        initial=(0, 0),
+        ask=_ask_account,
+        do=_do_account,
+        lie=_lie_of_account,
+        model=ACCOUNT,
+    ),
+    "a model of one's own, a counter": Free(
+        workload="count",
+        initial=0,
+        ask=_ask_counter,
+        do=_do_counter,
+        lie=_lie_of_counter,
+        model=Model(initial=0, step=_counter, reads=frozenset({"read"})),
+    ),
 }
 
 
@@ -169,20 +233,40 @@ class _Asked:
     argument: Value
     is_done: bool = False
     answer: Value = None
+    extra: dict[str, Value] = field(default_factory=dict)
 
 
-def freely_played(free: Free, random: Random) -> History:
+@dataclass(slots=True)
+class _System:
+    """All states so far; a node knows one of them, and later not an earlier one."""
+
+    free: Free
+    random: Random
+    states: list[State]
+    known: dict[int, int] = field(default_factory=dict)
+
+    def do(self, asked: _Asked) -> None:
+        state, asked.is_done = self.states[-1], True
+        if asked.f == "read-stale":
+            node = self.random.choice([1, 2])
+            self.known[node] = self.random.randrange(self.known.get(node, 0), len(self.states))
+            state = self.states[self.known[node]]
+            asked.extra = {"node": node} if self.random.random() < 0.8 else {}
+        after, asked.answer = self.free.do(state, asked.f, asked.argument)
+        if asked.f != "read-stale":
+            self.states.append(after)
+
+
+def freely_played(free: Free, random: Random, lying: float) -> History:
     play = Play(workload=free.workload)
     unknown = random.choice([0.0, 0.0, 0.15, 0.3])
-    lies = random.choice([0.0, 0.0, 0.1, 0.4])
     names = list(range(random.choice([2, 3, 5])))
     pending: dict[int, _Asked] = {}
     late: list[_Asked] = []
-    state = free.initial
+    system = _System(free, random, [free.initial])
     for _ in range(random.randint(8, 30)):
         if late and random.random() < 0.3:
-            asked = late.pop()
-            state, _answer = free.do(state, asked.f, asked.argument)
+            system.do(late.pop())
         place = random.randrange(len(names))
         process = names[place]
         if process not in pending:
@@ -191,17 +275,16 @@ def freely_played(free: Free, random: Random) -> History:
             continue
         asked = pending[process]
         if not asked.is_done and random.random() < 0.7:
-            state, asked.answer = free.do(state, asked.f, asked.argument)
-            asked.is_done = True
+            system.do(asked)
             continue
         if random.random() < unknown:
             late += [asked] if not asked.is_done and random.random() < 0.5 else []
             play.info(process)
             names[place] += len(names)
         elif asked.is_done:
-            is_lie = random.random() < lies
+            is_lie = random.random() < lying
             answer = free.lie(random, asked.f, asked.argument) if is_lie else asked.answer
-            _completed(play, process, answer)
+            _completed(play, process, asked, answer)
         elif random.random() < 0.2:
             play.fail(process)
         else:
@@ -210,37 +293,79 @@ def freely_played(free: Free, random: Random) -> History:
     return play.history
 
 
-def _completed(play: Play, process: int, answer: Value) -> None:
-    if answer is _FAILED:
+def _completed(play: Play, process: int, asked: _Asked, answer: Value) -> None:
+    if answer is not _FAILED:
+        play.ok(process, answer, **asked.extra)
+    elif asked.f == "cas":
         play.fail(process, mismatch=True)
     else:
-        play.ok(process, answer)
+        play.fail(process)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Event:
+    """`after`: the state after it; _FAILED if it cannot be then. `behind`: what comes before."""
+
+    call: int
+    ret: int
+    after: Callable[[State], State]
+    is_read: bool
+    behind: "_Event | None" = None
 
 
 def is_possible(free: Free, history: History) -> bool:
     """By trying every order, each set of operations and state once."""
-    every = [each for each in operations(history.ops) if _says_something(each)]
-    hopeless: set[tuple[frozenset[int], State]] = set()
+    hopeless: set[tuple[frozenset[_Event], State]] = set()
 
-    def can_end(left: frozenset[int], state: State) -> bool:
-        if all(every[at].ret == NEVER for at in left):
+    def can_end(left: frozenset[_Event], state: State) -> bool:
+        first_ret = min((each.ret for each in left), default=NEVER)
+        if first_ret == NEVER:
             return True
-        first_ret = min(every[at].ret for at in left)
-        if (left, state) not in hopeless:
-            for at in left:
-                each = every[at]
-                if each.call < first_ret:
-                    after, answer = free.do(state, each.f, each.argument)
-                    if _fits(each, answer) and can_end(left - {at}, after):
-                        return True
+        if (left, state) in hopeless:
+            return False
+        able = [each for each in left if each.call < first_ret and each.behind not in left]
+        after = [(each, each.after(state)) for each in able]
+        fitting = [(each, new) for each, new in after if new is not _FAILED]
+        for each, new in next(([pair] for pair in fitting if pair[0].is_read), fitting):
+            if can_end(left - {each}, new):
+                return True
         hopeless.add((left, state))
         return False
 
-    return can_end(frozenset(range(len(every))), free.initial)
+    return can_end(frozenset(_events(free, history)), free.initial)
 
 
-def _says_something(operation: Operation) -> bool:
-    return operation.kind is not Kind.FAIL or "mismatch" in operation.extra
+def _events(free: Free, history: History) -> Iterator[_Event]:
+    last: dict[Value, _Event] = {}
+    for each in operations(history.ops):
+        if each.f != "read-stale":
+            if each.kind is not Kind.FAIL or "mismatch" in each.extra:
+                is_read = each.f in ("read", "get", "balance") or each.kind is Kind.FAIL
+                yield _Event(each.call, each.ret, partial(_after, free, each), is_read)
+        elif each.kind is Kind.OK:
+            for what, after in _looks(free, each):
+                view = each.process, each.extra.get("node", f"unknown {each.index}"), what
+                last[view] = _Event(-1, each.ret, after, is_read=True, behind=last.get(view))
+                yield last[view]
+
+
+def _after(free: Free, operation: Operation, state: State) -> State:
+    after, answer = free.do(state, operation.f, operation.argument)
+    return after if _fits(operation, answer) else _FAILED
+
+
+def _looks(free: Free, stale: Operation) -> Iterator[tuple[str, Callable[[State], State]]]:
+    """At a key, or at each element by itself."""
+    if free.workload != "set":
+        yield stale.argument[0], partial(_after, free, stale)
+        return
+    listed = set(map(told, stale.result))
+    for element in {*map(told, ALIKE), *listed}:
+        yield element, partial(_looked_up, element, element in listed)
+
+
+def _looked_up(element: str, is_listed: bool, state: State) -> State:
+    return state if (element in state) == is_listed else _FAILED
 
 
 def _fits(operation: Operation, answer: Value) -> bool:
@@ -249,24 +374,20 @@ def _fits(operation: Operation, answer: Value) -> bool:
         return True
     if answer is _FAILED or operation.kind is Kind.FAIL:
         return answer is _FAILED and operation.kind is Kind.FAIL
-    if operation.f == "read" and operation.argument is None:
+    if operation.f == "read" and isinstance(answer, list) and operation.argument is None:
         return set(map(told, operation.result)) == set(map(told, answer))
     return answer is None or told(operation.result) == told(answer)
 
 
-def freely_compared(name: str, free: Free, numbers: Iterable[int]) -> Tally:
-    tally = Tally()
-    for number in numbers:
-        history = freely_played(free, Random(f"free {name} {number}"))
-        truth = Outcome.VALID if is_possible(free, history) else Outcome.VIOLATED
-        verdict = judge(history)
-        tally.truth[truth] += 1
-        tally.unknown += any(each.ret == NEVER for each in operations(history.ops))
-        if verdict.outcome is Outcome.UNDECIDED:
-            tally.undecided += 1
-            if not any(doubt in verdict.reason for doubt in DOUBTS):
-                tally.wrong.append(f"{name} {number}: undecided for {verdict.reason}")
-        elif verdict.outcome is not truth:
-            what = f"judge says {verdict.outcome}, truth is {truth}"
-            tally.wrong.append(f"{name} {number}: {what}")
-    return tally
+def _compared(free: Free, history: History) -> Compared:
+    truth = Outcome.VALID if is_possible(free, history) else Outcome.VIOLATED
+    verdict = judge(history, model=free.model)
+    is_other = verdict.outcome not in (truth, Outcome.UNDECIDED)
+    differs = [f"judge says {verdict.outcome}, truth is {truth}"] if is_other else []
+    return Compared(truth, verdict, differs)
+
+
+FREE = {
+    name: Row(make=partial(freely_played, free), compare=partial(_compared, free))
+    for name, free in FREE_OBJECTS.items()
+}

@@ -9,7 +9,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.log_columns import LogColumns
 from jepsen_like.checkers.models import QUEUE, REGISTER, STRINGS, Model
 from jepsen_like.checkers.operations import Operation, operations
-from jepsen_like.checkers.verdict import Outcome
+from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import INITIAL, History
 from tests.agreement import chains, objects, queues
 from tests.agreement.dense_logs import dense_linearizability
@@ -25,7 +25,7 @@ class Agreed:
     simulated: Callable[[Random], Simulated]
     initial: Hashable
     step: Callable[[Any, Operation], Any]
-    fast: Callable[[History], Outcome]
+    fast: Callable[[History], Verdict]
     is_keyed: bool = True  # arguments and results are [key, value]
     reads: frozenset[str] = frozenset({"read"})
     searched: Model | None = None  # the one of the product, if it has one
@@ -35,18 +35,14 @@ class Agreed:
         return self.searched or Model(initial=self.initial, step=self.step, reads=self.reads)
 
 
-def _judged(history: History) -> Outcome:
-    return judge(history).outcome
-
-
-def _judged_as_begun(history: History) -> Outcome:
+def _judged_as_begun(history: History) -> Verdict:
     options = {INITIAL: [objects.INITIAL_VALUE]}
-    return _judged(replace(history, header=replace(history.header, options=options)))
+    return judge(replace(history, header=replace(history.header, options=options)))
 
 
-def _judged_dense(history: History) -> Outcome:
+def _judged_dense(history: History) -> Verdict:
     columns = LogColumns.of(operations(history.ops))
-    return dense_linearizability(columns).outcome
+    return dense_linearizability(columns)
 
 
 MODELS = {
@@ -62,20 +58,27 @@ MODELS = {
         simulated=objects.Register,
         initial=None,
         step=objects.after_access,
-        fast=_judged,
+        fast=judge,
         searched=REGISTER,
     ),
     "register, versions": Agreed(
         simulated=objects.VersionedRegister,
         initial=(None, 0),
         step=objects.after_version,
-        fast=_judged,
+        fast=judge,
+    ),
+    "register, versions, conditional writes": Agreed(
+        simulated=objects.ConditionalRegister,
+        initial=(None, 0, True),
+        step=objects.after_conditional,
+        fast=judge,
+        searched=Model(initial=(None, 0, True), step=objects.after_conditional, reads=frozenset()),
     ),
     "register, compare-and-set": Agreed(
-        simulated=objects.CasRegister, initial=None, step=objects.after_change, fast=_judged
+        simulated=objects.CasRegister, initial=None, step=objects.after_change, fast=judge
     ),
     "register, compare-and-set of new values": Agreed(
-        simulated=chains.ChainRegister, initial=None, step=objects.after_change, fast=_judged
+        simulated=chains.ChainRegister, initial=None, step=objects.after_change, fast=judge
     ),
     "register, begins with a value": Agreed(
         simulated=objects.BegunRegister,
@@ -93,20 +96,20 @@ MODELS = {
         simulated=objects.Element,
         initial=False,
         step=objects.after_listing,
-        fast=_judged,
+        fast=judge,
         is_keyed=False,
     ),
     "queue": Agreed(
-        simulated=queues.Queue, initial=(), step=queues.after_queueing, fast=_judged, searched=QUEUE
+        simulated=queues.Queue, initial=(), step=queues.after_queueing, fast=judge, searched=QUEUE
     ),
     "queue, values come again": Agreed(
-        simulated=queues.RepeatingQueue, initial=(), step=queues.after_queueing, fast=_judged
+        simulated=queues.RepeatingQueue, initial=(), step=queues.after_queueing, fast=judge
     ),
     "strings": Agreed(
         simulated=objects.Strings,
         initial="",
         step=objects.after_string,
-        fast=_judged,
+        fast=judge,
         reads=frozenset({"get"}),
         searched=STRINGS,
     ),

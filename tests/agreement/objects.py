@@ -20,6 +20,7 @@ __all__ = [
     "BegunCasRegister",
     "BegunRegister",
     "CasRegister",
+    "ConditionalRegister",
     "Element",
     "Log",
     "Register",
@@ -28,6 +29,7 @@ __all__ = [
     "after_access",
     "after_append",
     "after_change",
+    "after_conditional",
     "after_listing",
     "after_string",
     "after_version",
@@ -119,6 +121,23 @@ class VersionedRegister(Register):
         return {"version": version}
 
 
+@dataclass
+class ConditionalRegister(VersionedRegister):
+    """A partition's state: half of the writes are made only if their version is the last one."""
+
+    workload = "partition-epoch"
+
+    def answer(self, f: str, argument: Any) -> Answer:
+        if f == "read" or self.random.random() < 0.5:
+            return super().answer(f, argument)
+        last = len(self.values) - 1
+        expected = max(0, last - self.random.choice([0, 0, 1]))
+        if expected != last and not self.lies():
+            return Answer(has_failed=True)
+        self.values.append(argument[1])
+        return Answer(extra={"version": last + 1, "expected": expected})
+
+
 def after_access(value: Hashable, operation: Operation) -> Any:
     if operation.f == "write":
         return operation.argument
@@ -131,6 +150,19 @@ def after_version(state: tuple[Hashable, int], operation: Operation) -> Any:
         return state if (operation.result, told) == state else ILLEGAL
     version = state[1] + 1
     return (operation.argument, version) if told in (None, version) else ILLEGAL
+
+
+def after_conditional(state: tuple[Hashable, int, bool], operation: Operation) -> Any:
+    """Versions may have gaps. What nobody was told is at least so high, until a read tells it."""
+    value, least, is_known = state
+    told = operation.extra.get("version")
+    if operation.f == "read":
+        is_able = told is not None and (told == least if is_known else told >= least)
+        return (value, told, True) if is_able and operation.result == value else ILLEGAL
+    if told is None:
+        return operation.argument, least + 1, False
+    is_able = least <= operation.extra.get("expected", told - 1) < told
+    return (operation.argument, told, True) if is_able else ILLEGAL
 
 
 @dataclass

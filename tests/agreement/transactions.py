@@ -15,7 +15,7 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind
-from tests.agreement.agreeing import Tally
+from tests.agreement.rows import Tally
 from tests.jepsen_like.play import Play
 
 __all__ = ["LEVELS", "WRITES", "played", "transactions_compared"]

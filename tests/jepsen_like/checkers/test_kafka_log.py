@@ -60,6 +60,13 @@ def vanished_for_one_of_two(play: Play) -> None:
     play.poll(9, {KEY: [[0, 0], [1, 1]]}, caught_up=True)
 
 
+def vanished_until_its_reader_had_come_to_the_end(play: Play) -> None:
+    """It went on, and found what it had missed."""
+    play.read_all(8, {KEY: [[0, 0], [1, 1], [2, 2]]})
+    play.read_all(9, {KEY: [[0, 0], [1, 1]]})
+    play.poll(9, {KEY: [[2, 2]]})
+
+
 def inconsistent_offsets(play: Play) -> None:
     play.invoke(1, "send", [["send", KEY, 7]])
     play.info(1)
@@ -153,6 +160,7 @@ PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("unseen", unseen),
     ("vanished", vanished),
     ("vanished", vanished_for_one_of_two),
+    ("vanished", vanished_until_its_reader_had_come_to_the_end),
     ("inconsistent-offsets", inconsistent_offsets),
     ("duplicate", duplicate),
     ("acknowledged-elsewhere", acknowledged_elsewhere),
@@ -456,3 +464,28 @@ def test_what_is_lost_is_what_some_reader_passed() -> None:
         assert {each.object for each in findings} == expected
         lost += len(expected)
     assert READERS // 4 < lost < 2 * READERS
+
+
+@pytest.mark.parametrize(
+    ("is_idempotent", "expected"), [(True, {"not-linearizable"}), (False, set())]
+)
+def test_acknowledged_value_was_there_though_not_told_where_unless_it_may_stand_twice(
+    is_idempotent: bool, expected: set[str]
+) -> None:
+    play = Play(options={"idempotent": is_idempotent})
+    play.send(0, KEY, 7, None)
+    play.poll(1, {}, ends={KEY: 0})
+    play.read_all(9, {KEY: [[0, 7]]})
+    assert rules(play) == expected
+
+
+@pytest.mark.parametrize("f", ["crash", "subscribe"])
+def test_what_failed_leaves_a_reader_where_it_is(f: str) -> None:
+    play = three_sent()
+    sought(play, 9)
+    play.invoke(9, f, [KEY])
+    play.fail(9)
+    play.poll(9, {KEY: [[2, 2]]})
+    assert not rules(play)
+    play.poll(9, {KEY: [[2, 2]]})
+    assert rules(play) == {"nonmonotonic-poll"}

@@ -31,7 +31,7 @@ def test_rules_of_pieces_are_together_those_of_the_log(
     pieces = (
         kafka_log.judge_values(log, is_idempotent=True),
         kafka_log.judge_losses(log),
-        kafka_log.judge_offsets(log, bounds_of(log)),
+        kafka_log.judge_offsets(log, bounds_of(log, is_idempotent=True)),
         kafka_log.judge_walk(log),
     )
     found = {each.rule for piece in pieces for each in piece.findings}

@@ -104,3 +104,17 @@ def test_nodes_that_are_none_are_refused(more: dict[str, Any]) -> None:
 def test_observation_that_is_none_says_where_it_is() -> None:
     with pytest.raises(MalformedHistory, match="operation 0"):
         judge(observed((1, [1, 2])).history)
+
+
+def test_partition_epoch_that_nobody_could_tell_is_none_that_went_back() -> None:
+    told = [(1, [1, 5, epoch, [1, 2]]) for epoch in (7, -1)]
+    assert judge(observed(*told).history).outcome is Outcome.VALID
+    went_back = judge(observed(*told, (1, [1, 5, 6, [1, 2]])).history).findings
+    assert [each.rule for each in went_back] == ["partition-epoch-backwards"]
+
+
+def test_high_watermark_went_back_though_it_was_not_told_in_between() -> None:
+    marks: list[dict[str, int]] = [{"high_watermark": 9}, {}, {"high_watermark": 8}]
+    history = observed(*((1, [1, 5, 7, [1, 2], more]) for more in marks)).history
+    (finding,) = judge(history).findings
+    assert (finding.rule, finding.ops) == ("high-watermark-backwards", (0, 2))

@@ -132,3 +132,22 @@ def test_record_that_two_operations_sent_is_one() -> None:
     play.ok(1, [["send", "k-0", [0, 5]]])
     play.read_all(2, {"k-0": [[0, 5]]})
     assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_older_epoch_may_still_write_where_the_newer_one_has_not() -> None:
+    play = Producers()
+    play.put(0, 1, epoch=1)
+    play.invoke(5, "send", [["send", "other-0", 9]], producer=[7, 0], sequence=0)
+    play.ok(5, [["send", "other-0", [0, 9]]])
+    play.read_all(9, {KEY: [[0, 0], [1, 1]], "other-0": [[0, 9]]})
+    assert judge(play.history).outcome is Outcome.VALID
+
+
+def test_reader_tells_that_the_newer_epoch_had_written() -> None:
+    play = Producers()
+    play.put(0, None, epoch=1, value=50)
+    read = play.read_all(9, {KEY: [[0, 0], [1, 50]]})
+    play.put(1, 2)
+    (finding,) = [each for each in judge(play.history).findings if each.rule == "zombie-write"]
+    assert len(finding.ops) == 6
+    assert read in finding.ops

@@ -217,6 +217,17 @@ def test_value_that_came_back_is_told_once_however_often_it_is_read() -> None:
     assert [each.rule for each in judge(play.history).findings] == ["nonmonotonic-read"]
 
 
+@pytest.mark.parametrize("versioned", [False, True])
+def test_stale_reads_may_go_back_where_nobody_told_whom_they_asked(versioned: bool) -> None:
+    play = Registers(versioned=versioned)
+    for value in (3, 4):
+        play.write(0, value, value)
+    for value in (4, 3):
+        told = {"version": value} if versioned else {}
+        play.did(1, "read-stale", [KEY, None], [KEY, value], **told)
+    assert judge(play.history).outcome is Outcome.VALID
+
+
 def test_stale_reads_called_reads_are_caught() -> None:
     play = Registers()
     play.write(0, 1)

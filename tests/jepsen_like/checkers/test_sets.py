@@ -173,3 +173,10 @@ def test_list_may_name_an_element_twice() -> None:
     assert judge(play.history).outcome is Outcome.VALID
     play.did(1, "read", None, [])
     assert judge(play.history).outcome is Outcome.VIOLATED
+
+
+def test_stale_lists_may_go_back_where_nobody_told_whom_they_asked() -> None:
+    play = added_and_removed()
+    play.did(1, "read-stale", None, ["a"])
+    play.did(1, "read-stale", None, [])
+    assert judge(play.history).outcome is Outcome.VALID
