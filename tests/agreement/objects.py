@@ -157,7 +157,7 @@ def after_conditional(state: tuple[Hashable, int, bool], operation: Operation) -
     value, least, is_known = state
     told = operation.extra.get("version")
     if operation.f == "read":
-        is_able = told == least if is_known else told >= least
+        is_able = told is not None and (told == least if is_known else told >= least)
         return (value, told, True) if is_able and operation.result == value else ILLEGAL
     if told is None:
         return operation.argument, least + 1, False
