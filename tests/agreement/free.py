@@ -11,220 +11,20 @@ of keys, elements and checkers: a state is whatever a row of FREE makes of it. A
 old is one for each key or element, of any moment before its end, but of one node in order.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any
 
-from examples.bank_account import ACCOUNT
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind, Value
+from tests.agreement.free_objects import ALIKE, FAILED, FREE_OBJECTS, Free, State, told
 from tests.agreement.rows import Compared, Row
 from tests.jepsen_like.play import Play
 
-__all__ = ["FREE", "Free", "freely_played", "is_possible"]
-
-KEYS = ("a", "b")
-ALIKE: tuple[Value, ...] = (1, "1", True, 1.0)
-_FAILED: Any = object()
-State = Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Free:
-    """`ask`: what a client may ask for. `do`: the state after an operation, and what it is told;
-    None if that is no news. `lie`: any answer at all. `model`: one of somebody's own."""
-
-    workload: str
-    initial: Hashable
-    ask: Callable[[Random], tuple[str, Value]]
-    do: Callable[[State, str, Value], tuple[State, Value]]
-    lie: Callable[[Random, str, Value], Value]
-    model: Model | None = None
-
-
-def told(value: Value) -> str:
-    """1, 1.0, True and '1' are four values."""
-    return repr(value)
-
-
-VALUES = {told(value): value for value in (None, 2, *ALIKE)}
-
-
-def _with(state: tuple[State, ...], key: str, of_key: State) -> tuple[State, ...]:
-    at = KEYS.index(key)
-    return (*state[:at], of_key, *state[at + 1 :])
-
-
-# --- sets ---------------------------------------------------------------------------------------
-
-
-def _ask_set(random: Random) -> tuple[str, Value]:
-    f = random.choice(["read", "read", "read-stale", "add", "add", "remove"])
-    return f, None if f.startswith("read") else random.choice(ALIKE[: random.choice([2, 4])])
-
-
-def _do_set(state: frozenset[str], f: str, argument: Value) -> tuple[State, Value]:
-    if f.startswith("read"):
-        return state, [VALUES[each] for each in sorted(state)]
-    return (state | {told(argument)} if f == "add" else state - {told(argument)}), None
-
-
-def _lie_of_set(random: Random, f: str, _: Value) -> Value:
-    return random.choices(ALIKE, k=random.randrange(4)) if f.startswith("read") else None
-
-
-# --- registers ----------------------------------------------------------------------------------
-
-
-def _ask_register(random: Random) -> tuple[str, Value]:
-    f = random.choice(["read", "read", "read-stale", "write", "cas"])
-    old, new = random.choice([*VALUES.values()]), random.choice([*VALUES.values()])
-    return f, [random.choice(KEYS), {"write": new, "cas": [old, new]}.get(f)]
-
-
-def _do_register(state: tuple[str, str], f: str, argument: Value) -> tuple[State, Value]:
-    key, asked = argument
-    value = state[KEYS.index(key)]
-    if f.startswith("read"):
-        return state, [key, VALUES[value]]
-    if f == "write":
-        return _with(state, key, told(asked)), None
-    if value != told(asked[0]):
-        return state, _FAILED
-    return _with(state, key, told(asked[1])), None
-
-
-def _lie_of_register(random: Random, f: str, argument: Value) -> Value:
-    if f == "cas":
-        return random.choice([None, _FAILED])
-    if f.startswith("read"):
-        return [argument[0], random.choice([*VALUES.values()])]
-    return None
-
-
-# --- queues -------------------------------------------------------------------------------------
-
-
-def _ask_queue(random: Random) -> tuple[str, Value]:
-    f, key = random.choice(["enqueue", "dequeue"]), random.choice(KEYS)
-    return f, [key, random.choice(ALIKE) if f == "enqueue" else None]
-
-
-def _do_queue(state: tuple[tuple[str, ...], ...], f: str, argument: Value) -> tuple[State, Value]:
-    key, value = argument
-    mine = state[KEYS.index(key)]
-    if f == "enqueue":
-        return _with(state, key, (*mine, told(value))), None
-    return _with(state, key, mine[1:]), [key, VALUES[mine[0]] if mine else None]
-
-
-def _lie_of_queue(random: Random, f: str, argument: Value) -> Value:
-    return [argument[0], random.choice([None, *ALIKE])] if f == "dequeue" else None
-
-
-# --- strings ------------------------------------------------------------------------------------
-
-
-def _ask_strings(random: Random) -> tuple[str, Value]:
-    f = random.choice(["get", "get", "append", "put"])
-    return f, [random.choice(KEYS), None if f == "get" else random.choice(["", "1", "2"])]
-
-
-def _do_strings(state: tuple[str, str], f: str, argument: Value) -> tuple[State, Value]:
-    key, text = argument
-    mine = state[KEYS.index(key)]
-    if f == "get":
-        return state, [key, mine]
-    return _with(state, key, text if f == "put" else mine + text), None
-
-
-def _lie_of_strings(random: Random, f: str, argument: Value) -> Value:
-    return [argument[0], random.choice(["", "1", "2", "12"])] if f == "get" else None
-
-
-# --- models of one's own ------------------------------------------------------------------------
-
-
-def _ask_account(random: Random) -> tuple[str, Value]:
-    f = random.choice(["balance", "deposit", "withdraw"])
-    return f, [random.choice(KEYS), None if f == "balance" else random.choice([1, 2])]
-
-
-def _do_account(state: tuple[int, int], f: str, argument: Value) -> tuple[State, Value]:
-    key, amount = argument
-    balance = state[KEYS.index(key)]
-    if f == "balance":
-        return state, [key, balance]
-    if f == "deposit":
-        return _with(state, key, balance + amount), None
-    return (_with(state, key, balance - amount), None) if amount <= balance else (state, _FAILED)
-
-
-def _lie_of_account(random: Random, f: str, argument: Value) -> Value:
-    return [argument[0], random.randrange(4)] if f == "balance" else None
-
-
-def _ask_counter(random: Random) -> tuple[str, Value]:
-    f = random.choice(["read", "add"])
-    return f, random.choice([1, -1, 2]) if f == "add" else None
-
-
-def _do_counter(state: int, f: str, argument: Value) -> tuple[State, Value]:
-    return (state, state) if f == "read" else (state + argument, None)
-
-
-def _lie_of_counter(random: Random, f: str, _: Value) -> Value:
-    return random.randrange(-1, 4) if f == "read" else None
-
-
-def _counter(state: int, operation: Operation) -> Any:
-    """As in the handbook."""
-    if operation.f == "add":
-        return state + operation.argument
-    return state if operation.result == state else ILLEGAL
-
-
-_NIL = told(None)
-FREE_OBJECTS = {
-    "sets": Free(workload="set", initial=frozenset(), ask=_ask_set, do=_do_set, lie=_lie_of_set),
-    "registers": Free(
-        workload="cas-register",
-        initial=(_NIL, _NIL),
-        ask=_ask_register,
-        do=_do_register,
-        lie=_lie_of_register,
-    ),
-    "queues": Free(
-        workload="queue", initial=((), ()), ask=_ask_queue, do=_do_queue, lie=_lie_of_queue
-    ),
-    "strings": Free(
-        workload="kv", initial=("", ""), ask=_ask_strings, do=_do_strings, lie=_lie_of_strings
-    ),
-    "a model of one's own, accounts": Free(
-        workload="account",
-        initial=(0, 0),
-        ask=_ask_account,
-        do=_do_account,
-        lie=_lie_of_account,
-        model=ACCOUNT,
-    ),
-    "a model of one's own, a counter": Free(
-        workload="count",
-        initial=0,
-        ask=_ask_counter,
-        do=_do_counter,
-        lie=_lie_of_counter,
-        model=Model(initial=0, step=_counter, reads=frozenset({"read"})),
-    ),
-}
-
-
-# --- how they are played, and judged ------------------------------------------------------------
+__all__ = ["FREE", "freely_played", "is_possible"]
 
 
 @dataclass(slots=True)
@@ -294,7 +94,7 @@ def freely_played(free: Free, random: Random, lying: float) -> History:
 
 
 def _completed(play: Play, process: int, asked: _Asked, answer: Value) -> None:
-    if answer is not _FAILED:
+    if answer is not FAILED:
         play.ok(process, answer, **asked.extra)
     elif asked.f == "cas":
         play.fail(process, mismatch=True)
@@ -304,7 +104,7 @@ def _completed(play: Play, process: int, asked: _Asked, answer: Value) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Event:
-    """`after`: the state after it; _FAILED if it cannot be then. `behind`: what comes before."""
+    """`after`: the state after it; FAILED if it cannot be then. `behind`: what comes before."""
 
     call: int
     ret: int
@@ -325,7 +125,7 @@ def is_possible(free: Free, history: History) -> bool:
             return False
         able = [each for each in left if each.call < first_ret and each.behind not in left]
         after = [(each, each.after(state)) for each in able]
-        fitting = [(each, new) for each, new in after if new is not _FAILED]
+        fitting = [(each, new) for each, new in after if new is not FAILED]
         for each, new in next(([pair] for pair in fitting if pair[0].is_read), fitting):
             if can_end(left - {each}, new):
                 return True
@@ -351,7 +151,7 @@ def _events(free: Free, history: History) -> Iterator[_Event]:
 
 def _after(free: Free, operation: Operation, state: State) -> State:
     after, answer = free.do(state, operation.f, operation.argument)
-    return after if _fits(operation, answer) else _FAILED
+    return after if _fits(operation, answer) else FAILED
 
 
 def _looks(free: Free, stale: Operation) -> Iterator[tuple[str, Callable[[State], State]]]:
@@ -365,15 +165,15 @@ def _looks(free: Free, stale: Operation) -> Iterator[tuple[str, Callable[[State]
 
 
 def _looked_up(element: str, is_listed: bool, state: State) -> State:
-    return state if (element in state) == is_listed else _FAILED
+    return state if (element in state) == is_listed else FAILED
 
 
 def _fits(operation: Operation, answer: Value) -> bool:
     """A list of a set is in any order, and may name an element twice."""
     if operation.ret == NEVER:
         return True
-    if answer is _FAILED or operation.kind is Kind.FAIL:
-        return answer is _FAILED and operation.kind is Kind.FAIL
+    if answer is FAILED or operation.kind is Kind.FAIL:
+        return answer is FAILED and operation.kind is Kind.FAIL
     if operation.f == "read" and isinstance(answer, list) and operation.argument is None:
         return set(map(told, operation.result)) == set(map(told, answer))
     return answer is None or told(operation.result) == told(answer)

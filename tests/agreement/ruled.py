@@ -11,7 +11,8 @@ from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import History
 from tests.agreement.kafka_clients import WISHES, kafka_history
 from tests.agreement.kafka_truth import broken_groups, broken_producers, has_serial_order
-from tests.agreement.log_truth import Broken, Logs, broken_logs, has_order, is_doubted
+from tests.agreement.log_order import has_order
+from tests.agreement.log_truth import Broken, Logs, broken_logs, is_doubted
 from tests.agreement.observing import broken_observations, observed_history
 from tests.agreement.rows import Compared, Row
 
