@@ -29,7 +29,7 @@ from spark.shipping import ship
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["convert", "files"]
+__all__ = ["convert", "files", "united"]
 
 
 def convert(session: "SparkSession", paths: Sequence[str], model: str | None = None) -> "DataFrame":
@@ -48,7 +48,12 @@ def convert(session: "SparkSession", paths: Sequence[str], model: str | None = N
         found.append(_rows(session.read.format("binaryFile").load(named), model))
     if below:
         found.append(_rows(files(session, below, HISTORY), model))
-    return reduce(lambda one, other: one.unionByName(other, True), found)
+    return united(found)
+
+
+def united(tables: "Sequence[DataFrame]") -> "DataFrame":
+    """A column that only some of them have is null in the others."""
+    return reduce(lambda one, other: one.unionByName(other, True), tables)
 
 
 def files(

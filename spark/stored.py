@@ -5,7 +5,7 @@ what the names stand for.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from jepsen_like.checkers.verdict import Verdict
 from jepsen_like.histories.history import MalformedHistory
 from spark.checks import judged_as_planned, tasks_for, within
-from spark.conversion import convert, files
+from spark.conversion import convert, files, united
 from spark.judging import Limits
 from spark.kept import kept
 from spark.library import WrongSchema, selected, told_of
@@ -36,7 +36,7 @@ class NothingThere(Exception):
 
 def check_stored(
     spark: SparkSession,
-    target: str,
+    targets: Sequence[str],
     settings: Settings,
     *,
     model: str | None = None,
@@ -52,9 +52,8 @@ def check_stored(
 
     def job() -> Verdict:
         ship(spark)
-        with _opened(target):
-            table = _found(spark, target, model)
-        looked_at = nullcontext(table) if is_table(target) else kept(table, None)
+        table = _found(spark, targets, model)
+        looked_at = nullcontext(table) if all(map(is_table, targets)) else kept(table, None)
         with looked_at as rows, _named_if_damaged():
             return judged_as_planned(
                 rows, _whole_of(rows), settings, bounds, said=said, verdicts=verdicts
@@ -79,12 +78,17 @@ def beside_histories(spark: SparkSession, target: str, name: str) -> Mapping[str
     }
 
 
-def _found(spark: SparkSession, target: str, model: str | None) -> DataFrame:
-    if target.startswith(CATALOG):
-        return selected(spark.table(target.removeprefix(CATALOG)))
-    if is_directory(target) and files(spark, [target], HISTORY).select("path").isEmpty():
-        raise NothingThere(f"{target}: no {HISTORY} in it or below it")
-    return convert(spark, [target], model)
+def _found(spark: SparkSession, targets: Sequence[str], model: str | None) -> DataFrame:
+    found = []
+    for target in targets:
+        with _opened(target):
+            if target.startswith(CATALOG):
+                found.append(selected(spark.table(target.removeprefix(CATALOG))))
+                continue
+            if is_directory(target) and files(spark, [target], HISTORY).select("path").isEmpty():
+                raise NothingThere(f"{target}: no {HISTORY} in it or below it")
+            found.append(convert(spark, [target], model))
+    return united(found)
 
 
 def _whole_of(rows: DataFrame) -> Callable[[Plan, Limits], DataFrame]:

@@ -65,7 +65,7 @@ def _judged(args: argparse.Namespace) -> tuple[Verdict, Sequence[str]]:
                 texts = beside_histories(spark, args.target, VERDICT)
                 verdict = check_stored(
                     spark,
-                    args.target,
+                    [args.target],
                     settings,
                     model=args.model,
                     said=plan_teller(progress, is_told=args.format == "table"),
