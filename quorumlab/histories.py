@@ -5,6 +5,8 @@ reads, a table, or a directory with many runs below it. Spark reads tables. The 
 says from which content it was made, and lies in a directory of its own beside the history, since
 workers must see both. If nothing can be written there, or somebody else's file has that name, the
 table lies in a directory that is removed at the end.
+
+What is named as Spark names it is in a store that only Spark reads: see `spark.stored`.
 """
 
 import gc
@@ -29,6 +31,7 @@ from jepsen_like.histories.history import (
 )
 from jepsen_like.histories.interchange import READERS, REGISTERS, read_as, stream_as
 from quorumlab.arguments import Failed, UsageError
+from spark.places import HISTORY
 
 __all__ = [
     "TABLE",
@@ -40,9 +43,9 @@ __all__ = [
     "histories_in",
     "operations_of",
     "tables_of",
+    "void_in",
 ]
 
-HISTORY = "history.msgpack"
 VERDICT = "verdict.json"
 _JEPSEN = ("test.jepsen", "history.edn")  # of a run in its store; the first that is there
 TABLE = ".parquet"
@@ -138,13 +141,26 @@ def void_of(history: Path) -> Sequence[str]:
     if history.name != HISTORY or not verdict.exists():
         return ()
     try:
-        told = json.loads(verdict.read_text())
+        text = verdict.read_text()
     except (OSError, ValueError) as error:
-        raise Failed(f"cannot read {verdict}, by which a run may be void: {error}") from error
+        raise _unread(verdict, error) from error
+    return void_in(text, verdict)
+
+
+def void_in(text: str, verdict: Path | str) -> Sequence[str]:
+    """The same of a verdict that is read already. Raises `Failed`."""
+    try:
+        told = json.loads(text)
+    except ValueError as error:
+        raise _unread(verdict, error) from error
     void = told.get("void") if isinstance(told, dict) else None
     if not isinstance(void, list):
         raise Failed(f"{verdict} does not say whether the run is void: it is damaged")
     return [str(each) for each in void]
+
+
+def _unread(verdict: Path | str, error: Exception) -> Failed:
+    return Failed(f"cannot read {verdict}, by which a run may be void: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

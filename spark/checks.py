@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,7 +44,7 @@ from spark.table_files import (
 )
 from spark.verdict_rows import TOLD, Part, VerdictRow, batch_of, ddl_of, rows_of
 
-__all__ = ["UnreadableTable", "check", "reason_of"]
+__all__ = ["UnreadableTable", "check", "judged_as_planned", "reason_of", "tasks_for", "within"]
 
 _TASKS_MIN, _TASKS_MAX = 8, 200  # whatever there is to do
 _TASK_BYTES = 16 << 20
@@ -75,18 +76,38 @@ def check(
         ship(spark)
         _look_for_damage(spark, paths)
         table = read_table(spark, paths)
-        parts = plan(table, bounds)
-        said(parts)
-        limits = Limits(mb=settings.worker_mb, steps=settings.search_steps, rows=bounds.batch)
-        told = _whole(spark, paths, parts, limits)
-        if parts.distributed:
-            told = told.union(_in_pieces(table, parts, bounds, limits))
-        with_names = parts.objects <= bounds.names
-        if not parts.runs:
-            return shows_nothing()
-        with kept(believed(told), verdicts) as rows:
-            return summed(rows, single_run=parts.runs == 1, with_names=with_names)
+        return judged_as_planned(
+            table, partial(_whole, spark, paths), settings, bounds, said=said, verdicts=verdicts
+        )
 
+    return within(spark, settings, job)
+
+
+def judged_as_planned(
+    table: DataFrame,
+    whole: Callable[[Plan, Limits], DataFrame],
+    settings: Settings,
+    bounds: Thresholds,
+    *,
+    said: Callable[[Plan], None],
+    verdicts: str | None,
+) -> Verdict:
+    """`whole` tells of all objects but those that go in pieces."""
+    parts = plan(table, bounds)
+    said(parts)
+    limits = Limits(mb=settings.worker_mb, steps=settings.search_steps, rows=bounds.batch)
+    told = whole(parts, limits)
+    if parts.distributed:
+        told = told.union(_in_pieces(table, parts, bounds, limits))
+    with_names = parts.objects <= bounds.names
+    if not parts.runs:
+        return shows_nothing()
+    with kept(believed(told), verdicts) as rows:
+        return summed(rows, single_run=parts.runs == 1, with_names=with_names)
+
+
+def within(spark: SparkSession, settings: Settings, job: Callable[[], Verdict]) -> Verdict:
+    """What the job says; undecided if it takes too long, or Spark gives up."""
     try:
         return bounded(spark, settings.seconds, job)
     except NotInTime as late:
@@ -124,6 +145,10 @@ def _tasks(parts: int, wanted: int) -> int:
     return max(1, min(parts, max(_TASKS_MIN, wanted), _TASKS_MAX))
 
 
+def tasks_for(parts: int, rows: int) -> int:
+    return _tasks(parts, rows // _TASK_ROWS)
+
+
 def _damaged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         troubles = (_trouble(SummedUp(**row)) for row in batch.to_pylist())
@@ -142,7 +167,8 @@ def _trouble(part: SummedUp) -> tuple[str, str | None] | None:
         return part.path, (
             f"the worker on {socket.gethostname()} cannot read {part.path} ({error.strerror}): "
             "every machine of the cluster must see the histories under the same path, in a "
-            "directory that all of them share; or judge here, without --master"
+            "directory that all of them share; or put them where all of them can read, and name "
+            "them as Spark does (s3a://…); or judge here, without --master"
         )
 
 
@@ -155,7 +181,7 @@ def read_table(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 def _whole(spark: SparkSession, paths: Sequence[Path], parts: Plan, limits: Limits) -> DataFrame:
     apart = [large.name for large in parts.distributed]
     found = stretches(paths, apart)
-    count = _tasks(len(found), sum(each.rows for each in found) // _TASK_ROWS)
+    count = tasks_for(len(found), sum(each.rows for each in found))
     tasks = shared_out(found, count)
     rows = [
         (number, each.path, list(each.groups), each.rows)

@@ -1,4 +1,7 @@
-"""A table that is looked at several times and made once: on disk, or where somebody wants it."""
+"""A table that is looked at several times and made once: on disk, or where somebody wants it.
+
+Where that is, Spark knows: `table:NAME` is a table of a catalog, anything else a path of any store.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
+from spark.places import CATALOG, is_in_store
 from spark.session import OutputExists
 
 __all__ = ["kept"]
@@ -15,7 +19,10 @@ __all__ = ["kept"]
 
 @contextmanager
 def kept(table: DataFrame, path: str | None) -> Iterator[DataFrame]:
-    """With a path the table is written there, as Parquet. Raises `OutputExists`."""
+    """With a path the table is written there, as Parquet; in a catalog as what that makes of it.
+
+    Raises `OutputExists`.
+    """
     if path is not None:
         yield _written(table, path)
         return
@@ -27,11 +34,15 @@ def kept(table: DataFrame, path: str | None) -> Iterator[DataFrame]:
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:
-    url = path if "://" in path else Path(path).absolute().as_uri()
+    session, name = table.sparkSession, path.removeprefix(CATALOG)
     try:
+        if path.startswith(CATALOG):
+            table.write.saveAsTable(name)
+            return session.table(name)
+        url = path if is_in_store(path) else Path(path).absolute().as_uri()
         table.write.parquet(url)
+        return session.read.parquet(url)
     except AnalysisException as error:
-        if "PATH_ALREADY_EXISTS" not in str(error):
+        if "ALREADY_EXISTS" not in str(error):
             raise
         raise OutputExists(f"{path}: it is there already") from error
-    return table.sparkSession.read.parquet(url)

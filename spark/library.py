@@ -28,7 +28,15 @@ from spark.verdict_rows import TOLD, VERDICTS, ddl_of, sql_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["WrongSchema", "believed", "brought_along", "findings", "judge"]
+__all__ = [
+    "WrongSchema",
+    "believed",
+    "brought_along",
+    "findings",
+    "judge",
+    "selected",
+    "told_of",
+]
 
 Models = Collection[str] | Mapping[str, Model]
 _VERSION = "schema"  # the column in which rows may say of which version they are
@@ -52,16 +60,15 @@ def judge(
     undecided, and no other is.
     """
     own = brought_along(models) if isinstance(models, Mapping) else {}
-    rows = _selected(histories)
+    rows = selected(histories)
     if models is not None and not isinstance(models, Mapping):
         rows = rows.filter(f"workload in ({', '.join(map(_quoted, _known(models)))})")
-    bounds = limits or Limits()
-    session = histories.sparkSession
-    ship(session)
-    tasks = bounds.tasks or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-    ordered = rows.repartition(tasks, "run", "object").sortWithinPartitions("run", *ORDER)
-    judging = Judging(limits=bounds, models=own)
-    return believed(ordered.mapInArrow(judging.told, ddl_of(TOLD)))
+    return believed(_told(rows, Judging(limits=limits or Limits(), models=own)))
+
+
+def told_of(histories: "DataFrame", limits: Limits) -> "DataFrame":
+    """What the workers tell of objects: verdicts, once they are `believed`."""
+    return _told(selected(histories), Judging(limits=limits))
 
 
 def findings(
@@ -98,8 +105,20 @@ def believed(told: "DataFrame") -> "DataFrame":
     )
 
 
-def _selected(histories: "DataFrame") -> "DataFrame":
-    """The columns that are needed, in their order. Only their names and types are looked at."""
+def _told(rows: "DataFrame", judging: Judging) -> "DataFrame":
+    session = rows.sparkSession
+    ship(session)
+    wanted = judging.limits.tasks or session.conf.get("spark.sql.shuffle.partitions") or 1
+    moved = rows.repartition(int(wanted), "run", "object")
+    ordered = moved.sortWithinPartitions("run", *ORDER)
+    return ordered.mapInArrow(judging.told, ddl_of(TOLD))
+
+
+def selected(histories: "DataFrame") -> "DataFrame":
+    """The columns that are needed, in their order. Only their names and types are looked at.
+
+    Raises `WrongSchema`.
+    """
     there = {field.name: field.dataType.simpleString() for field in histories.schema.fields}
     return histories.selectExpr(*_columns(there))
 

@@ -206,6 +206,8 @@ def _grouped(objects: Iterable[_Sorted], sizes: Sizes) -> Iterator[pa.Table]:
 def _write(path: Path, groups: Iterable[pa.Table], source: str) -> None:
     schema = SCHEMA.with_metadata({**SCHEMA.metadata, _SOURCE_KEY: source.encode()})
     texts = [field.name for field in SCHEMA if field.type != pa.int64()]
-    with pq.ParquetWriter(path, schema, use_dictionary=texts) as writer:
+    # Checksums of pages are for stores, where Spark reads and knows nothing of our seal.
+    options = {"use_dictionary": texts, "write_page_checksum": True}
+    with pq.ParquetWriter(path, schema, **options) as writer:
         for group in groups:
             writer.write_table(group, row_group_size=max(1, len(group)))

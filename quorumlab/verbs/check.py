@@ -26,7 +26,9 @@ from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
 from quorumlab.histories import TABLE, Found, find_history, histories_in
 from quorumlab.output import FORMAT, say
 from quorumlab.verbs.check_spark import run_on_spark
+from quorumlab.verbs.check_stored import run_in_store
 from quorumlab.verbs.check_verdict import PAGE, asked_in, conclude, refuse_other_report, write_page
+from spark.places import is_in_store
 from spark.session import Settings, SparkUnavailable
 
 __all__ = ["add_options", "own_model", "running"]
@@ -43,13 +45,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     table = f"""
         target TARGET [+]  a run's directory, ours or in Jepsen's store, one with many runs in it \
           (on Spark), or a .msgpack, .jepsen, .edn, .jsonl, .txt, .log or .parquet file; several \
-          are judged together on Spark, and else one after the other
+          are judged together on Spark, and else one after the other; or one of these where only \
+          Spark reads it: s3a://…, hdfs://…, and table:NAME of a catalog
         --on local|spark  the same rules judge; default: spark for many runs, or more than \
           {_LOCAL_MB} MB, if it is installed
         --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
         --remote URL  instead of a master, a Spark Connect server: sc://HOST:PORT
-        --verdicts PATH  write the table of verdicts, as Parquet: where Spark can write, and \
-          nothing is yet
+        --verdicts PATH  write the table of verdicts, as Parquet, or as table:NAME: where Spark \
+          can write, and nothing is yet
         --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
           (default: {_SPARK.seconds:.0f})
         --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
@@ -93,14 +96,27 @@ def _is_own(model: str | None) -> bool:
 
 
 def _refuse_contradictions(args: argparse.Namespace, *, on_spark: bool) -> None:
-    if args.master and args.remote:
-        raise UsageError("--master and --remote: name one of them")
     if args.on == "local" and on_spark:
         raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
 
 
 def run(args: argparse.Namespace) -> int:
     refuse_other_report(args)
+    if args.master and args.remote:
+        raise UsageError("--master and --remote: name one of them")
+    if any(map(is_in_store, args.target)):
+        return _run_in_store(args)
+    return _run_here(args)
+
+
+def _run_in_store(args: argparse.Namespace) -> int:
+    if len(args.target) > 1:
+        raise UsageError("what only Spark reads is judged by itself: name one target")
+    return run_in_store(args, args.target[0])
+
+
+def _run_here(args: argparse.Namespace) -> int:
+    """What is on this machine."""
     on_spark = args.on == "spark" or any((args.master, args.remote, args.verdicts))
     if _is_own(args.model):
         if on_spark:

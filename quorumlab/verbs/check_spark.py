@@ -1,8 +1,9 @@
 """`quorumlab check` on Spark: many runs, or one that is too large for this process."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import MalformedHistory, Op
@@ -13,7 +14,10 @@ from quorumlab.output import Progress, say
 from quorumlab.verbs.check_verdict import asked_in, conclude, write_page
 from spark.session import OutputExists, Settings, SparkUnavailable, is_installed, session
 
-__all__ = ["run_on_spark"]
+if TYPE_CHECKING:
+    from spark.plan import Plan
+
+__all__ = ["plan_teller", "run_on_spark", "settings_of"]
 
 
 def run_on_spark(args: argparse.Namespace) -> int:
@@ -21,13 +25,6 @@ def run_on_spark(args: argparse.Namespace) -> int:
     if not is_installed():
         raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     progress = Progress()
-    settings = Settings(
-        master=args.master or Settings().master,
-        remote=args.remote,
-        worker_mb=args.worker_memory,
-        seconds=args.timeout,
-        search_seconds=args.seconds,
-    )
     histories = [history for target in args.target for history in histories_in(target)]
     target = args.target[0] if len(histories) == 1 else None
     if args.report is not None and target is None:
@@ -36,7 +33,11 @@ def run_on_spark(args: argparse.Namespace) -> int:
     asked = asked_in(args)
     with tables_of(args.target, progress, asked) as tables:
         verdict = _checked(
-            tables, settings, progress, is_told=args.format == "table", verdicts=args.verdicts
+            tables,
+            settings_of(args),
+            progress,
+            is_told=args.format == "table",
+            verdicts=args.verdicts,
         )
         void = [f"{table.run}: {why}" for table in tables for why in table.void]
         if len(tables) == 1:
@@ -59,6 +60,29 @@ def run_on_spark(args: argparse.Namespace) -> int:
         )
 
 
+def settings_of(args: argparse.Namespace) -> Settings:
+    return Settings(
+        master=args.master or Settings().master,
+        remote=args.remote,
+        worker_mb=args.worker_memory,
+        seconds=args.timeout,
+        search_seconds=args.seconds,
+    )
+
+
+def plan_teller(progress: Progress, *, is_told: bool) -> "Callable[[Plan], None]":
+    """What tells the plan, before anything is judged."""
+
+    def say_plan(plan: "Plan") -> None:
+        progress.done()
+        if is_told:
+            for line in plan.lines():
+                say(line)
+        progress(f"Spark judges {plan.rows:,} rows")
+
+    return say_plan
+
+
 def _checked(
     tables: Sequence[Table],
     settings: Settings,
@@ -68,21 +92,14 @@ def _checked(
     verdicts: str | None,
 ) -> Verdict:
     from spark.checks import UnreadableTable, check
-    from spark.plan import Plan
 
-    def say_plan(plan: Plan) -> None:
-        progress.done()
-        if is_told:
-            for line in plan.lines():
-                say(line)
-        progress(f"Spark judges {plan.rows:,} rows")
-
+    said = plan_teller(progress, is_told=is_told)
     progress(f"starting Spark on {settings.where}")
     try:
         with session(settings) as spark:
             progress("Spark counts what there is")
             paths = [table.path for table in tables]
-            return check(spark, paths, settings, said=say_plan, verdicts=verdicts)
+            return check(spark, paths, settings, said=said, verdicts=verdicts)
     except OutputExists as error:
         raise Failed(f"--verdicts {error}") from error
     except (MalformedHistory, UnreadableTable) as error:

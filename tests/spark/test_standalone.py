@@ -35,15 +35,17 @@ def environment_of(scratch: Path) -> dict[str, str]:
 
 
 @contextmanager
-def started(name: str, directory: Path, *arguments: str) -> Iterator[Path]:
-    """A process of Spark's; yields its log."""
+def started(
+    name: str, directory: Path, *arguments: str, inside: Sequence[str] = ()
+) -> Iterator[Path]:
+    """A process of Spark's; yields its log. `inside`: a command that runs others."""
     log = directory / f"{name}.log"
     environment = environment_of(directory / f"{name}.java")
     start = Path(environment["SPARK_HOME"]) / "bin/spark-class"
     environment.pop("PYTHONPATH", None)  # workers get this project from Spark
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [start, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
+            [*inside, start, f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]],
             cwd=directory,
             env=environment,
             stdout=output,

@@ -25,6 +25,10 @@ def test_command_judges_on_a_server_and_writes_the_table(
         there = json.loads(capsys.readouterr().out)
         assert (there["outcome"], there["counts"]) == (here["outcome"], here["counts"])
         assert there["objects"] == here["objects"]
+    stored = ["check", (tmp_path / "runs").as_uri(), "--format", "json", "--remote", server]
+    assert main([*stored, "--verdicts", str(tmp_path / "others")]) == code
+    there = json.loads(capsys.readouterr().out)
+    assert (there["outcome"], there["counts"]) == (here["outcome"], here["counts"])
     assert main([*asked, "--remote", server, "--verdicts", written]) == 1
     assert f"--verdicts {written}: it is there already" in capsys.readouterr().err
 
