@@ -1,0 +1,249 @@
+"""One run, line by line, while it is written: verdicts that are certain, and a bounded memory.
+
+Lines may come in any order, and more than once; they are looked at in the order of their indexes,
+which count from 0 without a gap. One that comes too early waits for those before it. So the same
+lines come to the same verdicts, however they are cut into batches, and wherever a state is written
+and read again between two of them.
+
+Nothing is certain in a history that is wrong itself: from such a line on nothing is said any more.
+What was said before stays said.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from jepsen_like.checkers.lint import Lint
+from jepsen_like.checkers.online.logs import OnlineLogs
+from jepsen_like.checkers.online.registers import OnlineRegisters
+from jepsen_like.checkers.online.told import Doubt, Limits, Told
+from jepsen_like.checkers.operations import NEVER, OBSERVE, Operation
+from jepsen_like.checkers.verdict import Finding, Outcome
+from jepsen_like.histories.history import (
+    INITIAL,
+    NEMESIS,
+    TRUST_FAILURES,
+    Header,
+    Kind,
+    MalformedHistory,
+    Op,
+)
+
+__all__ = ["VERSION", "OnlineRun", "StateOfAnotherVersion", "why_refused"]
+
+VERSION = 1  # of a state
+_LOST = 1_000  # processes that ended as info, of which reuse is noticed
+_DOUBTS_SHOWN = 100
+_Checker = OnlineLogs | OnlineRegisters
+
+
+class StateOfAnotherVersion(ValueError):
+    """It was written by another version of this program; the message names both."""
+
+
+def _logs(header: Header, limits: Limits) -> OnlineLogs:
+    return OnlineLogs(is_strict=bool(header.options.get("idempotent", True)), limits=limits)
+
+
+def _registers(header: Header, limits: Limits) -> OnlineRegisters:
+    initial = header.options.get(INITIAL, [None])
+    if not isinstance(initial, list) or len(initial) != 1:
+        raise MalformedHistory("nobody says what registers begin with: use judge")
+    return OnlineRegisters(initial=initial[0], limits=limits)
+
+
+_CHECKERS: dict[str, Callable[[Header, Limits], _Checker]] = {
+    "admin": _logs,
+    "cas-register": _registers,
+    "log": _logs,
+    "register": _registers,
+}
+
+
+def why_refused(workload: str) -> str | None:
+    """Why no history of this workload can be judged while it is written."""
+    if workload in _CHECKERS:
+        return None
+    known = ", ".join(sorted(_CHECKERS))
+    return f"{workload or 'no model'}: needs all of the history: use judge (online: {known})"
+
+
+@dataclass(slots=True)
+class OnlineRun:
+    header: Header
+    limits: Limits = field(default_factory=Limits)
+    next: int = 0  # the index that is due
+    operations: int = 0  # that ended
+    violated: int = 0  # objects
+    undecided: int = 0
+    doubted: str = ""  # why nothing is said of the run any more
+    waiting: dict[int, Op] = field(default_factory=dict)  # by index
+    open: dict[int | str, Op] = field(default_factory=dict)  # by process
+    lost: dict[int | str, Op] = field(default_factory=dict)  # as `Lint` has them
+    last: Op | None = None
+    checker: _Checker = field(default_factory=OnlineLogs)
+
+    @classmethod
+    def of(cls, header: Header, limits: Limits | None = None) -> "OnlineRun":
+        """What cannot be judged says so when its first line comes."""
+        run = cls(header=header, limits=limits or Limits())
+        run._prepare()
+        return run
+
+    def _prepare(self) -> None:
+        why = why_refused(self.header.workload)
+        try:
+            if why is None:
+                self.checker = _CHECKERS[self.header.workload](self.header, self.limits)
+        except MalformedHistory as error:
+            why = str(error)
+        self.doubted = self.doubted or why or ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Valid: nothing is broken up to the last line that was looked at."""
+        if self.violated:
+            return Outcome.VIOLATED
+        return Outcome.UNDECIDED if self.undecided or self.doubted else Outcome.VALID
+
+    @property
+    def objects(self) -> int:
+        return len(self.checker.names)
+
+    def take(self, ops: Iterable[Op]) -> list[Told]:
+        """What these lines make certain. Those that came before are passed over."""
+        told: list[Told] = []
+        if self.doubted and not self.next and not self.undecided:
+            told += self._stopped(self.doubted)
+        for op in ops:
+            if op.index == self.next:
+                told += self._looked_at(op)
+            elif op.index > self.next and not self.doubted:
+                self.waiting.setdefault(op.index, op)
+            while self.waiting and self.next in self.waiting:
+                told += self._looked_at(self.waiting.pop(self.next))
+        if len(self.waiting) > self.limits.waiting:
+            many = f"{len(self.waiting)} lines wait for line {self.next}, which does not come"
+            told += self._stopped(many)
+        return told
+
+    def _looked_at(self, op: Op) -> Iterator[Told]:
+        self.next += 1
+        if self.doubted:
+            return
+        try:
+            for told in self._judged(op):
+                if isinstance(told, Finding):
+                    self.violated += 1
+                else:
+                    self.undecided += 1
+                yield told
+        except (MalformedHistory, OverflowError) as error:
+            yield from self._stopped(f"it makes no sense: {error}")
+
+    def _stopped(self, why: str) -> Iterator[Told]:
+        self.doubted = why
+        self.undecided += 1
+        self.waiting.clear()
+        self.open.clear()
+        self.lost.clear()
+        self.checker = OnlineLogs()
+        yield Doubt(object="", why=why)
+
+    def _judged(self, op: Op) -> Iterator[Told]:
+        if op.process == NEMESIS or op.f == OBSERVE:
+            return
+        wrong = self._wrong(op)
+        if wrong is not None:
+            yield from self._stopped(f"the history itself is wrong: {wrong.rule}: {wrong.detail}")
+            return
+        if op.kind is Kind.INVOKE:
+            yield from self.checker.invoked(op)
+        else:
+            self.operations += 1
+            yield from self.checker.completed(self._operation(op))
+            del self.open[op.process]
+        if op.kind is Kind.INVOKE:
+            self.open[op.process] = op
+
+    def _wrong(self, op: Op) -> Finding | None:
+        trusts = bool(self.header.options.get(TRUST_FAILURES))
+        mine = {op.process: self.open[op.process]} if op.process in self.open else {}
+        lint = Lint(trusts_failures=trusts, open=mine, lost=self.lost, last=self.last)
+        wrong = next(lint.wrong(op), None)
+        self.last = op
+        if len(self.lost) > _LOST:
+            del self.lost[next(iter(self.lost))]
+        return wrong
+
+    def _operation(self, op: Op) -> Operation:
+        invoked = self.open[op.process]
+        extra = {**invoked.extra, **op.extra} if op.extra else invoked.extra
+        return Operation(
+            process=op.process,
+            f=invoked.f,
+            kind=op.kind,
+            argument=invoked.value,
+            result=op.value,
+            call=invoked.index,
+            ret=NEVER if op.kind is Kind.INFO else op.index,
+            index=invoked.index,
+            ret_index=op.index,
+            extra=extra,
+        )
+
+    # --- as a state ------------------------------------------------------------------------------
+
+    def dumps(self) -> bytes:
+        header = self.header
+        about = [header.workload, header.seed, header.design, dict(header.options)]
+        counts = [self.next, self.operations, self.violated, self.undecided, self.doubted]
+        lines = [
+            [_line(op) for op in ops.values()] for ops in (self.waiting, self.open, self.lost)
+        ]
+        last = None if self.last is None else _line(self.last)
+        state = [VERSION, about, counts, *lines, last, self.checker.dump()]
+        packed: bytes = msgpack.packb(state)
+        return packed
+
+    @classmethod
+    def loads(cls, state: bytes, limits: Limits | None = None) -> "OnlineRun":
+        """Raises `StateOfAnotherVersion`."""
+        version, *told = msgpack.unpackb(state, strict_map_key=False)
+        if version != VERSION:
+            raise StateOfAnotherVersion(f"a state of version {version}: this program has {VERSION}")
+        (workload, seed, design, options), counts, waiting, opened, lost, last, checker = told
+        header = Header(workload=workload, seed=seed, design=design, options=options)
+        run = cls(header=header, limits=limits or Limits())
+        run.next, run.operations, run.violated, run.undecided, run.doubted = counts
+        was_stopped = bool(run.doubted)
+        run._prepare()
+        run.waiting = {op.index: op for op in map(_op, waiting)}
+        run.open = {op.process: op for op in map(_op, opened)}
+        run.lost = {op.process: op for op in map(_op, lost)}
+        run.last = None if last is None else _op(last)
+        if was_stopped:
+            run.checker = OnlineLogs()
+        run.checker.load(checker)
+        return run
+
+
+def _line(op: Op) -> list[Any]:
+    kind = op.kind.value
+    return [op.index, op.time_ns, kind, op.process, op.f, op.value, op.error, dict(op.extra)]
+
+
+def _op(line: list[Any]) -> Op:
+    index, time_ns, kind, process, f, value, error, extra = line
+    return Op(
+        index=index,
+        time_ns=time_ns,
+        kind=Kind(kind),
+        process=process,
+        f=f,
+        value=value,
+        error=error,
+        extra=extra,
+    )
