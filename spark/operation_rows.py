@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.pairing import Column
 from jepsen_like.histories.history import Kind, Lines, Value
-from spark.schema import BRINGING, NIL, SCHEMA, TAKING, Row
+from spark.schema import BRINGING, SCHEMA, TAKING, Row
 
 __all__ = [
     "NOTHING",

@@ -9,7 +9,7 @@ bounded memory; whoever wants the rows sorted sorts them.
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,7 +19,6 @@ import pyarrow as pa
 from jepsen_like.checkers.judges import LINT_SHOWN, Split, split_of
 from jepsen_like.checkers.lint import Lint
 from jepsen_like.checkers.operations import OBSERVE
-from jepsen_like.checkers.pairing import Column, order_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import NEMESIS, Header, Kind, Lines, Op, Value
 from spark.log_rows import STEPS, LogRows

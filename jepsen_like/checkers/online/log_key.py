@@ -178,9 +178,9 @@ class LogKey:
 
     # --- readers ---------------------------------------------------------------------------------
 
-    def moved(self, session: int, before: int, offset: int, line: int, *, is_internal: bool) -> (
-        Iterator[Broken]
-    ):
+    def moved(
+        self, session: int, before: int, offset: int, line: int, *, is_internal: bool
+    ) -> Iterator[Broken]:
         """From one record of a session to the next."""
         if offset <= before:
             rule = "int-nonmonotonic-poll" if is_internal else "nonmonotonic-poll"
@@ -278,7 +278,13 @@ class LogKey:
             list(self.sends.items()),
             list(self.sessions.items()),
             [
-                [session, _intervals(each.offsets), sorted(each.names, key=repr), each.is_whole, each.last]
+                [
+                    session,
+                    _intervals(each.offsets),
+                    sorted(each.names, key=repr),
+                    each.is_whole,
+                    each.last,
+                ]
                 for session, each in self.readings.items()
             ],
         ]

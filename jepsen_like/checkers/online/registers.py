@@ -7,7 +7,7 @@ and a last call only grows; so each access is held against the others once, when
 
 What can be forgotten: all that will ever return was called after the earliest call that is open
 now, or later. Let a value have returned before that moment, and another one have been called again
-after the first value had returned: whoever reads the first value from now on is wrong. It is *over*,
+after the first value had returned: whoever reads the first one from now on is wrong. It is *over*,
 and is not known any more. Of all zones that returned before that moment only the two latest calls
 matter. So there are as many values as there are clients, and the writes whose end nobody knows.
 

@@ -143,6 +143,10 @@ class OnlineRun:
         except (MalformedHistory, OverflowError) as error:
             yield from self._stopped(f"it makes no sense: {error}")
 
+    def stop(self, why: str) -> list[Told]:
+        """Nothing more is said of the run. Nothing happens if that is so already."""
+        return [] if self.doubted else list(self._stopped(why))
+
     def _stopped(self, why: str) -> Iterator[Told]:
         self.doubted = why
         self.undecided += 1
@@ -200,9 +204,7 @@ class OnlineRun:
         header = self.header
         about = [header.workload, header.seed, header.design, dict(header.options)]
         counts = [self.next, self.operations, self.violated, self.undecided, self.doubted]
-        lines = [
-            [_line(op) for op in ops.values()] for ops in (self.waiting, self.open, self.lost)
-        ]
+        lines = [[_line(op) for op in ops.values()] for ops in (self.waiting, self.open, self.lost)]
         last = None if self.last is None else _line(self.last)
         state = [VERSION, about, counts, *lines, last, self.checker.dump()]
         packed: bytes = msgpack.packb(state)
