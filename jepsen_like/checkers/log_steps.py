@@ -114,6 +114,10 @@ class LogSteps:
         """Those that this process goes on with, by key."""
         return {key: each.number for key, each in self._sessions.get(process, {}).items()}
 
+    def goes_on(self, process: int | str, key: str, session: int) -> bool:
+        found = self._sessions.get(process, {}).get(key)
+        return found is not None and found.number == session
+
     def forget(self, process: int | str) -> None:
         """It does nothing any more."""
         for each in self._sessions.pop(process, {}).values():

@@ -26,7 +26,7 @@ __all__ = ["Broken", "LogKey", "Reading"]
 
 _JUMPS = 1_000
 _INTERVALS = 1_000
-_STEPS = 64
+_STEPS = 64  # then it is time to forget
 
 
 class Broken(NamedTuple):
@@ -72,6 +72,10 @@ class LogKey:
     sends: dict[int | str, int] = field(default_factory=dict)  # the last offset, by process
     sessions: dict[int, int] = field(default_factory=dict)  # the last offset, by session
     readings: dict[int, Reading] = field(default_factory=dict)  # by session
+
+    @property
+    def is_due(self) -> bool:
+        return len(self.steps) > _STEPS
 
     def invoked(self, name: Name, line: int) -> bool:
         """Whether it is sent for the first time."""
@@ -234,8 +238,7 @@ class LogKey:
     def forget(self, values: int, unknown: int, earliest: int) -> None:
         """Keeps so many values, and so many sends without an offset. `earliest` call that is
         open."""
-        if len(self.steps) > _STEPS:
-            del self.steps[: max(bisect_left(self.steps, (earliest, -1)) - 1, 0)]
+        del self.steps[: max(bisect_left(self.steps, (earliest, -1)) - 1, 0)]
         while len(self.jumps) > _JUMPS:
             del self.jumps[next(iter(self.jumps))]
         while len(self.known) > _INTERVALS:

@@ -75,7 +75,6 @@ class OnlineLogs:
 
     def _done(self, operation: Operation, steps: Sequence[Step]) -> Iterator[Told]:
         last: dict[tuple[str, int], int] = {}  # of sessions, in this operation
-        live = self.steps.sessions(operation.process) if operation.f != "send" else {}
         own: _Sends = []
         told: list[tuple[str, Broken]] = []
         if operation.f == "txn":
@@ -84,16 +83,15 @@ class OnlineLogs:
             log = self._key(step.key)
             if log is None:
                 continue
-            for each in self._step(log, step, operation, last, live):
-                told.append((step.key, each))
+            found = self._step(log, step, operation, last)
+            told += [(step.key, each) for each in found]
             if isinstance(step, Read) and own and (step.key, name_of(step.value)) in own:
                 detail = f"a transaction polled {step.value!r}, which it sent itself"
                 told.append((step.key, Broken("precommitted-read", detail)))
         for key in {step.key for step in steps}:
             log = self.keys[key]
-            if log is not None:
-                values = self.limits.values_of_each(len(self.keys))
-                log.forget(values, self.limits.unknown, self._earliest())
+            if log is not None and log.is_due:
+                self._forget(log)
         yield from self._broken(operation, told)
 
     def _step(
@@ -102,7 +100,6 @@ class OnlineLogs:
         step: Step,
         operation: Operation,
         last: dict[tuple[str, int], int],
-        live: dict[str, int],
     ) -> Iterator[Broken]:
         strict = self.is_strict
         line = operation.index if operation.ret_index is None else operation.ret_index
@@ -119,7 +116,7 @@ class OnlineLogs:
                     if before is not None:
                         yield from log.moved(session, before, offset, line, is_internal=is_internal)
                     last[key, session] = offset
-                    if live.get(key) == session:
+                    if self.steps.goes_on(operation.process, key, session):
                         log.sessions[session] = offset
                 yield from log.read(name_of(value), offset, line, session=session, strict=strict)
             case Ended(end=end, session=session, start=start):
@@ -137,8 +134,7 @@ class OnlineLogs:
                 yield from self._broken(operation, [(key, each) for each in log.failed(name)])
             elif log is not None:
                 log.unknown(name)
-                values = self.limits.values_of_each(len(self.keys))
-                log.forget(values, self.limits.unknown, self._earliest())
+                self._forget(log)
 
     def _left(self, operation: Operation, before: dict[str, int]) -> Iterator[Told]:
         """Sessions that the process does not go on with."""
@@ -162,8 +158,9 @@ class OnlineLogs:
                 ops = tuple(sorted({*lines, *operation.evidence} - {-1}))
                 yield Finding(rule=rule, object=key, detail=detail, ops=ops)
 
-    def _earliest(self) -> int:
-        return min(self.calls.values(), default=NEVER)
+    def _forget(self, log: LogKey) -> None:
+        earliest = min(self.calls.values(), default=NEVER)
+        log.forget(self.limits.values_of_each(len(self.keys)), self.limits.unknown, earliest)
 
     def _key(self, key: str) -> LogKey | None:
         if key not in self.keys:

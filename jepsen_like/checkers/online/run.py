@@ -35,7 +35,6 @@ __all__ = ["VERSION", "OnlineRun", "StateOfAnotherVersion", "why_refused"]
 
 VERSION = 1  # of a state
 _LOST = 1_000  # processes that ended as info, of which reuse is noticed
-_DOUBTS_SHOWN = 100
 _Checker = OnlineLogs | OnlineRegisters
 
 
@@ -80,9 +79,7 @@ class OnlineRun:
     undecided: int = 0
     doubted: str = ""  # why nothing is said of the run any more
     waiting: dict[int, Op] = field(default_factory=dict)  # by index
-    open: dict[int | str, Op] = field(default_factory=dict)  # by process
-    lost: dict[int | str, Op] = field(default_factory=dict)  # as `Lint` has them
-    last: Op | None = None
+    lint: Lint = field(default_factory=Lint)  # knows what is open
     checker: _Checker = field(default_factory=OnlineLogs)
 
     @classmethod
@@ -100,6 +97,7 @@ class OnlineRun:
         except MalformedHistory as error:
             why = str(error)
         self.doubted = self.doubted or why or ""
+        self.lint.trusts_failures = bool(self.header.options.get(TRUST_FAILURES))
 
     @property
     def outcome(self) -> Outcome:
@@ -151,52 +149,24 @@ class OnlineRun:
         self.doubted = why
         self.undecided += 1
         self.waiting.clear()
-        self.open.clear()
-        self.lost.clear()
-        self.checker = OnlineLogs()
+        self.lint, self.checker = Lint(), OnlineLogs()
         yield Doubt(object="", why=why)
 
     def _judged(self, op: Op) -> Iterator[Told]:
-        if op.process == NEMESIS or op.f == OBSERVE:
-            return
-        wrong = self._wrong(op)
-        if wrong is not None:
+        invoked = self.lint.open.get(op.process)
+        for wrong in self.lint.wrong(op):
             yield from self._stopped(f"the history itself is wrong: {wrong.rule}: {wrong.detail}")
+            return
+        if len(self.lint.lost) > _LOST:
+            del self.lint.lost[next(iter(self.lint.lost))]
+        if op.process == NEMESIS or op.f == OBSERVE:
             return
         if op.kind is Kind.INVOKE:
             yield from self.checker.invoked(op)
         else:
             self.operations += 1
-            yield from self.checker.completed(self._operation(op))
-            del self.open[op.process]
-        if op.kind is Kind.INVOKE:
-            self.open[op.process] = op
-
-    def _wrong(self, op: Op) -> Finding | None:
-        trusts = bool(self.header.options.get(TRUST_FAILURES))
-        mine = {op.process: self.open[op.process]} if op.process in self.open else {}
-        lint = Lint(trusts_failures=trusts, open=mine, lost=self.lost, last=self.last)
-        wrong = next(lint.wrong(op), None)
-        self.last = op
-        if len(self.lost) > _LOST:
-            del self.lost[next(iter(self.lost))]
-        return wrong
-
-    def _operation(self, op: Op) -> Operation:
-        invoked = self.open[op.process]
-        extra = {**invoked.extra, **op.extra} if op.extra else invoked.extra
-        return Operation(
-            process=op.process,
-            f=invoked.f,
-            kind=op.kind,
-            argument=invoked.value,
-            result=op.value,
-            call=invoked.index,
-            ret=NEVER if op.kind is Kind.INFO else op.index,
-            index=invoked.index,
-            ret_index=op.index,
-            extra=extra,
-        )
+            assert invoked is not None, "an end without a beginning is wrong"
+            yield from self.checker.completed(_operation(invoked, op))
 
     # --- as a state ------------------------------------------------------------------------------
 
@@ -204,8 +174,11 @@ class OnlineRun:
         header = self.header
         about = [header.workload, header.seed, header.design, dict(header.options)]
         counts = [self.next, self.operations, self.violated, self.undecided, self.doubted]
-        lines = [[_line(op) for op in ops.values()] for ops in (self.waiting, self.open, self.lost)]
-        last = None if self.last is None else _line(self.last)
+        lines = [
+            [_line(op) for op in ops.values()]
+            for ops in (self.waiting, self.lint.open, self.lint.lost)
+        ]
+        last = None if self.lint.last is None else _line(self.lint.last)
         state = [VERSION, about, counts, *lines, last, self.checker.dump()]
         packed: bytes = msgpack.packb(state)
         return packed
@@ -223,13 +196,28 @@ class OnlineRun:
         was_stopped = bool(run.doubted)
         run._prepare()
         run.waiting = {op.index: op for op in map(_op, waiting)}
-        run.open = {op.process: op for op in map(_op, opened)}
-        run.lost = {op.process: op for op in map(_op, lost)}
-        run.last = None if last is None else _op(last)
+        run.lint.open = {op.process: op for op in map(_op, opened)}
+        run.lint.lost = {op.process: op for op in map(_op, lost)}
+        run.lint.last = None if last is None else _op(last)
         if was_stopped:
             run.checker = OnlineLogs()
         run.checker.load(checker)
         return run
+
+
+def _operation(invoked: Op, op: Op) -> Operation:
+    return Operation(
+        process=op.process,
+        f=invoked.f,
+        kind=op.kind,
+        argument=invoked.value,
+        result=op.value,
+        call=invoked.index,
+        ret=NEVER if op.kind is Kind.INFO else op.index,
+        index=invoked.index,
+        ret_index=op.index,
+        extra={**invoked.extra, **op.extra} if op.extra else invoked.extra,
+    )
 
 
 def _line(op: Op) -> list[Any]:
