@@ -33,7 +33,7 @@ from spark.operation_rows import (
 )
 from spark.schema import SCHEMA, Row
 
-__all__ = ["STEPS", "WHOLE", "tables", "with_run"]
+__all__ = ["STEPS", "WHOLE", "no_cycles", "tables", "with_run"]
 
 _CHANGES = frozenset({"add", "append", "cas", "enqueue", "put", "remove", "write"})
 _ASKING = frozenset({"dequeue", "get", "read", "read-stale"})
@@ -43,7 +43,7 @@ _PLAIN = frozenset({int, str, bool, float, bytes, type(None)})
 def tables(workload: str, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
     """The rows without what is the same for the whole run. Raises `MalformedHistory`."""
     rows = _Rows(split_of(workload))
-    with _no_cycles():
+    with no_cycles():
         for lines in blocks:
             if lines.indexes:
                 yield from rows.of(lines)
@@ -59,7 +59,7 @@ def with_run(rows: pa.Table, header: Header, run: str) -> pa.Table:
 
 
 @contextmanager
-def _no_cycles() -> Iterator[None]:
+def no_cycles() -> Iterator[None]:
     """Values have none: to look for these again and again would take most of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
