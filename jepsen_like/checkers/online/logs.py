@@ -151,9 +151,11 @@ class OnlineLogs:
                 log.readings[session] = begun[key]
 
     def _broken(self, operation: Operation, told: Sequence[tuple[str, Broken]]) -> Iterator[Told]:
-        """The first of each key: it is not judged any longer."""
+        """One of each rule; a key of which one is broken is not judged any longer."""
+        seen: set[tuple[str, str]] = set()
         for key, (rule, detail, lines) in told:
-            if self.keys[key] is not None:
+            if (key, rule) not in seen:
+                seen.add((key, rule))
                 self.keys[key] = None
                 ops = tuple(sorted({*lines, *operation.evidence} - {-1}))
                 yield Finding(rule=rule, object=key, detail=detail, ops=ops)

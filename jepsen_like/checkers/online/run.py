@@ -77,6 +77,7 @@ class OnlineRun:
     operations: int = 0  # that ended
     violated: int = 0  # objects
     undecided: int = 0
+    is_begun: bool = False  # what was doubted from the beginning has been told
     doubted: str = ""  # why nothing is said of the run any more
     waiting: dict[int, Op] = field(default_factory=dict)  # by index
     lint: Lint = field(default_factory=Lint)  # knows what is open
@@ -113,8 +114,9 @@ class OnlineRun:
     def take(self, ops: Iterable[Op]) -> list[Told]:
         """What these lines make certain. Those that came before are passed over."""
         told: list[Told] = []
-        if self.doubted and not self.next and not self.undecided:
+        if self.doubted and not self.is_begun:
             told += self._stopped(self.doubted)
+        self.is_begun = True
         for op in ops:
             if op.index == self.next:
                 told += self._looked_at(op)
@@ -132,12 +134,10 @@ class OnlineRun:
         if self.doubted:
             return
         try:
-            for told in self._judged(op):
-                if isinstance(told, Finding):
-                    self.violated += 1
-                else:
-                    self.undecided += 1
-                yield told
+            told = list(self._judged(op))
+            self.violated += len({each.object for each in told if isinstance(each, Finding)})
+            self.undecided += sum(isinstance(each, Doubt) for each in told)
+            yield from told
         except (MalformedHistory, OverflowError) as error:
             yield from self._stopped(f"it makes no sense: {error}")
 
@@ -147,7 +147,6 @@ class OnlineRun:
 
     def _stopped(self, why: str) -> Iterator[Told]:
         self.doubted = why
-        self.undecided += 1
         self.waiting.clear()
         self.lint, self.checker = Lint(), OnlineLogs()
         yield Doubt(object="", why=why)
@@ -173,13 +172,13 @@ class OnlineRun:
     def dumps(self) -> bytes:
         header = self.header
         about = [header.workload, header.seed, header.design, dict(header.options)]
-        counts = [self.next, self.operations, self.violated, self.undecided, self.doubted]
+        counts = [self.next, self.operations, self.violated, self.undecided, self.is_begun]
         lines = [
             [_line(op) for op in ops.values()]
             for ops in (self.waiting, self.lint.open, self.lint.lost)
         ]
         last = None if self.lint.last is None else _line(self.lint.last)
-        state = [VERSION, about, counts, *lines, last, self.checker.dump()]
+        state = [VERSION, about, [*counts, self.doubted], *lines, last, self.checker.dump()]
         packed: bytes = msgpack.packb(state)
         return packed
 
@@ -192,7 +191,7 @@ class OnlineRun:
         (workload, seed, design, options), counts, waiting, opened, lost, last, checker = told
         header = Header(workload=workload, seed=seed, design=design, options=options)
         run = cls(header=header, limits=limits or Limits())
-        run.next, run.operations, run.violated, run.undecided, run.doubted = counts
+        run.next, run.operations, run.violated, run.undecided, run.is_begun, run.doubted = counts
         was_stopped = bool(run.doubted)
         run._prepare()
         run.waiting = {op.index: op for op in map(_op, waiting)}

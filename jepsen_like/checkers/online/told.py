@@ -27,12 +27,12 @@ Name = int | str | None
 class Limits:
     """What is remembered of one run, at most."""
 
-    values: int = 100_000  # of all objects together; each has a thousand in any case
+    values: int = 50_000  # of all objects together; each has 200 in any case
     unknown: int = 10_000  # of one object: writes that may still happen
     waiting: int = 200_000  # lines that came before the one that is due
 
     def values_of_each(self, objects: int) -> int:
-        return max(self.values // max(objects, 1), min(self.values, 1_000))
+        return max(self.values // max(objects, 1), min(self.values, 200))
 
 
 def name_of(value: Value) -> Name:
