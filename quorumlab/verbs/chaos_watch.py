@@ -34,14 +34,19 @@ def refuse_unwatchable(workload: str) -> None:
 def watched(history: Path, tell: Callable[[str], None]) -> Iterator[None]:
     """Spark is there before the run begins, and has seen all of the history when this ends.
 
-    Raises `Failed` if there is no Spark. A watch that fails later is told, and stops no run.
+    Raises `Failed` if there is no Spark. A watch that fails later is begun again at the end, and
+    stops no run.
     """
     try:
         with session(_SETTINGS) as spark, tempfile.TemporaryDirectory() as checkpoint:
-            query = _begun(spark, history, checkpoint, _Telling(tell))
+            telling = _Telling(tell)
+            query = _begun(spark, history, checkpoint, telling)
             try:
                 yield
-                _finish(query, tell)
+                if _why_not_finished(query) is not None:  # it goes on where it was
+                    query = _begun(spark, history, checkpoint, telling)
+                    if why := _why_not_finished(query):
+                        tell(f"watch        gave up: {why}")
             finally:
                 query.stop()
     except SparkUnavailable as error:
@@ -59,14 +64,14 @@ def _begun(
     return writer.option("checkpointLocation", checkpoint).start()
 
 
-def _finish(query: "StreamingQuery", tell: Callable[[str], None]) -> None:
+def _why_not_finished(query: "StreamingQuery") -> str | None:
     from pyspark.errors import PySparkException
 
     try:
         query.processAllAvailable()
     except PySparkException as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        tell(f"watch        gave up: {lines[0]}")
+        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return None
 
 
 class _Telling:
