@@ -30,6 +30,7 @@ from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, filled, tagged, verdict_
 from spark.verdicts import run_and_name
 
 __all__ = [
+    "Mapped",
     "at_borders",
     "by_offset",
     "by_value",

@@ -42,7 +42,7 @@ from spark.operation_rows import (
 )
 from spark.schema import SCHEMA, Row
 
-__all__ = ["STEPS", "WHOLE", "tables", "with_run"]
+__all__ = ["STEPS", "WHOLE", "no_cycles", "tables", "with_run"]
 
 _CHANGES = frozenset({"add", "append", "cas", "enqueue", "put", "remove", "write"})
 _ASKING = frozenset({"dequeue", "get", "read", "read-stale"})
@@ -53,7 +53,7 @@ def tables(header: Header, blocks: Iterable[Lines]) -> Iterator[pa.Table]:
     """The rows without what is the same for the whole run. Raises `MalformedHistory`."""
     trusts = bool(header.options.get(TRUST_FAILURES))
     rows = _Rows(split_of(header.workload), trusts_failures=trusts)
-    with _no_cycles():
+    with no_cycles():
         for lines in blocks:
             if lines.indexes:
                 yield from rows.of(lines)
@@ -69,7 +69,7 @@ def with_run(rows: pa.Table, header: Header, run: str) -> pa.Table:
 
 
 @contextmanager
-def _no_cycles() -> Iterator[None]:
+def no_cycles() -> Iterator[None]:
     """Values have none: to look for these again and again would take most of the time."""
     was_enabled = gc.isenabled()
     gc.disable()

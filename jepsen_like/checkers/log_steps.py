@@ -110,6 +110,44 @@ class LogSteps:
         found = self._sessions.get(process, {}).get(key)
         return found and found.number
 
+    def sessions(self, process: int | str) -> dict[str, int]:
+        """Those that this process goes on with, by key."""
+        return {key: each.number for key, each in self._sessions.get(process, {}).items()}
+
+    def goes_on(self, process: int | str, key: str, session: int) -> bool:
+        found = self._sessions.get(process, {}).get(key)
+        return found is not None and found.number == session
+
+    def forget(self, process: int | str) -> None:
+        """It does nothing any more."""
+        for each in self._sessions.pop(process, {}).values():
+            self._since.pop(each.number, None)
+        self._subscribed.discard(process)
+        self._sought.discard(process)
+
+    def dump(self) -> Value:
+        """All of it between two operations, for `load`; of kinds that msgpack has."""
+        sessions = [
+            [process, [[key, *each] for key, each in own.items()]]
+            for process, own in self._sessions.items()
+        ]
+        since = list(self._since.items())
+        moved = [sorted(each, key=repr) for each in (self._subscribed, self._sought)]
+        return [sessions, *moved, since, self._opened]
+
+    @classmethod
+    def load(cls, told: Value) -> "LogSteps":
+        sessions, subscribed, sought, since, opened = told
+        return cls(
+            _sessions={
+                process: {key: _Session(*each) for key, *each in own} for process, own in sessions
+            },
+            _subscribed=set(subscribed),
+            _sought=set(sought),
+            _since=dict(since),
+            _opened=opened,
+        )
+
     def _steps(self, operation: Operation) -> Iterator[Step]:
         match operation.f:
             case "send" | "poll" | "txn":

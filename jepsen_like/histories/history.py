@@ -55,6 +55,7 @@ __all__ = [
     "header_as_value",
     "header_of",
     "key_of",
+    "op_of_frame",
     "place_of",
     "read_history",
     "stream_history",
@@ -209,6 +210,24 @@ def encode_op(op: Op) -> bytes:
     return framed(packed)
 
 
+def op_of_frame(content: bytes) -> Op:
+    """The inverse of `encode_op`, without the frame. Raises `MalformedHistory`."""
+    try:
+        index, time_ns, kind, process, f, value, error, extra = _FRAME.decode(content)
+    except (ValueError, RecursionError) as why:
+        raise MalformedHistory(f"not an operation: {why}") from why
+    return Op(
+        index=index,
+        time_ns=time_ns,
+        kind=_KINDS[kind],
+        process=process,
+        f=f,
+        value=value,
+        error=error,
+        extra=extra or _NOTHING,
+    )
+
+
 def read_history(content: bytes) -> History:
     """All whole frames. Raises `MalformedHistory` where it is damaged, or no history."""
     header, values = _values_in(BytesIO(content), torn_bytes=len(content) + _TORN_BYTES)
@@ -253,6 +272,7 @@ _Frame = tuple[
     dict[Any, Any] | None,
 ]
 _FRAMES = msgspec.msgpack.Decoder(list[int | _Frame])  # a mark is a value too
+_FRAME = msgspec.msgpack.Decoder(_Frame)
 _ARRAY = b"\xdd"  # msgpack's, with four bytes of length
 
 

@@ -7,6 +7,7 @@ import argparse
 import secrets
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from jepsen_like.campaign import ADMIN_LOSES_BY
@@ -69,6 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         --brokers N  default: 3
         --client {"|".join(IMPLEMENTATIONS)} [confluent]  of the log's records
         --no-idempotence  producers that are not idempotent
+        --watch spark  tell what is certain of the history while it is written
         --keep  keep the nodes' data also when nothing was violated
         --bootstrap-server HOST:PORT,…  a cluster that somebody else runs
         {FORMAT}"""
@@ -80,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
     quiet = args.format != "table"
     if not quiet:
         _announce(options)
-    with interrupts() as interrupt:
+    with interrupts() as interrupt, _watched(args, options, quiet=quiet):
         watching = _Watching(interrupt)
         try:
             ran = execute(options, watching)
@@ -99,6 +101,18 @@ def _run(args: argparse.Namespace) -> int:
     else:
         _tell(options, ran)
     return ran.exit_code
+
+
+def _watched(
+    args: argparse.Namespace, options: RunOptions, *, quiet: bool
+) -> AbstractContextManager[None]:
+    if args.watch is None:
+        return nullcontext()
+    from quorumlab.verbs.chaos_watch import watched
+
+    stream = sys.stderr if quiet else None
+    history = RunDirectory(options.directory).history
+    return watched(history, lambda text: say(text, stream))
 
 
 class _Watching(Watcher):
@@ -121,6 +135,11 @@ def _options(args: argparse.Namespace) -> RunOptions:
     _refuse_design(args)
     _refuse_engine(args)
     one_of(sorted(WORKLOADS), "--workload", args.workload)
+    if args.watch is not None:
+        one_of(("spark",), "--watch", args.watch)
+        from quorumlab.verbs.chaos_watch import refuse_unwatchable
+
+        refuse_unwatchable(args.workload)
     for name, why in _without_effect(args).items():
         if getattr(args, name):
             raise UsageError(f"--{name}: {why}")

@@ -32,7 +32,7 @@ def msgpack_of(history: History) -> bytes:
 def put(spark: "SparkSession", files: Mapping[str, bytes | str], root: str) -> None:
     """Writes them below a directory of the store, in place of what is there."""
     virtual_machine: Any = spark._jvm
-    configuration = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    configuration = spark._jsc.hadoopConfiguration()
     for name, content in files.items():
         path = virtual_machine.org.apache.hadoop.fs.Path(f"{root}/{name}")
         file = path.getFileSystem(configuration).create(path, True)
@@ -78,7 +78,7 @@ class OnAnyStore:
         self, spark: "SparkSession", root: str
     ) -> None:
         history = RUNS["a/1"]
-        forms = {
+        forms: dict[str, bytes | str] = {
             "x.edn": "\n".join(edn_lines(history)),
             "x.jsonl": "\n".join(jsonl_lines(history)),
             "x.msgpack": msgpack_of(history),

@@ -10,8 +10,8 @@ import pytest
 from jepsen_like.checkers.verdict import from_json
 from tests.spark.agreement import judged_alone, same
 from tests.spark.stores.any_store import RUNS, msgpack_of
-from tests.spark.stores.conftest import ROOT, fetched, jars
-from tests.spark.test_standalone import environment_of
+from tests.spark.stores.conftest import fetched
+from tests.spark.test_standalone import ROOT, environment_of
 from tests.spark.told import verdict_in
 
 pytestmark = pytest.mark.long
@@ -24,10 +24,12 @@ def test_tables_of_delta_are_judged_and_written(tmp_path: Path) -> None:
     for name, history in RUNS.items():
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "history.msgpack").write_bytes(msgpack_of(history))
-    command = [home / "venv/bin/python", "-m", "tests.spark.stores.delta", tmp_path, DELETED]
+    job = "tests.spark.stores.delta"
+    command = [str(home / "venv/bin/python"), "-m", job, str(tmp_path), DELETED]
     environment = environment_of(tmp_path) | {"PYTHONPATH": str(ROOT)}
-    environment |= {"DELTA_JARS": jars(home), "SPARK_HOME": "", "PYSPARK_PYTHON": str(command[0])}
-    environment.pop("SPARK_HOME")
+    jars = ",".join(map(str, (home / "jars").glob("*.jar")))
+    environment |= {"DELTA_JARS": jars, "PYSPARK_PYTHON": command[0]}
+    environment.pop("SPARK_HOME", None)
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

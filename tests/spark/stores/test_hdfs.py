@@ -32,7 +32,15 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     written, log = directory / "hdfs.xml", directory / "log"
     java = java_home(directory) / "bin/java"
     ports = ("-nnport", "0", "-nnhttpport", "0", "-writeConfig", str(written))
-    command = [java, "-cp", f"{home}/jars/*:{of_spark}/*", CLUSTER, "-nomr", "-format", *ports]
+    command: list[str | Path] = [
+        java,
+        "-cp",
+        f"{home}/jars/*:{of_spark}/*",
+        CLUSTER,
+        "-nomr",
+        "-format",
+        *ports,
+    ]
     with log.open("wb") as output:
         node = subprocess.Popen(command, cwd=directory, stdout=output, stderr=subprocess.STDOUT)
 
