@@ -3,12 +3,23 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.stores.any_store import OnAnyStore
+from jepsen_like.checkers.verdict import from_json
+from jepsen_like.histories.history import Lines
+from quorumlab import convert
+from spark.parquet import write_parquet
+from tests.spark.agreement import judged_alone, same
+from tests.spark.histories import random_history
+from tests.spark.stores.any_store import OnAnyStore, checked
+from tests.spark.tables import write_table
 
 if TYPE_CHECKING:
-    pass
+    from pyspark.sql import SparkSession
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
 
 class TestFiles(OnAnyStore):

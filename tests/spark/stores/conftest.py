@@ -37,11 +37,7 @@ def fetched(name: str) -> Path:
     """Where it is; else the test is skipped."""
     if not (CACHE / name / "made-of").exists():
         pytest.skip(f"no {CACHE / name}: run {_FETCH} {name}")
-    return CACHE / name
-
-
-def jars(directory: Path) -> str:
-    return ",".join(map(str, sorted((directory / "jars").glob("*.jar"))))
+    return (CACHE / name).resolve()
 
 
 @contextmanager
@@ -67,7 +63,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     try:
         until(lambda: _is_up(port), f"no server: {log}")
         urlopen(Request(f"{url}/bucket", b"", method="PUT")).close()
-        yield _s3_settings(url) | {"spark.jars": jars(home)}
+        installed = f"{home}/jars/*"  # to hand them over takes a process for each, of each worker
+        paths = {f"spark.{each}.extraClassPath": installed for each in ("driver", "executor")}
+        yield _s3_settings(url) | paths
     finally:
         server.kill()
         server.wait()
@@ -121,7 +119,7 @@ def lonely_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _hiding(scratch: Path) -> Sequence[str]:
-    """A command that runs another where nothing of the driver's can be seen but Python and Java."""
+    """A command that runs another where nothing of the driver's is seen but what is installed."""
     hidden = sorted({str(ROOT), tempfile.gettempdir()}, key=len, reverse=True)
     kept = [
         each for each in (sys.prefix, str(java_home(scratch))) if each.startswith(tuple(hidden))

@@ -10,7 +10,7 @@ import pytest
 from jepsen_like.checkers.verdict import from_json
 from tests.spark.agreement import judged_alone, same
 from tests.spark.stores.any_store import RUNS, msgpack_of
-from tests.spark.stores.conftest import ROOT, fetched, jars
+from tests.spark.stores.conftest import ROOT, fetched
 from tests.spark.test_standalone import environment_of
 from tests.spark.told import verdict_in
 
@@ -26,7 +26,11 @@ def test_tables_of_delta_are_judged_and_written(tmp_path: Path) -> None:
         (tmp_path / "runs" / name / "history.msgpack").write_bytes(msgpack_of(history))
     command = [home / "venv/bin/python", "-m", "tests.spark.stores.delta", tmp_path, DELETED]
     environment = environment_of(tmp_path) | {"PYTHONPATH": str(ROOT)}
-    environment |= {"DELTA_JARS": jars(home), "SPARK_HOME": "", "PYSPARK_PYTHON": str(command[0])}
+    environment |= {
+        "DELTA_JARS": ",".join(map(str, (home / "jars").glob("*.jar"))),
+        "SPARK_HOME": "",
+        "PYSPARK_PYTHON": str(command[0]),
+    }
     environment.pop("SPARK_HOME")
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
