@@ -27,9 +27,12 @@ def test_tables_of_delta_are_judged_and_written(tmp_path: Path) -> None:
     job = "tests.spark.stores.delta"
     command = [str(home / "venv/bin/python"), "-m", job, str(tmp_path), DELETED]
     environment = environment_of(tmp_path) | {"PYTHONPATH": str(ROOT)}
-    jars = ",".join(map(str, (home / "jars").glob("*.jar")))
-    environment |= {"DELTA_JARS": jars, "PYSPARK_PYTHON": command[0]}
-    environment.pop("SPARK_HOME", None)
+    environment |= {
+        "DELTA_JARS": ",".join(map(str, (home / "jars").glob("*.jar"))),
+        "SPARK_HOME": "",
+        "PYSPARK_PYTHON": str(command[0]),
+    }
+    environment.pop("SPARK_HOME")
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
