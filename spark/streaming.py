@@ -63,7 +63,7 @@ WATCHED = pa.schema(
         pa.field("seconds", pa.float64()),
     ]
 )
-_LATEST: dict[str, tuple[bytes, OnlineRun]] = {}  # states of this worker, and what they say
+_LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}  # states of this worker, and what they say
 _LATEST_MAX = 8
 _HELD_MAX = 10_000  # lines of which nobody has said yet what history they are of
 
@@ -155,7 +155,7 @@ class Watching:
             online = OnlineRun.of(Header(workload="", seed=0), self.limits)
         told = list(_taken(online, lines))
         after: bytes = msgpack.packb([[], online.dumps()])
-        _LATEST[run] = after, online
+        _LATEST[run, self.limits] = after, online
         if len(_LATEST) > _LATEST_MAX:
             del _LATEST[next(iter(_LATEST))]
         seconds = time.process_time() - begun
@@ -166,7 +166,7 @@ class Watching:
         if state is None:
             header = Header(workload=self.model or "", seed=0, options=self.options)
             return [], None if self.model is None else OnlineRun.of(header, self.limits)
-        before, latest = _LATEST.pop(run, (None, None))
+        before, latest = _LATEST.pop((run, self.limits), (None, None))
         if before == state:
             return [], latest
         held, online = msgpack.unpackb(state)
