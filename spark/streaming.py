@@ -63,7 +63,8 @@ WATCHED = pa.schema(
         pa.field("seconds", pa.float64()),
     ]
 )
-_LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}  # states of this worker, and what they say
+# States that this worker has seen last, and what they say.
+_LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}
 _LATEST_MAX = 8
 _HELD_MAX = 10_000  # lines of which nobody has said yet what history they are of
 
