@@ -4,7 +4,9 @@ cluster.
 A broker that loses watches the node, and runs again when it is deleted or changed: its owner has
 died or was shut down, or an administrator has deleted it or written another broker's id into it. A
 node that belongs to our session already counts as won: we created it, and the answer was lost
-(KAFKA-13407).
+(KAFKA-13407). If an administrator has written something else into it since, we delete it: the node
+would last as long as our session, and nobody else could create it. Then all run for it, as its
+deletion tells them; whose id was written is not preferred, since who creates the node leads.
 
 The winner increments `/controller_epoch`, whose version guards its writes where a design wants
 that.
@@ -17,7 +19,18 @@ from dataclasses import dataclass
 from controller.zk.zk_metadata import decoded
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
-from wire.zk.session import Create, Created, Data, Exists, Found, GetData, Session, SetData, Written
+from wire.zk.session import (
+    Create,
+    Created,
+    Data,
+    Delete,
+    Exists,
+    Found,
+    GetData,
+    Session,
+    SetData,
+    Written,
+)
 from wire.zk.znodes import ControllerOwner, decode_epoch, encode_epoch
 
 __all__ = ["NO_CONTROLLER", "Controllership", "Lost", "Race", "run_for_controller"]
@@ -60,8 +73,11 @@ def run_for_controller(session: Session, node_id: int, now_ms: int) -> Procedure
             continue
         owned = decoded(found, ControllerOwner.decode)
         named = NO_CONTROLLER if owned is None else owned.broker_id
-        if found.stat.ephemeral_owner == session.id and named == node_id:
-            return (yield from _begin_controllership())
+        if found.stat.ephemeral_owner == session.id:
+            if named == node_id:
+                return (yield from _begin_controllership())
+            yield from one(Delete(path=paths.CONTROLLER, version=found.stat.version))
+            named = NO_CONTROLLER
         return Lost(controller_id=named)
     return Lost(controller_id=NO_CONTROLLER)
 

@@ -143,6 +143,7 @@ class ZkController:
             self._procedures.submit("elect", self._elect)
 
     def _watch_fired(self, path: str) -> None:
+        self._procedures.watch_fired(path)
         if path == paths.CONTROLLER:
             self._milestones.begin(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
             self._procedures.submit("elect", self._elect)
@@ -154,6 +155,7 @@ class ZkController:
         """The node is gone or changed, or the session is new: our controllership has ended."""
         self._resign()
         self._milestones.go_on(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
+        yield from self._procedures.unwatch(but=paths.CONTROLLER)
         yield from ensure_roots(self.config.design)
         outcome = yield from run_for_controller(self._session, self.config.node_id, self._now_ms)
         match outcome:

@@ -26,7 +26,17 @@ from typing import TypeVar
 from quorum.core.effects import Event
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkRequest, ZkResult
-from wire.zk.session import Failed, Operation, Result, Session, SessionState
+from wire.zk.session import (
+    Exists,
+    Failed,
+    GetChildren,
+    GetData,
+    Operation,
+    Result,
+    Session,
+    SessionState,
+    Unwatch,
+)
 
 __all__ = ["Procedure", "Procedures", "Start", "all_at_once", "one", "one_by_one"]
 
@@ -75,6 +85,7 @@ class Procedures:
         self._waiting: deque[tuple[str, Start]] = deque()
         self._running: _Running | None = None
         self._is_held = False  # what runs was cut off by the session, and waits for it
+        self._watching: dict[Unwatch, None] = {}  # how to end each watch that may have been left
         self.now_ms = 0  # when the last answer came
 
     def __len__(self) -> int:
@@ -97,8 +108,21 @@ class Procedures:
         if running is not None:
             running.steps.close()
 
+    def watch_fired(self, path: str) -> None:
+        for is_of_children in (False, True):
+            self._watching.pop(Unwatch(path=path, is_of_children=is_of_children), None)
+
+    def unwatch(self, *, but: str) -> Procedure[None]:
+        """End all watches that procedures have left in this session, except that of `but`."""
+        ended = [each for each in self._watching if each.path != but]
+        yield from all_at_once(ended)
+        for each in ended:
+            self._watching.pop(each, None)
+
     def session_changed(self) -> None:
         """The session has become what it is now."""
+        if self._session.state is SessionState.CLOSED:
+            self._watching.clear()
         match self._session.state:
             case SessionState.CONNECTED:
                 self._continue()
@@ -140,10 +164,12 @@ class Procedures:
             self._send(running, place)
 
     def _send(self, running: _Running, place: int) -> None:
+        operation = running.asked[place]
+        if isinstance(operation, GetData | Exists | GetChildren) and operation.watch:
+            is_of_children = isinstance(operation, GetChildren)
+            self._watching[Unwatch(path=operation.path, is_of_children=is_of_children)] = None
         token = self._outbox.expect(partial(self._answered, running, place))
-        self._outbox.emit(
-            ZkRequest(token=token, session_id=self._session.id, operation=running.asked[place])
-        )
+        self._outbox.emit(ZkRequest(token=token, session_id=self._session.id, operation=operation))
 
     def _answered(self, running: _Running, place: int, event: Event, now_ms: int) -> None:
         self.now_ms = now_ms

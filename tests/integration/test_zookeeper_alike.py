@@ -35,6 +35,7 @@ from wire.zk.session import (
     SessionEvent,
     SetData,
     Stat,
+    Unwatch,
     Write,
     Written,
 )
@@ -73,6 +74,7 @@ reads: st.SearchStrategy[Operation] = st.one_of(
     st.builds(GetData, path=paths, watch=watches),
     st.builds(Exists, path=paths, watch=watches),
     st.builds(GetChildren, path=st.sampled_from(("", "/a", "/a/c")), watch=watches),
+    st.builds(Unwatch, path=st.sampled_from(("/a", "/a/c")), is_of_children=st.booleans()),
 )
 multis = st.builds(Multi, writes=st.lists(writes, min_size=1, max_size=4).map(tuple))
 single = st.one_of(creates, sets, deletes)

@@ -30,7 +30,7 @@ from wire.zk.control_rpc import (
 )
 from wire.zk.designs import ZK_REDESIGN, Design
 from wire.zk.session import Create, Delete, SetData
-from wire.zk.znodes import PartitionList, Reassignments, TopicAssignment
+from wire.zk.znodes import ControllerOwner, PartitionList, Reassignments, TopicAssignment
 
 T = of("t")
 LEAVING, FOLLOWER, BYSTANDER = range(3)
@@ -331,17 +331,37 @@ def test_topic_that_a_client_asks_for_is_created() -> None:
     cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
 
 
-def test_controllers_node_deleted_or_overwritten_is_run_for_again(cluster: ZkCluster) -> None:
+def test_controllers_node_that_was_deleted_is_run_for_again(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.do(Delete(path=paths.CONTROLLER))
     cluster.run(300)
     assert sum(node.controller.is_active for node in cluster.up) == 1
     assert admin.data(paths.CONTROLLER_EPOCH) == b"2"
-    owner = cluster.active_controller
-    other = next(each for each in (1, 2, 3) if each != owner)
+
+
+@pytest.mark.parametrize("is_nobodys", [False, True])
+def test_id_written_into_the_controllers_node_leads_to_an_election(
+    cluster: ZkCluster, is_nobodys: bool
+) -> None:
+    """The former controller gives the node up, or nobody could create it. Who creates it wins."""
+    admin = Administrator(cluster)
+    former = cluster.active_controller
+    assert former is not None
+    before = cluster.nodes[former].controller.context
+    other = 77 if is_nobodys else next(each for each in (1, 2, 3) if each != former)
     admin.do(SetData(path=paths.CONTROLLER, data=str(other).encode()))
     cluster.run(300)
-    assert not any(node.controller.is_active for node in cluster.up), "nobody owns that node"
+    assert cluster.nodes[former].controller.context is not before, "it has resigned"
+    (active,) = (each for each in (1, 2, 3) if cluster.nodes[each].controller.is_active)
+    written = admin.data(paths.CONTROLLER)
+    assert written is not None
+    assert ControllerOwner.decode(written).broker_id == active
+    assert admin.data(paths.CONTROLLER_EPOCH) == b"2"
+    assert {node.controller.controller_id for node in cluster.up} == {active}
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.crash(active)
+    cluster.run_until(lambda: cluster.active_controller not in (None, active))
 
 
 def test_reassignment_to_where_it_is_already_is_none(cluster: ZkCluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.sim.zookeeper import Administrator, begin, leaders, of
 from wire.zk import paths
 from wire.zk.designs import DESIGNS
+from wire.zk.session import Delete
 
 BROKERS = 3
 Rule = Callable[[int, int, int], int]  # of T, P and R
@@ -61,6 +62,23 @@ def test_watches_are_those_of_the_rule(name: str, topics: int, replicas: int) ->
     }
     places = OF_PARTITIONS.get(name, none)(topics, 3 * topics, 1)
     assert len(of_partitions) == places, "places, whoever watches them"
+
+
+@pytest.mark.parametrize("name", ["zk-v3", "zk-redesign", "zk-kip497"])
+def test_former_controller_watches_nothing_but_who_the_next_is(name: str) -> None:
+    cluster = begin(DESIGNS[name])
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    cluster.run_until(lambda: len(leaders(cluster, of("t"))) == 1)
+    cluster.run(300)
+    watches, first = cluster.ensemble.watch_count, cluster.active_controller
+    for _ in range(20):
+        admin.do(Delete(path=paths.CONTROLLER))
+        cluster.run(300)
+        assert cluster.ensemble.watch_count == watches
+        if cluster.active_controller != first:
+            break
+    assert cluster.active_controller not in (None, first), "the lot has fallen on another"
 
 
 def test_3000_partitions_are_15000_watches_against_3000() -> None:

@@ -33,6 +33,8 @@ def request_bytes(operation: zk.Operation) -> int:
             return _HEADER + sum(parts) + _MULTI_HEADER
         case zk.GetData(path=path) | zk.Exists(path=path) | zk.GetChildren(path=path):
             return _HEADER + _text(path) + 1
+        case zk.Unwatch(path=path):
+            return _HEADER + _text(path) + _INT
         case _:
             return _HEADER + _write_bytes(operation)
 
@@ -79,10 +81,11 @@ _NAMES: Mapping[type, str] = {
     zk.Exists: "exists",
     zk.GetChildren: "children",
     zk.Multi: "multi",
+    zk.Unwatch: "unwatch",
 }
 _COUNTED = (
     *("get", "set", "set.versioned", "create", "delete", "exists", "children", "multi"),
-    *("multi.set", "multi.create", "multi.delete", "check"),
+    *("multi.set", "multi.create", "multi.delete", "check", "unwatch"),
 )
 
 

@@ -7,7 +7,8 @@ are the writes that were rolled back, after it those that were not tried.
 """
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from dataclasses import dataclass
+from typing import Any, ClassVar, assert_never
 
 from kazoo import exceptions as kazoo
 from kazoo.protocol import serialization as requests
@@ -18,6 +19,26 @@ from wire.zk import session as zk
 
 __all__ = ["failure_of", "request_of", "result_of", "watch_fired"]
 
+
+class NoWatcherError(kazoo.ZookeeperError):  # type: ignore[misc] # kazoo has no types
+    """kazoo knows neither the request that ends a watch nor its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoveWatches:
+    path: str
+    kind: int  # 1: of children, 2: of the node
+    type: ClassVar[int] = 18
+
+    def serialize(self) -> bytearray:
+        return bytearray(requests.write_string(self.path) + requests.int_struct.pack(self.kind))
+
+    @classmethod
+    def deserialize(cls, _answer: bytes, _offset: int) -> None:
+        """It is empty."""
+
+
+kazoo.EXCEPTIONS[-121] = NoWatcherError
 _EPHEMERAL = 1
 _SEQUENTIAL = 2
 
@@ -27,6 +48,7 @@ _ERRORS = {
     kazoo.BadVersionError: zk.Error.BAD_VERSION,
     kazoo.NotEmptyError: zk.Error.NOT_EMPTY,
     kazoo.NoChildrenForEphemeralsError: zk.Error.NO_CHILDREN_FOR_EPHEMERALS,
+    NoWatcherError: zk.Error.NO_WATCH,
     kazoo.SessionExpiredError: zk.Error.SESSION_EXPIRED,
     kazoo.ConnectionLoss: zk.Error.CONNECTION_LOSS,
     kazoo.ConnectionClosedError: zk.Error.CONNECTION_LOSS,
@@ -52,6 +74,8 @@ def request_of(operation: zk.Operation, root: str, watcher: Callable[[Any], None
             return requests.Exists(_under(root, path), watcher if watch else None)
         case zk.GetChildren(path=path, watch=watch):
             return requests.GetChildren2(_under(root, path), watcher if watch else None)
+        case zk.Unwatch(path=path, is_of_children=is_of_children):
+            return _RemoveWatches(_under(root, path), 1 if is_of_children else 2)
         case _:
             assert_never(operation)
 
@@ -87,6 +111,8 @@ def result_of(operation: zk.Operation, answer: Any, root: str) -> zk.Result:
         case zk.GetChildren():
             names, stat = answer
             return zk.Children(names=tuple(sorted(names)), stat=_stat(stat))
+        case zk.Unwatch():
+            return zk.Unwatched()
         case _:
             assert_never(operation)
 

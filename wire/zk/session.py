@@ -21,7 +21,8 @@ stop acting in time looks at `Session.may_have_expired_at_ms`.
 Watches: a read with `watch` leaves one at its path, which fires once, for the session as a whole:
 whoever reads with a watch that is there already gets no second event. The event comes before any
 result that shows the change. Changes between the event and the next read are merged. Watches
-outlive a disconnection, and fire after it if something has changed; they end with their session.
+outlive a disconnection, and fire after it if something has changed; they end with their session,
+or by `Unwatch`.
 
 Source: the ZooKeeper programmer's guide; seed 001, "use vanilla ZooKeeper client".
 """
@@ -99,7 +100,14 @@ class GetChildren(Message):
     watch: bool = False
 
 
-Operation = Create | SetData | Delete | Multi | GetData | Exists | GetChildren
+class Unwatch(Message):
+    """End the session's watch of a node, or of its children. NO_WATCH if there is none."""
+
+    path: str
+    is_of_children: bool
+
+
+Operation = Create | SetData | Delete | Multi | GetData | Exists | GetChildren | Unwatch
 
 
 # --- results --------------------------------------------------------------------------------
@@ -157,12 +165,17 @@ class Children(Message):
     stat: Stat
 
 
+class Unwatched(Message):
+    pass
+
+
 class Error(Enum):
     NO_NODE = "no such node, or no parent to create it under"
     NODE_EXISTS = "the node exists"
     BAD_VERSION = "the node is at another version"
     NOT_EMPTY = "the node has children"
     NO_CHILDREN_FOR_EPHEMERALS = "an ephemeral node can have no children"
+    NO_WATCH = "nothing is watched there: it has fired, or was never left"
     SESSION_EXPIRED = "the session is no more; nothing was done"
     CONNECTION_LOSS = "the connection went; nobody knows whether it was done"
     REFUSED = "the server does not want it, for another reason; nothing was done"
@@ -178,7 +191,9 @@ class Failed(Message):
         return self.error in (Error.SESSION_EXPIRED, Error.CONNECTION_LOSS)
 
 
-Result = Created | Written | Deleted | Checked | Committed | Data | Found | Children | Failed
+Result = (
+    Created | Written | Deleted | Checked | Committed | Data | Found | Children | Unwatched | Failed
+)
 
 
 # --- events ---------------------------------------------------------------------------------

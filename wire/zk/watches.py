@@ -38,8 +38,8 @@ class Watches:
         self._seen.clear()
 
     def note(self, operation: zk.Operation, result: zk.Result) -> None:
-        """Has the operation left a watch? Failed reads leave none, but `Exists` where there is no
-        node.
+        """Has the operation left a watch, or ended one? Failed reads leave none, but `Exists` where
+        there is no node.
         """
         if isinstance(operation, zk.GetData | zk.Exists | zk.GetChildren) and operation.watch:
             seen = _seen(result)
@@ -47,6 +47,8 @@ class Watches:
                 place = _place(operation)
                 self.armed += place not in self._seen  # a watch that is there is not left twice
                 self._seen[place] = seen
+        elif isinstance(operation, zk.Unwatch) and isinstance(result, zk.Unwatched):
+            self._seen.pop(_Place(operation.path, operation.is_of_children), None)
 
     def fired(self, event: zk.WatchFired) -> bool:
         """Was somebody waiting for this? Now nobody is."""

@@ -30,6 +30,8 @@ from wire.zk.session import (
     Operation,
     Result,
     SetData,
+    Unwatch,
+    Unwatched,
     WatchFired,
     WatchKind,
 )
@@ -236,11 +238,14 @@ class Server:
         requests = self._connections.get(connection)
         while requests is not None and requests.waiting:
             operation, answer = requests.waiting[0]
-            if isinstance(operation, GetData | Exists | GetChildren):
+            if isinstance(operation, GetData | Exists | GetChildren | Unwatch):
                 if requests.writes_under_way:
                     return
                 requests.waiting.popleft()
-                answer(self._read(connection, operation))
+                if isinstance(operation, Unwatch):
+                    answer(self._unwatch(connection, operation))
+                else:
+                    answer(self._read(connection, operation))
             else:
                 requests.waiting.popleft()
                 requests.writes_under_way += 1
@@ -270,6 +275,16 @@ class Server:
             place = (read.path, isinstance(read, GetChildren))
             self._watching.setdefault(place, {})[connection] = None
         return result
+
+    def _unwatch(self, connection: Connection, ended: Unwatch) -> Result:
+        place = (ended.path, ended.is_of_children)
+        watchers = self._watching.get(place, {})
+        if connection not in watchers:
+            return Failed(error=Error.NO_WATCH)
+        del watchers[connection]
+        if not watchers:
+            del self._watching[place]
+        return Unwatched()
 
     # --- the log ------------------------------------------------------------------------
 

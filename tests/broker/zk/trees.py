@@ -5,7 +5,7 @@ from typing import TypeVar
 from jepsen_like.sim.ensemble.zk_tree import Tree
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk import paths
-from wire.zk.session import Create, Exists, GetChildren, GetData, Operation, Result
+from wire.zk.session import Create, Exists, GetChildren, GetData, Operation, Result, Unwatch
 
 __all__ = ["ZooKeeper"]
 
@@ -22,6 +22,7 @@ class ZooKeeper:
     def do(self, operation: Operation) -> Result:
         if isinstance(operation, Exists | GetData | GetChildren):
             return self.tree.read(operation)
+        assert not isinstance(operation, Unwatch), "nobody watches"
         self.zxid += 1
         return self.tree.apply(operation, zxid=self.zxid, session_id=1).result
 
