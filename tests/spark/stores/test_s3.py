@@ -19,7 +19,7 @@ from tests.spark.stores.conftest import defaults
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.extra
+pytestmark = pytest.mark.long
 
 NUMBERS = count()
 
