@@ -81,10 +81,10 @@ class _Watching:
     def _backwards(self, seen: _Seen) -> Iterator[Finding]:
         """Against what this observer told last: of its leader epoch, partition epoch, and mark."""
         by = seen.key, seen.observer
-        yield from _epoch_backwards("leader epoch", self.latest.get(by, seen), seen)
+        yield from _epoch_backwards("leader-epoch-backwards", self.latest.get(by, seen), seen)
         self.latest[by] = seen
         if seen.partition_epoch != _UNKNOWN:
-            yield from _epoch_backwards("partition epoch", self.told.get(by, seen), seen)
+            yield from _epoch_backwards("partition-epoch-backwards", self.told.get(by, seen), seen)
             self.told[by] = seen
         if seen.is_leader and seen.high_watermark is not None:
             yield from _mark_backwards(self.led.get((*by, seen.leader_epoch), seen), seen)
@@ -172,11 +172,12 @@ def _impossible(seen: _Seen) -> Iterator[Finding]:
         yield _finding("high-watermark-beyond-log", told, seen)
 
 
-def _epoch_backwards(name: str, before: _Seen, after: _Seen) -> Iterator[Finding]:
+def _epoch_backwards(rule: str, before: _Seen, after: _Seen) -> Iterator[Finding]:
+    name = rule.removesuffix("-backwards").replace("-", " ")
     earlier, later = (getattr(each, name.replace(" ", "_")) for each in (before, after))
     if later < earlier:
         told = f"{after.observer[0]} saw {name} {earlier}, and later {later}"
-        yield _finding(f"{name.replace(' ', '-')}-backwards", told, before, after)
+        yield _finding(rule, told, before, after)
 
 
 def _mark_backwards(before: _Seen, after: _Seen) -> Iterator[Finding]:
