@@ -71,7 +71,7 @@ def main() -> int:
         for name, row in rows.items():
             print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
             into[name] = tallied(name, row, numbers)
-    every = {**tallies, **free, **ruled}
+    every = [*tallies.values(), *free.values(), *ruled.values()]
     on_spark = _on_spark(numbers[: args.on_spark]) if args.on_spark else {}
     told = [
         *_table(tallies),
@@ -96,7 +96,7 @@ def main() -> int:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         page = ABOUT.format(command=command, date=date, commit=commit_of_code())
         args.page.write_text("\n".join([page, *told, ""]))
-    is_wrong = any(tally.wrong for tally in every.values())
+    is_wrong = any(tally.wrong for tally in every)
     return int(is_wrong or any(on_spark.values()))
 
 
@@ -132,8 +132,8 @@ def _planted_table(tallies: Mapping[str, Tally]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(f'{each:,}' for each in counts)} |"
 
 
-def _reasons(tallies: Mapping[str, Tally]) -> Iterator[str]:
-    total = sum((tally.reasons for tally in tallies.values()), Counter[str]())
+def _reasons(tallies: Sequence[Tally]) -> Iterator[str]:
+    total = sum((tally.reasons for tally in tallies), Counter[str]())
     yield "Why verdicts are undecided: what it is, the words of the reason, how often."
     yield ""
     yield "| | in the reason | verdicts |"
@@ -143,7 +143,7 @@ def _reasons(tallies: Mapping[str, Tally]) -> Iterator[str]:
 
 
 def _lines(
-    tallies: Mapping[str, Tally], on_spark: Mapping[str, list[str]], count: int
+    tallies: Sequence[Tally], on_spark: Mapping[str, list[str]], count: int
 ) -> Iterator[str]:
     if not on_spark:
         yield "Whether Spark says the same was not looked at."
@@ -155,7 +155,7 @@ def _lines(
         yield "|---|---|"
         for name, other in on_spark.items():
             yield f"| {name} | {len(other)} |"
-    for name in [each for tally in tallies.values() for each in tally.wrong]:
+    for name in [each for tally in tallies for each in tally.wrong]:
         yield f"- {name}"
     for name, other in on_spark.items():
         yield from (f"- on Spark, {name}: {each}" for each in other)
