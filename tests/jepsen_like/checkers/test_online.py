@@ -86,8 +86,15 @@ def test_who_remembers_little_accuses_nobody_falsely(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["register", VERSIONED, "anything", "several keys"])
 def test_what_registers_forget_changes_nothing(kind: str) -> None:
+    """But that a value may be written again that is not known any more."""
     for history in histories(kind, 60):
-        assert told_of(history, Limits(zones=0))[1] == told_of(history, Limits(zones=99))[1]
+        much, little = (told_of(history, Limits(zones=zones))[1] for zones in (99, 0))
+        doubted = {each.object for each in much if isinstance(each, Doubt)}
+        last = [
+            {each.object: max(each.ops) for each in told if isinstance(each, Finding)}
+            for told in (much, little)
+        ]
+        assert {name: last[1][name] for name in last[1] if name not in doubted} == last[0]
 
 
 @pytest.mark.parametrize(("rule", "plant"), PLANTED)
