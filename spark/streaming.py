@@ -63,7 +63,7 @@ WATCHED = pa.schema(
         pa.field("seconds", pa.float64()),
     ]
 )
-_LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}  # states of this worker, and what they say
+_LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}  # of this worker: state, and run
 _LATEST_MAX = 8
 _HELD_MAX = 10_000  # lines of which nobody has said yet what history they are of
 
