@@ -11,6 +11,7 @@ it. Once in ten seconds a reader is shown a value that is not there: the delay o
 
 import argparse
 import json
+import os
 import subprocess
 import time
 from collections import deque
@@ -223,7 +224,7 @@ def _look(seen: _Seen, begun: float, args: argparse.Namespace) -> None:
 
 def _resident_mb() -> float:
     """Of this process and all below it: the driver, the virtual machine, the workers."""
-    mine, found = {str(_own_pid())}, 0
+    mine, found = {str(os.getpid())}, 0
     pages: dict[str, tuple[str, int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -235,12 +236,6 @@ def _resident_mb() -> float:
         mine |= {pid for pid, (parent, _) in pages.items() if parent in mine}
     found = sum(pages[pid][1] for pid in mine if pid in pages)
     return found * 4096 / 1e6
-
-
-def _own_pid() -> int:
-    import os
-
-    return os.getpid()
 
 
 def _print(seen: _Seen, args: argparse.Namespace, fed: float, took: float, stored: Any) -> None:

@@ -28,7 +28,6 @@ from jepsen_like.histories.history import Kind, Op, Value
 __all__ = ["OnlineRegisters"]
 
 _BEFORE_ALL = -2
-_TIDY = 16  # zones, beyond what the last tidying left
 _NEEDS_ALL = "needs all of the history: use judge"
 _READS = ("read", "read-stale")
 
@@ -47,7 +46,7 @@ class _Register:
     pending: dict[Name, int] = field(default_factory=dict)  # calls of writes nobody saw
     calls: dict[int | str, int] = field(default_factory=dict)  # that are open, by process
     latest: list[Any] = field(default_factory=lambda: [_BEFORE_ALL, None, -1, _BEFORE_ALL])
-    tidy_at: int = _TIDY
+    kept: int = 0  # zones that the last tidying left
 
     def clash(self, name: Name, zone: _Zone) -> int | None:
         """A line of another value that must be there while this one must."""
@@ -75,7 +74,7 @@ class _Register:
             if (second if name == whose else last) > each.first:
                 del self.zones[name]
         self.latest = [last, whose, line, second]
-        self.tidy_at = len(self.zones) + max(len(self.zones), _TIDY)
+        self.kept = len(self.zones)
 
 
 @dataclass(slots=True)
@@ -124,7 +123,7 @@ class OnlineRegisters:
         if found is not None:
             self.registers[key] = None
             yield found
-        elif len(register.zones) > register.tidy_at:
+        elif len(register.zones) > 2 * register.kept + self.limits.zones:
             register.tidy()
             if len(register.zones) > self.limits.unknown:
                 yield self._doubted(key, f"an operation is open for too long: it {_NEEDS_ALL}")
@@ -200,13 +199,13 @@ def _dumped(register: _Register) -> Value:
         for name, each in register.zones.items()
     ]
     more = list(register.pending.items()), list(register.calls.items())
-    return [zones, *more, register.latest, register.tidy_at]
+    return [zones, *more, register.latest, register.kept]
 
 
 def _loaded(told: Value) -> _Register:
-    zones, pending, calls, latest, tidy_at = told
+    zones, pending, calls, latest, kept = told
     return _Register(
-        {name: _Zone(*rest) for name, *rest in zones}, dict(pending), dict(calls), latest, tidy_at
+        {name: _Zone(*rest) for name, *rest in zones}, dict(pending), dict(calls), latest, kept
     )
 
 

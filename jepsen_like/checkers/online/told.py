@@ -29,6 +29,7 @@ class Limits:
 
     values: int = 50_000  # of all objects together; each has 200 in any case
     unknown: int = 10_000  # of one object: writes that may still happen
+    zones: int = 16  # values of a register, beyond those that are known to be needed
     waiting: int = 200_000  # lines that came before the one that is due
 
     def values_of_each(self, objects: int) -> int:

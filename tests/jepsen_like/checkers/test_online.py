@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.online.intervals import Intervals
 from jepsen_like.checkers.online.run import VERSION, OnlineRun, StateOfAnotherVersion, why_refused
 from jepsen_like.checkers.online.told import Doubt, Limits
 from jepsen_like.checkers.verdict import Finding, Outcome
@@ -84,6 +85,19 @@ def test_who_remembers_little_accuses_nobody_falsely(kind: str) -> None:
             assert not [each for each in disagreements(history, told) if "accused" in each]
 
 
+@pytest.mark.parametrize("kind", ["register", VERSIONED, "anything", "several keys"])
+def test_what_registers_forget_changes_nothing(kind: str) -> None:
+    """But that a value may be written again that is not known any more."""
+    for history in histories(kind, 60):
+        much, little = (told_of(history, Limits(zones=zones))[1] for zones in (99, 0))
+        doubted = {each.object for each in much if isinstance(each, Doubt)}
+        last = [
+            {each.object: max(each.ops) for each in told if isinstance(each, Finding)}
+            for told in (much, little)
+        ]
+        assert {name: last[1][name] for name in last[1] if name not in doubted} == last[0]
+
+
 @pytest.mark.parametrize(("rule", "plant"), PLANTED)
 def test_planted_violations_of_logs_are_told_at_once(
     rule: str, plant: Callable[[Play], object]
@@ -95,6 +109,48 @@ def test_planted_violations_of_logs_are_told_at_once(
     if "phantom" in rules:  # what is sent after it was read is one until then
         rules.add("not-linearizable")
     assert rule in rules | LEFT_TO_THE_JUDGE
+
+
+def test_offset_that_nobody_saw_is_skipped_by_nobody_until_somebody_saw_it() -> None:
+    play = Play()
+    play.invoke(2, "send", [["send", "k", "b"]])
+    for offset, value in ((0, "a"), (2, "c")):
+        play.send(0, "k", value, offset)
+    for offset, value in ((0, "a"), (2, "c")):
+        play.poll(1, {"k": [[offset, value]]})
+    assert not told_of(play.history)[1]
+    play.ok(2, [["send", "k", [1, "b"]]])
+    (told,) = told_of(play.history)[1]
+    assert isinstance(told, Finding)
+    assert told.rule == "poll-skip"
+
+
+def test_send_may_not_land_before_what_was_there_when_it_began() -> None:
+    """Not even if an earlier record was the last to be read."""
+    play = Play()
+    for offset, value in ((0, "a"), (5, "b")):
+        play.send(0, "k", value, offset)
+    play.poll(1, {"k": [[0, "a"]]})
+    play.send(2, "k", "c", 3)
+    (told,) = told_of(play.history)[1]
+    assert isinstance(told, Finding)
+    assert told.rule == "not-linearizable"
+
+
+def test_intervals_are_a_set() -> None:
+    random = Random(7)
+    intervals, numbers = Intervals(), set[int]()
+    for _ in range(600):
+        number, other = random.randrange(24), random.randrange(24)
+        if random.random() < 0.6:
+            assert intervals.add(number) is (number not in numbers)
+            numbers.add(number)
+        else:
+            intervals.discard(number)
+            numbers.discard(number)
+        between = min((each for each in numbers if number < each < other), default=None)
+        assert intervals.first_between(number, other) == between
+        assert all((each in intervals) is (each in numbers) for each in range(24))
 
 
 def test_reader_that_moves_on_has_found_all_that_was_known() -> None:
