@@ -21,7 +21,7 @@ from tests.spark.tables import table_of
 
 MB = 1 << 20  # no limit
 NUMBERED = pa.schema([*HANDED_ON, pa.field("piece", pa.int64())])
-SEEDS = 60
+SEEDS = 12
 Rows = list[dict[str, Any]]
 
 

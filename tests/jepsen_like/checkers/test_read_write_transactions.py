@@ -12,7 +12,7 @@ from tests.agreement.transactions import LEVELS as COMPARED
 from tests.agreement.transactions import WRITES, transactions_compared
 from tests.jepsen_like.play import Play
 
-HISTORIES = 250
+HISTORIES = 150
 Steps = list[list[Value]]
 
 

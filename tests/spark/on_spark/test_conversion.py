@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+pytestmark = pytest.mark.extra
+
+
 def msgpack_of(history: History) -> bytes:
     return encode_header(history.header) + b"".join(map(encode_op, history.ops))
 
