@@ -76,7 +76,7 @@ def test_registers_in_pieces_are_judged_as_whole_ones(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     name = "register, written once"
-    histories = {f"random-{seed}": history_of(name, MODELS[name], seed) for seed in range(40)}
+    histories = {f"random-{seed}": history_of(name, MODELS[name], seed) for seed in range(12)}
     for plant in (test_register_pieces.clashing, test_register_pieces.overtaken):
         play = Play(workload="register")
         plant(play)
