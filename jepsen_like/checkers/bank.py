@@ -41,15 +41,15 @@ def check_bank(operations: Sequence[Operation], options: Mapping[str, Value]) ->
     return Verdict.of(shown, {"reads": len(reads)} | {name: len(of) for name, of in found.items()})
 
 
-def _balances(operation: Operation) -> dict[str, int]:
+def _balances(operation: Operation) -> dict[Value, int]:
     told = operation.result
     if not isinstance(told, dict) or any(type(each) is not int for each in told.values()):
         raise malformed(operation, "a read of all accounts")
-    return {str(account): balance for account, balance in told.items()}
+    return dict(told)
 
 
 def _wrong(
-    operation: Operation, balances: Mapping[str, int], total: Value, options: Mapping[str, Value]
+    operation: Operation, balances: Mapping[Value, int], total: Value, options: Mapping[str, Value]
 ) -> Iterator[Finding]:
     seen = sum(balances.values())
     if seen != total:
@@ -60,6 +60,7 @@ def _wrong(
             told = f"{operation.index} saw {balance} in account {account}"
             yield Finding.of("negative-balance", "bank", told, operation)
     known = options.get("accounts")
-    for account in balances.keys() - {str(each) for each in known or balances}:
+    names = {str(each) for each in known or balances}
+    for account in (each for each in balances if str(each) not in names):
         told = f"{operation.index} saw account {account}, which is none"
         yield Finding.of("unknown-account", "bank", told, operation)

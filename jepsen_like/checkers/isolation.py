@@ -22,7 +22,7 @@ Source: Adya, Liskov and O'Neil 2000; Cerone and Gotsman 2018 for snapshot isola
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -52,7 +52,6 @@ STRICT = "strict-serializable"
 _COMMITTED = frozenset(("G0", "G1a", "G1b", "G1c"))
 _SNAPSHOT = _COMMITTED | {"internal", "lost-update", "G-single", "G-nonadjacent"}
 LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
-    "read-uncommitted": frozenset(("G0",)),
     "read-committed": _COMMITTED,
     "snapshot-isolation": _SNAPSHOT,
     "serializable": _SNAPSHOT | {"G2-item"},
@@ -224,7 +223,18 @@ def verdict_of(
         else:
             told[f"{each.rule}, allowed"] += 1
     allowed = {name: count for name, count in told.items() if name.endswith(", allowed")}
+    if not forbidden and _may_hide_more(allowed, level):
+        return replace(Verdict.undecided(f"{level}: {_HIDDEN}"), counts={**counts, **allowed})
     return Verdict.of(forbidden, {**counts, **allowed})
+
+
+_HIDDEN = "what it allows was found, and may hide what it forbids"
+
+
+def _may_hide_more(allowed: Mapping[str, int], level: str) -> bool:
+    """A circle that is allowed may contain another one; a read that is not as the transaction must
+    see it is not looked at any further."""
+    return bool(allowed) if level == "snapshot-isolation" else "internal, allowed" in allowed
 
 
 def _is_forbidden(rule: str, level: str) -> bool:
@@ -235,12 +245,12 @@ def _is_forbidden(rule: str, level: str) -> bool:
 
 
 def _findings(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
-    told: set[tuple[int, ...]] = set()
+    told: set[tuple[str, tuple[int, ...]]] = set()
     for rule, circle in depends.circles(is_strict=is_strict):
         nodes = [each.source for each in circle if each.source < len(depends.operations)]
         lines = lines_of(depends.operations[node] for node in nodes)
-        if lines not in told:
-            told.add(lines)
+        if (rule, lines) not in told:
+            told.add((rule, lines))
             detail = "; ".join(_steps(depends, circle))
             yield Finding(rule=rule, object="transactions", detail=detail, ops=lines)
 

@@ -49,7 +49,7 @@ def transactions_of(operations: Sequence[Operation], write: str) -> list[Transac
         is_ok = operation.kind is Kind.OK
         told = operation.result if is_ok and operation.result is not None else operation.argument
         steps = list(_steps(operation, told, write))
-        if not is_ok:  # it has read nothing that is known
+        if not is_ok or operation.result is None:  # it has read nothing that is known
             steps = [step for step in steps if step[0] == write]
         found.append(Transaction(operation, steps, operation.kind is Kind.FAIL))
     return found

@@ -6,8 +6,8 @@
 Only what is certain makes an edge. A version comes after the one that its writer has read, and
 after nothing at all; where strict serializability is promised, also after those whose writers had
 ended when its own began. So not every history without a circle is right: then an order that
-explains all reads is looked for (`serial_order`), and where none is found, it is undecided. A
-weaker level than serializability is judged by its rules alone.
+explains all reads is looked for (`serial_order`), and where none is found, it is undecided, at
+whatever level.
 
 Every value must be written once to a key; otherwise it is undecided. A register begins as None.
 """
@@ -59,7 +59,7 @@ def check_rw_registers(operations: Sequence[Operation], options: Mapping[str, Va
         findings += _lost_updates(nodes)
     depends = _depends(nodes, writes, is_strict=level == STRICT)
     verdict = verdict_of(findings, depends, level, {"transactions": len(transactions)})
-    if verdict.outcome is Outcome.VALID and level in (STRICT, "serializable"):
+    if verdict.outcome is Outcome.VALID:
         return compose([verdict, _explained(nodes, depends, is_strict=level == STRICT)])
     return verdict
 

@@ -43,6 +43,8 @@ def check_total_queue(operations: Sequence[Operation]) -> Verdict:
             came_out[value] += 1
             if value not in took or each.ret < took[value].ret:
                 took[value] = each
+    if None in asked:
+        return Verdict.undecided("nil was put in, which cannot be told from nothing")
     phantoms = [each for each, by in took.items() if each not in called or by.ret < called[each]]
     lost = _lost(operations, put, came_out)
     findings = [

@@ -37,6 +37,7 @@ from jepsen_like.histories.edn_lines import EDN_HEADER, plain, read_edn_lines
 from jepsen_like.histories.history import (
     FORMAT,
     INITIAL,
+    NEMESIS,
     Header,
     History,
     Kind,
@@ -131,8 +132,10 @@ def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:
     done: set[str] = set()
     keyed: set[bool] = set()
     for lines in blocks:
-        done.update(lines.f)
-        for f, value in zip(lines.f, lines.value, strict=True):
+        for process, f, value in zip(lines.process, lines.f, lines.value, strict=True):
+            if process == NEMESIS:
+                continue
+            done.add(f)
             if f == "txn":
                 done.update(f"txn {name}" for name in _names_of_steps(value))
             elif f == "read" and type(value) is int:

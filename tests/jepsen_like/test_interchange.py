@@ -298,3 +298,9 @@ def test_what_only_some_histories_have_tells_what_they_are_of() -> None:
         ([("transfer", {"from": 0, "to": 1, "amount": 1}, None)], "bank"),
     ):
         assert read_as(did(*fs), ".jsonl").header.workload == workload
+
+
+def test_faults_do_not_tell_what_a_history_is_of() -> None:
+    fault = json.dumps({"type": "info", "process": "nemesis", "f": "drain", "value": None}).encode()
+    content = did(("enqueue", 1, 1), ("dequeue", None, 1)) + b"\n" + fault
+    assert read_as(content, ".jsonl").header.workload == "queue"

@@ -7,7 +7,7 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.isolation import LEVELS
 from jepsen_like.checkers.verdict import Outcome, Verdict
-from jepsen_like.histories.history import MalformedHistory, Value
+from jepsen_like.histories.history import Kind, MalformedHistory, Value
 from tests.agreement.transactions import LEVELS as COMPARED
 from tests.agreement.transactions import WRITES, transactions_compared
 from tests.jepsen_like.play import Play
@@ -178,7 +178,7 @@ def test_what_nobody_can_tell_apart_is_undecided() -> None:
 
 
 def test_a_level_that_is_none_is_named_with_those_that_are() -> None:
-    with pytest.raises(MalformedHistory, match="'snapshot': known are read-uncommitted, "):
+    with pytest.raises(MalformedHistory, match="'snapshot': known are read-committed, "):
         judged(read_skew, "snapshot")
 
 
@@ -190,3 +190,28 @@ def test_what_is_no_transaction_is_refused(value: Value) -> None:
     play.did(0, "txn", value, value)
     with pytest.raises(MalformedHistory, match="not what a transaction looks like"):
         judge(play.history)
+
+
+def test_what_a_level_allows_may_hide_what_it_forbids() -> None:
+    """A write skew through which a G-single runs, and a read that must not be looked past."""
+    skewed: list[Steps] = [
+        [["append", "x", 1], ["append", "z", 1], ["r", "y", []]],
+        [["r", "x", []], ["r", "z", [1]], ["append", "y", 1]],
+    ]
+    for done in (skewed, skewed[::-1]):
+        play = Play(workload="append", options={"isolation": "snapshot-isolation"})
+        both(play, *done)
+        after(play, [["r", "y", [1]]])
+        assert judge(play.history).outcome is not Outcome.VALID
+    play = Play(workload="append", options={"isolation": "read-committed"})
+    failed(play, [["append", "x", 1]])
+    after(play, [["r", "x", []], ["r", "x", [1]]])
+    assert judge(play.history).outcome is Outcome.UNDECIDED
+
+
+def test_an_answer_without_a_value_has_read_nothing_that_is_known() -> None:
+    play = Play(workload="append")
+    after(play, [["append", "x", 1]])
+    play.invoke(1, "txn", [["r", "x", None]])
+    play.line(Kind.OK, 1, "txn", None)
+    assert judge(play.history).outcome is Outcome.VALID
