@@ -209,8 +209,10 @@ class Host:
         """Do something to the running core at once, as its operator or application would."""
         if self.core is None or self._is_paused:
             return
-        self._turn.add(action)
-        if self._unfinished is None:
+        while self._unfinished is not None:  # whoever commands sees at once what comes of it
+            self._finish_late()
+        if self.core is not None:
+            self._turn.add(action)
             self._take_turn()
 
     # --- what else the node has -----------------------------------------------------------
