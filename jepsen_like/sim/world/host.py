@@ -270,11 +270,7 @@ class Host:
 
     def _take_turn(self) -> None:
         """Take a turn, and another as long as something waits."""
-        assert self._watched is not None, self.node_id
         self._shares = self._pace.control_max(), self._pace.clients_max()
-        self._take_rounds()
-
-    def _take_rounds(self) -> None:
         while True:
             effects = self._take()
             self._write(effects)
@@ -306,10 +302,9 @@ class Host:
     def _finish_in(self, lasts_us: int, effects: list[Effect]) -> None:
         """Have the messages of this turn leave later; what comes in meanwhile waits."""
         self._unfinished = effects
-        incarnation = self.incarnation
 
         def due() -> None:
-            if incarnation == self.incarnation and self.core is not None and not self._is_paused:
+            if self._unfinished is effects and not self._is_paused:
                 self._finish_late()
 
         self._world.after(lasts_us, due)
@@ -317,7 +312,7 @@ class Host:
     def _finish_late(self) -> None:
         effects, self._unfinished = self._unfinished, None
         if effects is not None and self._finish(effects):
-            self._take_rounds()
+            self._take_turn()
 
     def _finish(self, effects: list[Effect]) -> bool:
         """Have the messages leave, and begin syncs; returns whether another turn follows."""
