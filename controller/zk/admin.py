@@ -64,7 +64,7 @@ from wire.messages.topics import (
 from wire.metadata_records import TopicRecord
 from wire.zk import paths
 from wire.zk.control_rpc import LiveBroker, TopicPartition
-from wire.zk.designs import Design, IsrWriter, Layout
+from wire.zk.designs import Design, IsrWriter
 from wire.zk.session import Create, Delete, Error, Failed, Operation, Result
 
 __all__ = ["Admin", "ClusterView"]
@@ -240,8 +240,8 @@ class Admin:
 
 
 def _is_too_soon(known: ClusterView, request: AlterPartitionReassignmentsRequest) -> bool:
-    """Seed 000 only knows reassignments that begin and end."""
-    if known.design.layout is not Layout.V3:
+    """Seeds 000 and 001 only know reassignments that begin and end."""
+    if known.design.has_kip_455 or not known.design.has_controller:
         return False
     return any(
         TopicPartition(topic.name, each.partition_index) in known.moves

@@ -1,12 +1,14 @@
 """Reassignment in `zk-redesign`: the replica set expands, waits, and contracts.
 
 Expansion: the assignment becomes the new replicas followed by the old ones, and all are told. The
-controller watches the partition's state until all new replicas are in sync. Then leadership moves
-to one of them if it must, the other replicas are stopped, and the assignment is the new replicas.
+controller watches the partition's state until all of them are in sync, the old ones too. Then
+leadership moves to one of the new replicas if it must, the others are stopped, and the assignment
+is the new replicas. What is being reassigned is not reassigned again before that.
 
-If the node is written again while partitions move, they are redirected; if it names their former
-replicas, the move is cancelled. The topic's node names the new replicas, as Apache Kafka writes it
-from 2.4 on, so that the next controller knows them as well.
+With KIP-455 (`Design.has_kip_455`) it waits for the new replicas alone. If the node is written
+again while partitions move, they are redirected; if it names their former replicas, the move is
+cancelled. The topic's node names the new replicas, as Apache Kafka writes it from 2.4 on, so that
+the next controller knows them as well.
 
 Source: seed 001, "partition reassignment"; KafkaController.onPartitionReassignment's comment for
 the order of steps.
@@ -62,7 +64,11 @@ class Reassigner:
             if not target or not context.replicas(of) or context.is_deleting(of):
                 continue
             if of in context.moves:
-                yield from self._redirect(of, target)
+                is_other = target != context.moves[of].target
+                if is_other and context.design.has_kip_455:
+                    yield from self._redirect(of, target)
+                elif of not in self._told:
+                    yield from self._expand(of, context.moves[of])
             else:
                 original = yield from self._original(of)
                 if not target == original == context.replicas(of):
@@ -81,10 +87,6 @@ class Reassigner:
         """Replicas that were added for the earlier target and are not in this one are removed
         first. If only such a replica is in sync, it goes with the old replicas."""
         context, move = self._context, self._context.moves[of]
-        if target == move.target:
-            if of not in self._told:
-                yield from self._expand(of, move)
-            return
         if set(target) == set(move.original) and (yield from self._contract(of, target)):
             return
         after = replace(move, target=target)
@@ -107,7 +109,7 @@ class Reassigner:
         self._told.add(of)
 
     def look(self) -> Procedure[None]:
-        """Complete the moves whose new replicas are in sync by now."""
+        """Complete the moves whose replicas are in sync by now."""
         context = self._context
         if not context.moves and not self._is_node_old:
             return
@@ -119,9 +121,7 @@ class Reassigner:
         )
         states = yield from read_states(context.design, context.assignments, asked)
         context.states |= states
-        done = [
-            of for of, state in states.items() if set(context.moves[of].target) <= set(state.isr)
-        ]
+        done = [of for of, state in states.items() if self._awaited(of) <= set(state.isr)]
         for of in done:
             yield from self._contract(of, context.moves[of].target)
         for of in asked:
@@ -129,6 +129,12 @@ class Reassigner:
                 context.moves.pop(of, None)
         if done or self._is_node_old:
             yield from self._write_what_is_left()
+
+    def _awaited(self, of: TopicPartition) -> set[int]:
+        """The replicas that have to be in sync before any is removed."""
+        context = self._context
+        is_for_new = context.design.has_kip_455
+        return set(context.moves[of].target if is_for_new else context.replicas(of))
 
     def _contract(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[bool]:
         """The assignment is written last: until then the next controller does all of it again.

@@ -135,9 +135,8 @@ def test_controller_does_not_answer_what_it_has_written_itself(design: Design) -
     assert admin.data(paths.REASSIGN_PARTITIONS) is not None
 
 
-@KAFKA_PATHS
-def test_cancelled_reassignment_leaves_the_replicas_as_they_were(design: Design) -> None:
-    cluster = with_topic(design, (1, 2))
+def test_cancelled_reassignment_leaves_the_replicas_as_they_were() -> None:
+    cluster = with_topic(ZK_KIP497, (1, 2))
     client, admin = Client(cluster), Administrator(cluster)
     cluster.network.takes = no_fetches_of(3)
     assert client.reassign((2, 3)) is ErrorCode.NONE
@@ -154,11 +153,8 @@ def test_cancelled_reassignment_leaves_the_replicas_as_they_were(design: Design)
     assert client.reassign(None) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-@KAFKA_PATHS
-def test_redirected_reassignment_drops_what_was_added_for_the_earlier_target(
-    design: Design,
-) -> None:
-    cluster = with_topic(design, (1,))
+def test_redirected_reassignment_drops_what_was_added_for_the_earlier_target() -> None:
+    cluster = with_topic(ZK_KIP497, (1,))
     client = Client(cluster)
     cluster.network.takes = no_fetches_of(2)
     assert client.reassign((2,)) is ErrorCode.NONE
@@ -170,12 +166,11 @@ def test_redirected_reassignment_drops_what_was_added_for_the_earlier_target(
     assert client.under_way() == []
 
 
-@KAFKA_PATHS
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "redirected"])
 def test_broker_that_was_away_when_a_move_to_it_was_given_up_keeps_nothing_of_it(
-    design: Design, is_cancelled: bool
+    is_cancelled: bool,
 ) -> None:
-    cluster = begin(design)
+    cluster = begin(ZK_KIP497)
     owner = cluster.active_controller
     assert owner is not None
     client, admin = Client(cluster), Administrator(cluster)
@@ -209,16 +204,19 @@ def test_broker_that_was_away_when_a_partition_moved_from_it_keeps_nothing_of_it
     cluster.crash(away)
     cluster.run(2000)
     assert client.reassign((owner, stays)) is ErrorCode.NONE
-    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    if design.has_kip_455:
+        cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    else:
+        cluster.run(2000)
     cluster.restart(away)
     cluster.run_until(lambda: "t-0" not in cluster.hosts[away].disk.logs)
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
 
 
-@KAFKA_PATHS
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "redirected"])
-def test_only_replica_in_sync_stays_until_another_is(design: Design, is_cancelled: bool) -> None:
+def test_only_replica_in_sync_stays_until_another_is(is_cancelled: bool) -> None:
     """The old replica has died, and the one that was added has all there is."""
-    cluster = begin(design)
+    cluster = begin(ZK_KIP497)
     owner = cluster.active_controller
     assert owner is not None
     client, admin, producer = Client(cluster), Administrator(cluster), Producer(cluster)
@@ -251,9 +249,8 @@ def isr_of(cluster: ZkCluster, admin: Administrator) -> tuple[int, ...]:
     return () if state is None else state.isr
 
 
-@KAFKA_PATHS
-def test_next_controller_knows_what_cancelling_goes_back_to(design: Design) -> None:
-    cluster = with_topic(design, (1, 2))
+def test_next_controller_knows_what_cancelling_goes_back_to() -> None:
+    cluster = with_topic(ZK_KIP497, (1, 2))
     client = Client(cluster)
     cluster.network.takes = no_fetches_of(3)
     assert client.reassign((2, 3)) is ErrorCode.NONE
@@ -266,13 +263,54 @@ def test_next_controller_knows_what_cancelling_goes_back_to(design: Design) -> N
     cluster.run_until(lambda: replica(cluster, 3, T) is None)
 
 
-def test_seed_000_has_no_way_to_cancel() -> None:
-    cluster = with_topic(ZK_V3, (1, 2))
+@pytest.mark.parametrize("design", [ZK_V3, ZK_REDESIGN], ids=lambda each: each.name)
+def test_early_documents_have_no_way_to_cancel(design: Design) -> None:
+    cluster = with_topic(design, (1, 2))
     client = Client(cluster)
     cluster.network.takes = no_fetches_of(3)
     assert client.reassign((2, 3)) is ErrorCode.NONE
     cluster.run(300)
     assert client.reassign(None) is ErrorCode.REASSIGNMENT_IN_PROGRESS
+    assert client.reassign((1, 3)) is ErrorCode.REASSIGNMENT_IN_PROGRESS
+
+
+def test_what_is_being_reassigned_is_not_reassigned_by_its_node_either() -> None:
+    """The second criterion of seed 001."""
+    cluster = with_topic(ZK_REDESIGN, (1,))
+    client, admin = Client(cluster), Administrator(cluster)
+    cluster.network.takes = no_fetches_of(2)
+    assert client.reassign((2,)) is ErrorCode.NONE
+    cluster.run_until(lambda: replica(cluster, 2, T) is not None)
+    other = Reassignments(replicas={("t", 0): (3,)}).encode()
+    admin.do(SetData(path=paths.REASSIGN_PARTITIONS, data=other))
+    cluster.run(500)
+    assert replica(cluster, 3, T) is None
+    written = admin.data(paths.REASSIGN_PARTITIONS)
+    assert written is not None
+    assert Reassignments.decode(written).replicas == {("t", 0): (2,)}, "what is done is written"
+    cluster.network.takes = no_fetches_of()
+    cluster.run_until(lambda: leaders(cluster, T) == [2] and replica(cluster, 1, T) is None)
+    cluster.run(300)
+    assert admin.data(paths.REASSIGN_PARTITIONS) is None
+
+
+@KAFKA_PATHS
+def test_expansion_waits_for_the_old_replicas_before_kip_455(design: Design) -> None:
+    """One that will be removed is not in sync; all that stay are."""
+    cluster = with_topic(design, (1, 2))
+    client, admin = Client(cluster), Administrator(cluster)
+    cluster.network.takes = no_fetches_of(2)
+    Producer(cluster).send(1, T, b"1")
+    cluster.run_until(lambda: isr_of(cluster, admin) == (1,))
+    assert client.reassign((1, 3)) is ErrorCode.NONE
+    cluster.run_until(lambda: set(isr_of(cluster, admin)) == {1, 3})
+    cluster.run(8000)
+    assert bool(client.under_way()) is not design.has_kip_455
+    assert (replica(cluster, 2, T) is None) is design.has_kip_455
+    cluster.network.takes = no_fetches_of()
+    cluster.run_until(lambda: replica(cluster, 2, T) is None)
+    cluster.run(300)
+    assert client.under_way() == []
 
 
 @KAFKA_PATHS

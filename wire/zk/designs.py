@@ -78,6 +78,9 @@ class Design:
     retries_commands: bool = True  # until the broker is gone; else a command may be lost (B4)
     guards_writes: bool = False  # the controller's writes hold only in its epoch (B2, B8)
     writes_in_batches: bool = False  # as multis; each partition still fails by itself
+    has_kip_455: bool = (
+        False  # a move can be redirected or cancelled, and waits for nobody who goes
+    )
 
     # Seed 001.
     pipelines_writes: bool = True  # else one round trip after the other
@@ -135,7 +138,11 @@ ZK_V1 = replace(
 ZK_REDESIGN = Design(name="zk-redesign")
 
 ZK_KIP497 = Design(
-    name="zk-kip497", isr_writer=IsrWriter.CONTROLLER, guards_writes=True, writes_in_batches=True
+    name="zk-kip497",
+    isr_writer=IsrWriter.CONTROLLER,
+    guards_writes=True,
+    writes_in_batches=True,
+    has_kip_455=True,
 )
 
 _ALTER_ISR_SINCE = (2, 7, 2)  # 2.7-IV2
