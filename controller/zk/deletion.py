@@ -1,7 +1,8 @@
 """Deletion of topics: all replicas stop serving, then lose their logs, then the znodes are deleted.
 
-A replica whose broker is down, or that has refused, makes its topic wait until the broker is back
-or a repeated task tries again (`delete_retry_ms`). A topic that is being reassigned waits, too.
+No replica loses its log before all have answered that they have stopped. A replica whose broker is
+down, or that has refused, makes its topic wait, in either phase, until the broker is back or a
+repeated task tries again (`delete_retry_ms`). A topic that is being reassigned waits, too.
 
 Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event queue model".
 """
@@ -11,10 +12,10 @@ from dataclasses import replace
 from controller.metadata.partitions import PartitionState
 from controller.zk.commands import Batch
 from controller.zk.controller_context import Context, Periodic
-from controller.zk.state_machines import PartitionStage, ReplicaStage, StateMachines
+from controller.zk.replica_deletions import ReplicaDeletions, refusals
+from controller.zk.state_machines import PartitionStage, Replica, ReplicaStage, StateMachines
 from controller.zk.zk_metadata import calls, children, state_path
 from quorum.zookeeper.zk_procedures import Procedure, one_by_one
-from wire.errors import ErrorCode
 from wire.zk import control_rpc as rpc
 from wire.zk import paths
 from wire.zk.session import Delete, Exists, Found
@@ -25,10 +26,14 @@ _ENDED = (ReplicaStage.DELETION_SUCCESSFUL, ReplicaStage.NON_EXISTENT)
 
 
 class Deletions:
-    def __init__(self, context: Context, machines: StateMachines) -> None:
+    def __init__(
+        self, context: Context, machines: StateMachines, replicas: ReplicaDeletions
+    ) -> None:
         self._context = context
         self._machines = machines
+        self._deletions = replicas
         self._waiting: dict[str, None] = {}  # until their partitions have moved
+        self._serving: dict[Replica, bool] = {}  # may still; True: the broker was told to stop
         self.retry = Periodic(
             context,
             context.config.delete_retry_ms,
@@ -79,33 +84,32 @@ class Deletions:
             self._machines.partitions.become(of, PartitionStage.OFFLINE)
             for broker_id in context.replicas(of):
                 self._machines.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
-                batch.stop(broker_id, of, delete=False)
+                self._serving[of, broker_id] = False
         batch.update(context.live)
         context.tell(batch)
 
     def go_on(self) -> Procedure[None]:
-        """Start the deletions that can start, and end those that are complete."""
+        """Take the next phase of each deletion that can go on, and end those that are complete."""
         self._begin_waiting()
         for topic in list(self._context.deleting):
-            self._start(topic)
             replicas = self._replicas(topic)
+            self._stop(replicas)
+            if not self._serving.keys().isdisjoint(replicas):
+                continue
+            self._deletions.delete(replicas)
             if len(self._machines.replicas.among(replicas, *_ENDED)) == len(replicas):
                 yield from self._end(topic)
 
-    def _start(self, topic: str) -> None:
-        context, stages = self._context, self._machines.replicas
-        for replica in stages.among(self._replicas(topic), ReplicaStage.DELETION_INELIGIBLE):
-            stages.become(replica, ReplicaStage.OFFLINE)
-        batch = Batch()
-        for of, broker_id in stages.among(self._replicas(topic), ReplicaStage.OFFLINE):
-            stages.become((of, broker_id), ReplicaStage.DELETION_STARTED)
-            if broker_id in context.live:
-                batch.stop(broker_id, of, delete=True)
-            else:
-                stages.become((of, broker_id), ReplicaStage.DELETION_INELIGIBLE)
+    def _stop(self, replicas: list[Replica]) -> None:
+        """Tell brokers that live, and have not been told, to stop serving."""
+        context, batch = self._context, Batch()
+        for of, broker_id in replicas:
+            if self._serving.get((of, broker_id)) is False and broker_id in context.live:
+                self._serving[of, broker_id] = True
+                batch.stop(broker_id, of, delete=False)
         context.tell(batch)
 
-    def _replicas(self, topic: str) -> list[tuple[rpc.TopicPartition, int]]:
+    def _replicas(self, topic: str) -> list[Replica]:
         context = self._context
         return [(of, each) for of in context.partitions([topic]) for each in context.replicas(of)]
 
@@ -128,32 +132,19 @@ class Deletions:
     # --- events -------------------------------------------------------------------------------
 
     def brokers_down(self, dead: list[int]) -> None:
-        stages = self._machines.replicas
-        started = stages.among(self._machines.replicas_on(dead), ReplicaStage.DELETION_STARTED)
-        for replica in started:
-            stages.become(replica, ReplicaStage.DELETION_INELIGIBLE)
+        self._serving |= {each: False for each in self._serving if each[1] in dead}
 
     def obeyed(self, broker_id: int, command: rpc.StopReplicaRequest, answer: object) -> None:
         """A broker has answered a StopReplica (or never will: None)."""
         if not self._context.deleting:
             return
-        stages = self._machines.replicas
-        replicas = [(of, broker_id) for of in command.partitions if self._context.is_deleting(of)]
         refused = refusals(answer)
-        for replica in stages.among(replicas, ReplicaStage.DELETION_STARTED):
-            has_failed = refused is None or replica[0] in refused
-            failed, ended = ReplicaStage.DELETION_INELIGIBLE, ReplicaStage.DELETION_SUCCESSFUL
-            stages.become(replica, failed if has_failed else ended)
-        if refused is not None:
+        if not command.delete_partitions:
+            asked = {(of, broker_id) for of in command.partitions}
+            for replica in self._serving.keys() & asked:
+                if refused is None or replica[0] in refused:
+                    self._serving[replica] = False
+                else:
+                    del self._serving[replica]
+        if refused is not None and len(refused) < len(command.partitions):
             self._context.procedures.submit("deletions", self.go_on)
-
-
-def refusals(answer: object) -> set[rpc.TopicPartition] | None:
-    """The partitions that were not stopped; None: nothing was."""
-    if not isinstance(answer, rpc.StopReplicaResponse) or answer.error_code is not ErrorCode.NONE:
-        return None
-    return {
-        rpc.TopicPartition(each.topic, each.partition)
-        for each in answer.results
-        if each.error_code is not ErrorCode.NONE
-    }

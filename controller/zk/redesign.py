@@ -24,6 +24,7 @@ from controller.zk.commands import Batch
 from controller.zk.commands import Request as Command
 from controller.zk.controller_context import Context, Duties, Periodic
 from controller.zk.deletion import Deletions
+from controller.zk.replica_deletions import ReplicaDeletions
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
 from controller.zk.zk_reassignment import Reassigner
@@ -43,11 +44,17 @@ class RedesignDuties(Duties):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._machines = StateMachines(context)
-        self._deletions = Deletions(context, self._machines)
-        self._reassigner = Reassigner(context, self._machines)
+        self._replicas = ReplicaDeletions(context, self._machines)
+        self._deletions = Deletions(context, self._machines, self._replicas)
+        self._reassigner = Reassigner(context, self._machines, self._replicas)
         self._isr_changes = IsrChanges(context, self._machines)
         self._preferred = PreferredLeaders(context, self._machines)
-        self.timed = (self._deletions.retry, self._isr_changes, self._preferred.balancing)
+        self.timed = (
+            self._deletions.retry,
+            self._reassigner.retry,
+            self._isr_changes,
+            self._preferred.balancing,
+        )
         # An event begins anew when the connection has gone meanwhile; what it noticed is kept.
         self._generations: dict[int, int] = {}  # of the brokers, as last dealt with
         self._created: dict[rpc.TopicPartition, None] = {}
@@ -133,8 +140,10 @@ class RedesignDuties(Duties):
         affected = self._on(dead)
         self._machines.brokers_down(dead)
         yield from self._machines.elect(affected, without=dead)
+        self._replicas.brokers_down(dead)
         self._deletions.brokers_down(dead)
         context.tell(Batch(updated=set(context.live)))
+        yield from self._reassigner.look()
 
     def _broker_joined(self, new: list[int]) -> Procedure[None]:
         context = self._context
@@ -142,6 +151,7 @@ class RedesignDuties(Duties):
         context.tell(Batch(updated=context.live.keys() - set(new)))
         self._tell_everything(new)
         yield from self._machines.elect_offline()
+        self._replicas.try_again()
         yield from self._reassigner.look()
         yield from self._deletions.go_on()
 
@@ -253,7 +263,10 @@ class RedesignDuties(Duties):
         self._isr_changes.asked(request)
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        if isinstance(command, rpc.StopReplicaRequest) and command.delete_partitions:
+        if isinstance(command, rpc.StopReplicaRequest):
+            if command.delete_partitions:
+                self._replicas.answered(broker_id, command, answer)
+            self._reassigner.obeyed(command)
             self._deletions.obeyed(broker_id, command, answer)
 
 

@@ -113,6 +113,7 @@ class StateMachines:
         self.replicas: StateMachine[Replica, ReplicaStage] = StateMachine(
             ReplicaStage.NON_EXISTENT, REPLICA_TRANSITIONS
         )
+        self.leaving: dict[Replica, None] = {}  # no longer assigned, and not deleted yet
 
     def begin(self) -> None:
         """Set the states in which a new controller finds everything."""
@@ -153,7 +154,32 @@ class StateMachines:
 
     def brokers_up(self, new: Iterable[int]) -> None:
         for replica in self.replicas.among(self.replicas_on(new), *_ALIVE):
-            self.replicas.become(replica, ReplicaStage.ONLINE)
+            if not self._context.is_deleting(replica[0]):
+                self.replicas.become(replica, ReplicaStage.ONLINE)
+
+    # --- replicas that come and go --------------------------------------------------------------
+
+    def add(self, replica: Replica) -> None:
+        """Its partition will have this replica, or will have it again."""
+        self.leaving.pop(replica, None)
+        if self.replicas.of(replica) is ReplicaStage.NON_EXISTENT:
+            self.replicas.become(replica, ReplicaStage.NEW)
+        elif self.replicas.of(replica) is ReplicaStage.DELETION_INELIGIBLE:
+            self.replicas.become(replica, self._present(replica[1]))
+
+    def leave(self, replica: Replica) -> bool:
+        """Its partition has this replica no more. False: that is known."""
+        is_new = bool(self.replicas.among([replica], *_ALIVE))
+        if is_new:
+            self.replicas.become(replica, ReplicaStage.OFFLINE)
+            self.leaving[replica] = None
+        return is_new
+
+    def has_left(self, replica: Replica) -> None:
+        """It is deleted; one that is still assigned is forgotten with its topic."""
+        if replica in self.leaving:
+            del self.leaving[replica]
+            self.replicas.become(replica, ReplicaStage.NON_EXISTENT)
 
     # --- partitions ---------------------------------------------------------------------------
 
@@ -245,9 +271,11 @@ class StateMachines:
         context = self._context
         for of in list(context.partitions([topic])):
             context.states.pop(of, None)
-            for broker_id in context.replicas(of):
-                self.replicas.begin((of, broker_id), ReplicaStage.DELETION_SUCCESSFUL)
-                self.replicas.become((of, broker_id), ReplicaStage.NON_EXISTENT)
+            leaving = [each for each in self.leaving if each[0] == of]
+            for replica in (*leaving, *((of, each) for each in context.replicas(of))):
+                self.leaving.pop(replica, None)
+                self.replicas.begin(replica, ReplicaStage.DELETION_SUCCESSFUL)
+                self.replicas.become(replica, ReplicaStage.NON_EXISTENT)
             self.partitions.begin(of, PartitionStage.OFFLINE)
             self.partitions.become(of, PartitionStage.NON_EXISTENT)
         context.assignments.pop(topic, None)

@@ -14,6 +14,7 @@ from controller.zk.deletion import Deletions
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
 from controller.zk.redesign import PreferredLeaders
+from controller.zk.replica_deletions import ReplicaDeletions
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_controller_config import ZkControllerConfig
 from controller.zk.zk_metadata import write_over
@@ -109,6 +110,11 @@ Asked = Callable[[Context], Procedure[None]]
 PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
 
 
+def reassigner(known: Context) -> Reassigner:
+    machines = StateMachines(known)
+    return Reassigner(known, machines, ReplicaDeletions(known, machines))
+
+
 @pytest.mark.parametrize(
     ("asked", "path", "before", "since"),
     [
@@ -120,7 +126,7 @@ PREFERRED, MOVES = paths.PREFERRED_REPLICA_ELECTION, paths.REASSIGN_PARTITIONS
             id="preferred",
         ),
         pytest.param(
-            lambda known: Reassigner(known, StateMachines(known)).asked(),
+            lambda known: reassigner(known).asked(),
             MOVES,
             Reassignments(replicas=MOVED).encode(),
             Reassignments(replicas=ANOTHER).encode(),
@@ -177,7 +183,8 @@ def test_deletion_of_a_topic_that_the_controller_has_not_heard_of_yet_is_kept(
     zookeeper: ZooKeeper,
 ) -> None:
     known = context()
-    deletions = Deletions(known, StateMachines(known))
+    machines = StateMachines(known)
+    deletions = Deletions(known, machines, ReplicaDeletions(known, machines))
     for topic in ("u", "v"):
         zookeeper.do(Create(path=f"{paths.DELETE_TOPICS}/{topic}"))
     born = Create(path=paths.topic("u"), data=TopicAssignment(partitions={0: (1,)}).encode())

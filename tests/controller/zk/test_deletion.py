@@ -1,5 +1,7 @@
 """Deleting topics: what a replica's refusal leads to."""
 
+import pytest
+
 from controller.metadata.partitions import PartitionState
 from controller.zk.commands import Commands
 from controller.zk.commands import Request as Command
@@ -8,6 +10,7 @@ from controller.zk.controller_election import Controllership
 from controller.zk.deletion import Deletions
 from controller.zk.partition_states import StateStore
 from controller.zk.procedure_milestones import ProcedureMilestones
+from controller.zk.replica_deletions import ReplicaDeletions
 from controller.zk.state_machines import StateMachines
 from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.core.effects import Response, Send
@@ -84,13 +87,16 @@ class Stand:
         self.commands.brokers_are(self.context.live)
         stage = StateMachines(self.context)
         stage.begin()
-        self.deletions = Deletions(self.context, stage)
-        self.error = ErrorCode.NONE
+        self.replicas = ReplicaDeletions(self.context, stage)
+        self.deletions = Deletions(self.context, stage, self.replicas)
+        self.refuses: bool | None = None  # to delete, or to stop serving
         self.deleted: list[str] = []
-        self.stopped = 0  # how often it was told to delete
+        self.told = {False: 0, True: 0}  # how often to stop serving, and to delete
 
     def obeyed(self, broker_id: int, command: Command, answer: object) -> None:
-        if isinstance(command, StopReplicaRequest) and command.delete_partitions:
+        if isinstance(command, StopReplicaRequest):
+            if command.delete_partitions:
+                self.replicas.answered(broker_id, command, answer)
             self.deletions.obeyed(broker_id, command, answer)
 
     def settle(self) -> None:
@@ -108,8 +114,10 @@ class Stand:
         if isinstance(asked.body, UpdateMetadataRequest):
             return Response(token=asked.token, body=UpdateMetadataResponse())
         assert isinstance(asked.body, StopReplicaRequest), asked.body
-        self.stopped += asked.body.delete_partitions
-        return Response(token=asked.token, body=StopReplicaResponse(error_code=self.error))
+        deletes = asked.body.delete_partitions
+        self.told[deletes] += 1
+        refused = ErrorCode.KAFKA_STORAGE_ERROR if deletes is self.refuses else ErrorCode.NONE
+        return Response(token=asked.token, body=StopReplicaResponse(error_code=refused))
 
     def run(self, now_ms: int) -> None:
         self.context.now_ms = now_ms
@@ -117,20 +125,23 @@ class Stand:
         self.settle()
 
 
-def test_replica_that_has_refused_is_asked_again_by_a_repeated_task() -> None:
+@pytest.mark.parametrize("deletes", [False, True], ids=["to stop", "to delete"])
+def test_replica_that_has_refused_is_asked_again_by_a_repeated_task(deletes: bool) -> None:
+    """In either phase, the second of which comes after the first."""
     stand = Stand()
-    stand.error = ErrorCode.KAFKA_STORAGE_ERROR
+    stand.refuses = deletes
     stand.context.procedures.submit("asked", stand.deletions.asked)
     stand.settle()
-    assert (stand.stopped, stand.deleted) == (1, [])
+    assert (stand.told[deletes], stand.deleted) == (1, [])
     stand.run(0)
     stand.run(4999)
-    assert stand.stopped == 1
+    assert stand.told == {False: 1, True: int(deletes)}
     stand.run(5000)
-    assert stand.stopped == 2, "it refuses again"
-    stand.error = ErrorCode.NONE
+    assert stand.told[deletes] == 2, "it refuses again"
+    stand.refuses = None
     stand.run(10_000)
-    assert stand.stopped == 3
+    assert stand.told[deletes] == 3
+    assert stand.told[not deletes] == 1
     assert stand.deleted[-1] == f"{paths.DELETE_TOPICS}/t"
 
 
