@@ -155,6 +155,11 @@ class _Line:
     waiting: deque[Request] = field(default_factory=deque)
     in_flight: Request | None = None
     next_send_ms: int = 0
+    ended: int = 0  # requests that were answered or given up
+
+    @property
+    def queued(self) -> int:
+        return self.ended + len(self.waiting)
 
 
 class Commands:
@@ -174,6 +179,7 @@ class Commands:
         self._milestones = milestones
         self._obeyed = obeyed
         self._lines: dict[int, _Line] = {}
+        self._delivering: list[tuple[Callable[[], None], dict[int, tuple[_Line, int]]]] = []
         self.sent = 0  # requests, for those who compare designs
 
     def brokers_are(self, live: Mapping[int, LiveBroker]) -> None:
@@ -193,9 +199,31 @@ class Commands:
                 self._lines[broker_id] = _Line(endpoint=endpoint, generation=broker.generation)
             else:
                 line.endpoint = endpoint
+        self._tell_delivered()
 
     def clear(self) -> None:
         self._lines.clear()
+        self._delivering.clear()
+
+    def when_delivered(self, broker_ids: Iterable[int], then: Callable[[], None]) -> None:
+        """Call `then` as soon as each of these brokers has answered all that waits for it now, or
+        is gone."""
+        lines = {each: self._lines[each] for each in broker_ids if each in self._lines}
+        asked = {broker_id: (line, line.queued) for broker_id, line in lines.items()}
+        self._delivering.append((then, asked))
+        self._tell_delivered()
+
+    def _tell_delivered(self) -> None:
+        delivered = [each for each in self._delivering if not self._is_awaited(each[1])]
+        self._delivering = [each for each in self._delivering if each not in delivered]
+        for then, _ in delivered:
+            then()
+
+    def _is_awaited(self, asked: Mapping[int, tuple[_Line, int]]) -> bool:
+        return any(
+            self._lines.get(broker_id) is line and line.ended < queued
+            for broker_id, (line, queued) in asked.items()
+        )
 
     def send(self, broker_id: int, request: Request, now_ms: int) -> None:
         line = self._lines.get(broker_id)
@@ -239,15 +267,16 @@ class Commands:
         request, line.in_flight = line.in_flight, None
         if self._lines.get(broker_id) is not line or request is None:
             return
-        if isinstance(event, Response):
+        is_answered = isinstance(event, Response)
+        if is_answered or not self._design.retries_commands:
             line.waiting.popleft()
-            self._obeyed(broker_id, request, event.body)
-        elif self._design.retries_commands:
-            line.next_send_ms = now_ms + self._config.retry_backoff_ms
+            line.ended += 1
+            if not is_answered:
+                self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))
+            self._obeyed(broker_id, request, event.body if isinstance(event, Response) else None)
+            self._tell_delivered()
         else:
-            line.waiting.popleft()
-            self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))
-            self._obeyed(broker_id, request, None)
+            line.next_send_ms = now_ms + self._config.retry_backoff_ms
         self._advance(broker_id, line, now_ms)
 
 

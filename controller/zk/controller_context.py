@@ -70,6 +70,7 @@ class Context:
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)  # as last known
     moves: dict[TopicPartition, Move] = field(default_factory=dict)
     deleting: dict[str, None] = field(default_factory=dict)  # topics whose deletion has begun
+    unanswered: dict[int, Request] = field(default_factory=dict)  # by token; if it may take long
     now_ms: int = 0  # of the present event
 
     @property
@@ -113,6 +114,7 @@ class Context:
         return tuple(of for of, state in states if state and state.leader == broker_id)
 
     def reply(self, request: Request, answer: object) -> None:
+        self.unanswered.pop(request.token, None)
         self.outbox.emit(Reply(token=request.token, body=answer))
 
     def tell(self, batch: Batch) -> None:
@@ -180,7 +182,7 @@ class Duties(Protocol):
     def watch_fired(self, path: str) -> None: ...
 
     def controlled_shutdown(self, request: Request) -> Procedure[None]:
-        """A broker wants to stop: answered when its leaderships have moved, or cannot move."""
+        """A broker wants to stop. The answer says what it still leads, and may come later."""
         ...
 
     def alter_isr(self, request: Request) -> None:

@@ -237,7 +237,9 @@ class RedesignDuties(Duties):
         context.tell(batch)
         if not context.design.batches_commands:
             context.tell(batch)  # KafkaController and ReplicaStateMachine have a batch each
-        context.reply(request, rpc.ControlledShutdownResponse(remaining=led))
+        answer = rpc.ControlledShutdownResponse(remaining=led)
+        told = {each for of in affected for each in context.replicas(of)}
+        context.commands.when_delivered(told, lambda: context.reply(request, answer))
 
     # --- events -------------------------------------------------------------------------------
 

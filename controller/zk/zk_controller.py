@@ -35,7 +35,7 @@ from controller.zk.zk_metadata import ensure_roots
 from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
 from quorum.core.outbox import Outbox
 from quorum.zookeeper.zk_effects import ZkEvent, ZkResult
-from quorum.zookeeper.zk_procedures import Procedure, Procedures
+from quorum.zookeeper.zk_procedures import Procedure, Procedures, Start
 from wire.errors import ErrorCode
 from wire.messages.producing import AllocateProducerIdsRequest
 from wire.zk import control_rpc as rpc
@@ -70,7 +70,7 @@ class ZkController:
         self._context: Context | None = None
         self._duties: Duties | None = None
         self._session_id = 0  # that we last ran in
-        self._asked: dict[int, Request] = {}  # without an answer, by token
+        self._unanswered: dict[int, Request] = {}  # by token
         self._now_ms = 0
 
     @property
@@ -136,7 +136,6 @@ class ZkController:
         session = self._session
         if session.state is SessionState.CLOSED and self.config.design.hears_session_at_once:
             self._resign()
-            self._refuse_asked()
         self._procedures.session_changed()
         if session.is_connected and session.id != self._session_id:
             self._session_id = session.id
@@ -152,7 +151,8 @@ class ZkController:
             self._duties.watch_fired(path)
 
     def _elect(self) -> Procedure[None]:
-        """The node is gone or changed, or the session is new: our controllership has ended."""
+        """The node is gone or changed, or the session is new: our controllership has ended, and
+        with it what still waits to be done in it."""
         self._resign()
         self._milestones.go_on(Cause(Occasion.CONTROLLER_FAILED, self.controller_id))
         yield from self._procedures.unwatch(but=paths.CONTROLLER)
@@ -178,6 +178,7 @@ class ZkController:
             controllership=controllership,
             store=StateStore(self.config.design, controllership, self._milestones),
             milestones=self._milestones,
+            unanswered=self._unanswered,
             now_ms=self._now_ms,
         )
         self._outbox.trace("controller", state="active", epoch=controllership.epoch)
@@ -193,13 +194,16 @@ class ZkController:
         self._context.commands.clear()
         self._context = None
         self._duties = None
+        self._procedures.drop_waiting()
+        unanswered, self._unanswered = self._unanswered, {}
+        for request in unanswered.values():  # clients find the next one
+            self._refuse(request)
 
     def _notice_loss(self) -> None:
         """A guarded write has failed: another controller has raised the epoch."""
         if self._context is not None and self._context.controllership.is_lost:
             self._resign()
             self._procedures.clear()
-            self._refuse_asked()
             self._procedures.submit("elect", self._elect)
 
     def _obeyed(self, broker_id: int, command: Command, answer: object) -> None:
@@ -220,7 +224,11 @@ class ZkController:
         elif context is None:
             self._refuse(request)
         else:
-            self._submit(request, lambda: self._admin.serve(context, request))
+            self._submit(request, lambda: self._administer(context, request))
+
+    def _administer(self, context: Context, request: Request) -> Procedure[None]:
+        yield from self._admin.serve(context, request)
+        self._unanswered.pop(request.token, None)
 
     def _alter_isr(self, request: Request) -> None:
         writes = self.config.design.isr_writer is IsrWriter.CONTROLLER
@@ -230,19 +238,9 @@ class ZkController:
         else:
             self._duties.alter_isr(request)
 
-    def _submit(self, request: Request, start: Callable[[], Procedure[None]]) -> None:
-        def run() -> Procedure[None]:
-            yield from start()
-            del self._asked[request.token]
-
-        self._asked[request.token] = request
-        self._procedures.submit(f"request {request.token}", run)
-
-    def _refuse_asked(self) -> None:
-        """Refuse requests that were dropped with the controllership; clients find the next one."""
-        asked, self._asked = self._asked, {}
-        for request in asked.values():
-            self._refuse(request)
+    def _submit(self, request: Request, start: Start) -> None:
+        self._unanswered[request.token] = request
+        self._procedures.submit(f"request {request.token}", start)
 
     def _refuse(self, request: Request) -> None:
         if isinstance(request.body, rpc.ControlledShutdownRequest):

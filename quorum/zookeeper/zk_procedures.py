@@ -108,6 +108,10 @@ class Procedures:
         if running is not None:
             running.steps.close()
 
+    def drop_waiting(self) -> None:
+        """Drop what has not begun."""
+        self._waiting.clear()
+
     def watch_fired(self, path: str) -> None:
         for is_of_children in (False, True):
             self._watching.pop(Unwatch(path=path, is_of_children=is_of_children), None)
