@@ -2,10 +2,11 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from broker.partition.partition import FollowerOf
+from broker.partition.partition import FollowerOf, LeaderOf
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import (
@@ -182,6 +183,31 @@ def test_deleted_topic_is_stopped_then_deleted_everywhere_then_gone(cluster: ZkC
     assert all(node.broker.cluster.image.topic("t") is None for node in cluster.up)
 
 
+def test_no_replica_is_deleted_before_all_have_stopped(cluster: ZkCluster) -> None:
+    """All brokers live; one is slow to answer the first phase."""
+    admin = Administrator(cluster)
+    slow = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.network.takes = partial(is_stop, broker=slow)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(3000)
+    assert ["t-0" in cluster.hosts[each].disk.logs for each in (1, 2, 3)] == [True] * 3
+    stopped = [replica(cluster, each, T) for each in (1, 2, 3) if each != slow]
+    assert all(each is not None and not isinstance(each.role, LeaderOf) for each in stopped)
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
+
+
+def is_stop(message: Message, *, broker: int) -> bool:
+    return isinstance(message.body, StopReplicaRequest) and message.target == broker
+
+
+def nothing(_message: Message) -> bool:
+    return False
+
+
 def test_deletion_waits_for_a_broker_that_is_down(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     down = next(each for each in (1, 2, 3) if each != cluster.active_controller)
@@ -291,6 +317,57 @@ def test_reassigned_partition_expands_waits_and_contracts(cluster: ZkCluster) ->
     assert TopicAssignment.decode(topic).partitions == {0: (2, 3)}
     assert admin.data(paths.REASSIGN_PARTITIONS) is None
     assert routed_to(cluster) == {2}
+
+
+def moving_from_1_to_3(cluster: ZkCluster) -> Administrator:
+    """Broker 1 does not get the command to stop."""
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    cluster.network.takes = partial(is_stop, broker=1)
+    wanted = Reassignments(replicas={("t", 0): (2, 3)}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run_until(lambda: 2 in leaders(cluster, T))
+    return admin
+
+
+def test_reassignment_ends_when_the_old_replica_is_deleted(cluster: ZkCluster) -> None:
+    admin = moving_from_1_to_3(cluster)
+    cluster.run(3000)
+    topic = admin.data(paths.topic("t"))
+    assert topic is not None
+    assert TopicAssignment.decode(topic).partitions == {0: (2, 3)}, "the next controller is done"
+    assert admin.data(paths.REASSIGN_PARTITIONS) is not None, "this one is not"
+    assert "t-0" in cluster.hosts[1].disk.logs
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" not in cluster.hosts[1].disk.logs
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_old_replica_on_a_broker_that_is_down_is_deleted_when_that_is_back(
+    cluster: ZkCluster, is_deleted: bool
+) -> None:
+    """Its topic may have gone, and come again, meanwhile."""
+    if cluster.active_controller == 1:
+        cluster.crash(1)
+        cluster.run_until(lambda: cluster.active_controller not in (None, 1))
+        cluster.restart(1)
+        cluster.run(2000)
+    admin = moving_from_1_to_3(cluster)
+    cluster.crash(1)
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" in cluster.hosts[1].disk.logs
+    if is_deleted:
+        admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+        cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+        admin.create_topic("t", {0: (2, 1)})
+        settled(cluster)
+    cluster.restart(1)
+    cluster.run(2000)
+    assert ("t-0" in cluster.hosts[1].disk.logs) is is_deleted
+    assert (replica(cluster, 1, T) is not None) is is_deleted
 
 
 def test_preferred_replica_leads_again_when_somebody_asks(cluster: ZkCluster) -> None:
@@ -432,6 +509,49 @@ def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller:
     cluster.run_until(has_moved)
     cluster.run_until(lambda: not cluster.hosts[leaving].is_up)
     cluster.run_until(lambda: cluster.active_controller not in (None, leaving))
+
+
+def test_orderly_stop_is_answered_when_the_replicas_have_been_told(cluster: ZkCluster) -> None:
+    """The other replica does not hear of its leadership at first; who has none need not hear."""
+    controller = cluster.active_controller
+    leaving, successor = (each for each in (1, 2, 3) if each != controller)
+    admin, producer = Administrator(cluster), Producer(cluster)
+    assert controller is not None
+    admin.create_topic("t", {0: (leaving, successor)})
+    settled(cluster)
+    generation = cluster.nodes[leaving].broker.broker_epoch
+    cluster.network.takes = lambda message: (
+        isinstance(message.body, LeaderAndIsrRequest) and message.target == successor
+    )
+    asked = ControlledShutdownRequest(broker_id=leaving, broker_generation=generation)
+    answers = producer.ask(controller, asked)
+    cluster.run(2000)
+    state = state_of(cluster, admin, T)
+    assert state is not None
+    assert (state.leader, answers) == (successor, []), "written, and not told"
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: bool(answers))
+    assert leaders(cluster, T) == [successor]
+    assert answers == [ControlledShutdownResponse()]
+
+
+def test_former_controller_does_nothing_that_still_waited() -> None:
+    """It creates one topic slowly, hears that its node has changed, then of another topic."""
+    cluster = begin(replace(ZK_REDESIGN, pipelines_writes=False))
+    former = cluster.active_controller
+    assert former is not None
+    admin = Administrator(cluster)
+    controller = cluster.nodes[former].controller
+    before = controller.context
+    assert before is not None
+    many = TopicAssignment(partitions=dict.fromkeys(range(20), (1, 2))).encode()
+    admin.begin(Create(path=paths.topic("s"), data=many))
+    cluster.run_until(lambda: "s" in before.assignments)
+    admin.begin(SetData(path=paths.CONTROLLER, data=b"77"))
+    admin.begin(Create(path=paths.topic("t"), data=many))
+    settled(cluster)
+    assert controller.context is not before
+    assert "t" not in before.assignments, "it is for the next controllership"
 
 
 def commands_of_an_orderly_stop(design: Design) -> Counter[tuple[type, int]]:

@@ -32,6 +32,7 @@ from wire.messages.topics import (
 )
 from wire.messages.voters import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest
 from wire.zk import paths
+from wire.zk.control_rpc import StopReplicaRequest
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Delete, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment
@@ -247,6 +248,25 @@ def test_only_replica_in_sync_stays_until_another_is(is_cancelled: bool) -> None
 def isr_of(cluster: ZkCluster, admin: Administrator) -> tuple[int, ...]:
     state = state_of(cluster, admin, T)
     return () if state is None else state.isr
+
+
+def test_reassignment_that_is_asked_for_while_another_contracts_follows_it() -> None:
+    cluster = with_topic(ZK_KIP497, (1,))
+    client, admin = Client(cluster), Administrator(cluster)
+    cluster.network.takes = lambda message: (
+        isinstance(message.body, StopReplicaRequest) and message.target == 1
+    )
+    assert client.reassign((2,)) is ErrorCode.NONE
+    cluster.run_until(lambda: 2 in leaders(cluster, T))
+    cluster.run(300)
+    assert client.reassign((1, 3)) is ErrorCode.NONE
+    cluster.run(1000)
+    assert replica(cluster, 3, T) is None, "broker 1 has not answered"
+    cluster.network.takes = no_fetches_of()
+    cluster.run_until(lambda: set(isr_of(cluster, admin)) == {1, 3})
+    cluster.run_until(lambda: replica(cluster, 2, T) is None)
+    cluster.run(300)
+    assert client.under_way() == []
 
 
 def test_next_controller_knows_what_cancelling_goes_back_to() -> None:

@@ -75,10 +75,15 @@ class Administrator:
         cluster.run(50)
 
     def do(self, operation: Operation) -> Result:
-        results: list[Result] = []
-        self._client.ask(operation, session_id=self._client.session_id, done=results.append)
+        results = self.begin(operation)
         self._cluster.run_until(lambda: bool(results))
         return results[0]
+
+    def begin(self, operation: Operation) -> list[Result]:
+        """The list will get the result."""
+        results: list[Result] = []
+        self._client.ask(operation, session_id=self._client.session_id, done=results.append)
+        return results
 
     def create_topic(self, name: str, partitions: dict[int, tuple[int, ...]]) -> None:
         data = TopicAssignment(partitions=partitions).encode()
