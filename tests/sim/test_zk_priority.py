@@ -9,7 +9,11 @@ from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import Message
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Event, Request
+from quorum.core.inbox import is_control
 from tests.sim.zookeeper import Administrator, Producer, begin
+from wire.api_table import APIS, CONTROL_RPCS
+from wire.messages.features import ApiVersionsRequest
+from wire.messages.fetching import FetchRequest, ReplicaState
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.zk import paths
 from wire.zk.control_rpc import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
@@ -73,7 +77,8 @@ def overtaken(design: Design) -> dict[type, list[int]]:
     """A topic is created and deleted, of which a crowded broker has a replica."""
     cluster = begin(design)
     admin = Administrator(cluster)
-    crowded = Crowded(cluster, next(each for each in (1, 2, 3) if each != cluster.active_controller))
+    follower = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    crowded = Crowded(cluster, follower)
     admin.create_topic("t", {0: (1, 2, 3)})
     crowded.run(300)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
@@ -93,3 +98,23 @@ def test_command_waits_for_all_clients_that_came_before_where_it_has_no_priority
     for command, found in overtaken(without(ZK_REDESIGN, "prioritised-commands")).items():
         assert found, f"no {command.__name__} was sent"
         assert set(found) == {0}, command.__name__
+
+
+def test_what_brokers_ask_of_each_other_beyond_the_three_is_prioritised_too() -> None:
+    """Follower fetches keep the ISR, the others keep a broker at its work."""
+    of_brokers = [each for each in (*APIS, *CONTROL_RPCS) if each.control_plane and each.zookeeper]
+    assert {each.title for each in of_brokers} == {
+        *("LeaderAndIsr", "StopReplica", "UpdateMetadata"),
+        *("AllocateProducerIds", "AlterIsr", "ControlledShutdown"),
+    }
+    fetches = {
+        is_follower: FetchRequest(
+            replica_state=ReplicaState(replica_id=2 if is_follower else -1),
+            max_wait_ms=0,
+            min_bytes=0,
+            topics=(),
+        )
+        for is_follower in (True, False)
+    }
+    assert all(is_control(Request(token=1, body=fetches[each])) is each for each in fetches)
+    assert is_control(Request(token=1, body=ApiVersionsRequest()))
