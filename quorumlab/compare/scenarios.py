@@ -79,7 +79,7 @@ def _broker_pause(stage: Stage, random: Random) -> Trial:
 def _crash_in_a_flood(stage: Stage, random: Random) -> Trial:
     """Floods the broker that is neither the victim nor the controller: both keep their pace."""
     _begin(stage)
-    victim, flooded = _two_that_only_serve(stage, random)
+    victim, flooded, *_ = _serving_only(stage, random)
     with Flood(stage.cluster.layout.node(flooded).port):
         stage.pass_time(_FLOOD_SECONDS, "a flood begins")
         trial = _failing(stage, victim, stage.led_by(victim))
@@ -93,7 +93,7 @@ def _broker_bounce(stage: Stage, random: Random) -> Trial:
     """The broker's old session ends, and its new one begins, while the controller stands still for
     less than a session."""
     _begin(stage)
-    victim, _ = _two_that_only_serve(stage, random)
+    victim, *_ = _serving_only(stage, random)
     controller = _active_controller(stage)
     assert controller is not None, stage.experiment
     session_seconds = silence_ms(stage.subject, stage.experiment.settings) / 1000
@@ -266,14 +266,14 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
     """Chooses a broker that is not the controller, once all has begun. Where replicas elect, one
     broker may lead everything: then it is the one that leads most nearly its share."""
     _begin(stage)
-    able = _two_that_only_serve(stage, random)
+    able = _serving_only(stage, random)
     led = {broker: stage.led_by(broker) for broker in able}
     share = stage.partitions / len(stage.brokers)
     victim = min(able, key=lambda broker: abs(len(led[broker]) - share))
     return victim, _failing(stage, victim, led[victim])
 
 
-def _two_that_only_serve(stage: Stage, random: Random) -> list[int]:
+def _serving_only(stage: Stage, random: Random) -> list[int]:
     """Returns the brokers that are not the controller, in random order."""
     active = _active_controller(stage)
     able = [node.id for node in stage.brokers if node.id != active]
