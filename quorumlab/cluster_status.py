@@ -11,6 +11,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 from wire.zk.designs import DESIGNS
+from wire.zk.switches import SWITCHES
 
 __all__ = ["active_controller", "describe", "has_controller", "in_order_of_knowledge", "is_healthy"]
 
@@ -29,6 +30,7 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
     return {
         "cluster_id": layout.cluster_id,
         "design": layout.design,
+        "without": _switched_off(answers),
         "engine": layout.engine,
         "directory": str(layout.directory),
         "bootstrap_servers": layout.bootstrap_servers,
@@ -50,6 +52,12 @@ def describe(cluster: LocalCluster) -> dict[str, Any]:
         # A node that hears of no leader has an empty image, which says nothing of the cluster.
         "metadata_is_known": metadata.get("is_current", False) or metadata.get("offset", -1) >= 0,
     }
+
+
+def _switched_off(answers: Answers) -> list[str]:
+    """The switches of a ZooKeeper design that any node that answers has turned off."""
+    told = {name for page in answers.values() for name in page["quorum"].get("without", ())}
+    return [name for name in SWITCHES if name in told]
 
 
 def active_controller(cluster: LocalCluster) -> int | None:

@@ -85,6 +85,7 @@ PROPERTIES: dict[str, Property] = {
         Property("zookeeper.session.timeout.ms", int, 18_000, 1),
         Property("replica.lag.max.messages", int, 4000, 1),
         Property("quorumlab.design", str, None),
+        Property("quorumlab.zk.without", str, ""),
         Property("quorumlab.reassignment.wake.ms", int, 30_000, 1),
         Property("quorumlab.replica.lag.min.messages", int, 1, 1),
         Property("quorumlab.leader.election.wait.ms", int, 1000, 0),

@@ -6,7 +6,8 @@ be had: those of controller.quorum.voters, unless quorumlab.raftos.voters names 
 
 As in Apache Kafka, a file without `process.roles` and with `zookeeper.connect` is one of ZooKeeper
 mode, in which a broker's id is `broker.id`. `quorumlab.design` names the documented design that the
-broker follows.
+broker follows, and `quorumlab.zk.without` the improvements that are turned off in it
+(`wire.zk.switches`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +16,13 @@ from ipaddress import AddressValueError, IPv4Address
 from quorum.core.types import Endpoint
 from quorum.raftos.engines import ENGINES, NATIVE, RAFTOS, why_no_majority
 from wire.zk.designs import DESIGNS, ZK_V3, Design, at_version
+from wire.zk.switches import without
 
-__all__ = ["ConfigError", "design_of", "raftos_addresses", "zookeeper_given"]
+__all__ = ["WITHOUT", "ConfigError", "design_of", "raftos_addresses", "zookeeper_given"]
 
 _ENGINE = "quorumlab.engine"
 _VOTERS = "quorumlab.raftos.voters"
+WITHOUT = "quorumlab.zk.without"
 
 
 def raftos_addresses(
@@ -83,6 +86,8 @@ def design_of(given: Mapping[str, str]) -> Design | None:
             raise ConfigError(
                 f"quorumlab.design={name} needs a ZooKeeper: set zookeeper.connect=host:port"
             )
+        if given.get(WITHOUT):
+            raise ConfigError(f"{WITHOUT}={given[WITHOUT]}: the quorum design has no such switch")
         return None
     if given.get("process.roles"):
         raise ConfigError(
@@ -93,7 +98,11 @@ def design_of(given: Mapping[str, str]) -> Design | None:
     design = DESIGNS.get(name)
     if design is None:
         raise ConfigError(f"quorumlab.design={name}: must be one of {', '.join(DESIGNS)}")
-    return _at_version(design, given.get("inter.broker.protocol.version"))
+    try:
+        switched = without(design, given.get(WITHOUT, ""))
+    except ValueError as error:
+        raise ConfigError(f"{WITHOUT}={given[WITHOUT]}: {error}") from error
+    return _at_version(switched, given.get("inter.broker.protocol.version"))
 
 
 def _at_version(design: Design, version: str | None) -> Design:

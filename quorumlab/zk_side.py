@@ -30,6 +30,7 @@ from quorumlab.settings import broker_config, controller_config
 from wire.zk.designs import Design, Routing
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import Session
+from wire.zk.switches import switched_off
 
 __all__ = ["ZkSide"]
 
@@ -143,6 +144,7 @@ class ZkSide:
             "epoch": -1 if controller is None else controller.epoch,
             "is_voter": False,
             "design": self._design.name,
+            "without": switched_off(self._design),
             "session": self.session.state.value,
             "session_id": self.session.id,
         }

@@ -3,7 +3,8 @@
 An exhibit is a schedule and a bug: the schedule is red with the bug, by the rule that is named,
 and green on the shipped rules. The bug is a planted bug (`jepsen_like.planted`), or a setting
 that Apache Kafka still has: nothing that ships can plant one, only the museum and the tests do. Or
-it is a design of ZooKeeper mode that has it by its document, and another design mends it.
+it is a design of ZooKeeper mode that has it by its document, and another design mends it; or a
+design without one of its improvements, and the mended run has that switch on.
 
 The items stand in `items.toml`, in the order of the gallery.
 

@@ -34,7 +34,8 @@ c7a5316f.
 
 A *bug* is planted for as long as a run lasts, or is a setting that Apache Kafka still
 has: nothing that ships can plant one. Or it is a design of [ZooKeeper mode](zookeeper-mode.md),
-which has it by its document; green is the design that mends it. *Said by*: the simulator's
+which has it by its document; green is the design that mends it. Or it is a design without one of
+its improvements (`without=`), and green differs by that switch alone. *Said by*: the simulator's
 invariants and bounds (see [simulation.md](simulation.md)), and in italics what the clients' history
 says alone, with no judge at all, where a client can see it. *Runs*: the schedule with the times of
 so many seeds. *At random*: the simulator's random faults find the bug within so many seeds; -

@@ -113,7 +113,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkSettings:
-    """A cluster of ZooKeeper mode. `design` is a name; `without` switches one field of it off."""
+    """A cluster of ZooKeeper mode. `design` is a name; `without` is as in `wire.zk.switches`."""
 
     design: str = "zk-v3"
     without: str = ""

@@ -39,7 +39,9 @@ _START_SECONDS = 9.0  # a cluster, calm, and reading back
 _DEFAULTS_SECONDS = 14.0  # more, of the longer time-outs
 _PER_PARTITION_SECONDS = 0.012  # creating, writing to and reading each
 _OF_EXPERIMENT: dict[str, float] = {
+    "broker-bounce": 10.0,
     "broker-pause": 6.0,
+    "crash-in-a-flood": 3.0,
     "isr-change": 3.0,
     "rolling-restart": 20.0,
     "topic-creation": -2.0,

@@ -22,6 +22,7 @@ __all__ = [
     "CONTROLLERS",
     "DATA_MAX",
     "EXPERIMENTS",
+    "MATRIX",
     "PER_TOPIC",
     "QUICK",
     "Experiment",
@@ -55,6 +56,7 @@ class Experiment:
     settings: Mapping[str, str] = field(default_factory=dict)
     is_of_defaults: bool = True  # it means something with a design's own time-outs, too
     needs_data: bool = False  # replicas that fetch, or a client
+    is_of_improvements: bool = False  # done for these (`improvements`), or if it is named
 
     def why_not(self, subject: Subject) -> str:
         """Returns why `subject` cannot take part, in one sentence; nothing if it can."""
@@ -156,8 +158,32 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             needs_data=True,
             causes=(Occasion.CONTROLLED_SHUTDOWN, Occasion.BROKER_FAILED),
         ),
+        Experiment(
+            name="crash-in-a-flood",
+            title="Broker crash in a flood",
+            what="the same, while another broker is asked for more than it can serve",
+            steps=_FAILOVER,
+            causes=(Occasion.BROKER_FAILED,),
+            needs_controller=True,
+            needs_data=True,
+            is_of_improvements=True,
+        ),
+        Experiment(
+            name="broker-bounce",
+            title="Broker bounce",
+            what="kill -9 of a broker that is back before the controller, which stood still, looks",
+            steps=("resumed", "detected", "decided", "persisted", "first write", "in sync"),
+            causes=(Occasion.BROKER_FAILED,),
+            needs_controller=True,
+            needs_zookeeper=True,
+            needs_data=True,
+            settings={"zookeeper.session.timeout.ms": "6000"},
+            is_of_defaults=False,  # it takes turns with sessions
+            is_of_improvements=True,
+        ),
     )
 }
+MATRIX = tuple(name for name, each in EXPERIMENTS.items() if not each.is_of_improvements)
 QUICK = ("broker-crash", "controller-failover")
 
 

@@ -44,7 +44,7 @@ class CellKey:
     @property
     def file_name(self) -> str:
         name = f"{self.experiment}-{self.subject}-{self.partitions}-{self.timeouts}"
-        return name.replace("/", "-")
+        return name.replace("/", "-").replace(" ", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,10 @@ from jepsen_like.real.kafka_client import refusal
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.zookeeper import ZooKeeper
 from quorumlab.compare.experiments import Topic
+from quorumlab.compare.flood import Flood
 from quorumlab.compare.node_measurements import Counts
 from quorumlab.compare.stage import Stage, beside
+from quorumlab.compare.subjects import silence_ms
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
     AlterPartitionReassignmentsRequest,
@@ -27,6 +29,7 @@ from wire.messages.partitions import (
 __all__ = ["SCENARIOS", "Trial"]
 
 _ANEW = "created-anew"
+_FLOOD_SECONDS = 1.0  # until there is a backlog
 _LOOK_SECONDS = 0.1
 _PAST_SESSION_SECONDS = 1.0
 _TARGET = 3  # of reassignments: the broker that had nothing
@@ -69,6 +72,44 @@ def _broker_pause(stage: Stage, random: Random) -> Trial:
         stage.cluster.resume(victim)
     trial.sees("resumed")
     _wait_isr(stage, 3, "in sync again")
+    trial.sees("in sync")
+    return trial
+
+
+def _crash_in_a_flood(stage: Stage, random: Random) -> Trial:
+    """Floods the broker that is neither the victim nor the controller: both keep their pace."""
+    _begin(stage)
+    victim, flooded, *_ = _serving_only(stage, random)
+    with Flood(stage.cluster.layout.node(flooded).port):
+        stage.pass_time(_FLOOD_SECONDS, "a flood begins")
+        trial = _failing(stage, victim, stage.led_by(victim))
+        stage.kill(victim)
+        stage.wait_applied()
+    stage.wait_served()
+    return trial
+
+
+def _broker_bounce(stage: Stage, random: Random) -> Trial:
+    """The broker's old session ends, and its new one begins, while the controller stands still for
+    less than a session."""
+    _begin(stage)
+    victim, *_ = _serving_only(stage, random)
+    controller = _active_controller(stage)
+    assert controller is not None, stage.experiment
+    session_seconds = silence_ms(stage.subject, stage.experiment.settings) / 1000
+    trial = _failing(stage, victim, stage.led_by(victim))
+    stage.kill(victim)
+    stage.cluster.start(victim)
+    stage.pass_time(0.6 * session_seconds, "the old session lasts")
+    stage.cluster.pause(controller)
+    try:
+        stage.pass_time(0.6 * session_seconds, "the old session ends, and the new one begins")
+    finally:
+        stage.cluster.resume(controller)
+    trial.sees("resumed")
+    stage.wait_served()  # until then, what is known of the ISR is of before
+    stage.distrusted = ()
+    _wait_isr(stage, len(stage.experiment.holders), "in sync again")
     trial.sees("in sync")
     return trial
 
@@ -225,13 +266,19 @@ def _strike_broker(stage: Stage, random: Random) -> tuple[int, Trial]:
     """Chooses a broker that is not the controller, once all has begun. Where replicas elect, one
     broker may lead everything: then it is the one that leads most nearly its share."""
     _begin(stage)
-    active = _active_controller(stage)
-    able = [node.id for node in stage.brokers if node.id != active]
-    random.shuffle(able)
+    able = _serving_only(stage, random)
     led = {broker: stage.led_by(broker) for broker in able}
     share = stage.partitions / len(stage.brokers)
     victim = min(able, key=lambda broker: abs(len(led[broker]) - share))
     return victim, _failing(stage, victim, led[victim])
+
+
+def _serving_only(stage: Stage, random: Random) -> list[int]:
+    """Returns the brokers that are not the controller, in random order."""
+    active = _active_controller(stage)
+    able = [node.id for node in stage.brokers if node.id != active]
+    random.shuffle(able)
+    return able
 
 
 def _active_controller(stage: Stage) -> int | None:
@@ -284,10 +331,12 @@ def _wait_isr(stage: Stage, size: int, what: str, but_led_by: int = -1) -> None:
 
 
 SCENARIOS: Mapping[str, Callable[[Stage, Random], Trial]] = {
+    "broker-bounce": _broker_bounce,
     "broker-crash": _broker_crash,
     "broker-pause": _broker_pause,
     "controlled-shutdown": _controlled_shutdown,
     "controller-failover": _controller_failover,
+    "crash-in-a-flood": _crash_in_a_flood,
     "isr-change": _isr_change,
     "reassignment": _reassignment,
     "rolling-restart": _rolling_restart,

@@ -241,7 +241,11 @@ class Stage:
         if self.client is not None:
             self.client.wait_written(self.check)
         elif self._affected:
-            self.wait(self._have_all_applied, "not yet applied by every broker", _APPLIED_SECONDS)
+            self.wait_applied()
+
+    def wait_applied(self) -> None:
+        """Waits until every living broker has applied what became of the affected partitions."""
+        self.wait(self._have_all_applied, "not yet applied by every broker", _APPLIED_SECONDS)
 
     def _have_all_applied(self) -> bool:
         found = phases_of(

@@ -12,6 +12,7 @@ from typing import Literal
 
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
 from quorum.raftos.engines import NATIVE
+from quorumlab.mode_config import WITHOUT
 from wire.zk.designs import DESIGNS
 
 __all__ = [
@@ -31,6 +32,7 @@ ALL_DESIGNS = (*DESIGNS, QUORUM)  # the oldest first
 Timeouts = Literal["equal", "defaults"]
 
 EQUAL_SILENCE_MS = 2000  # Kafka's for a leader of the quorum; the other defaults are longer
+_WITHOUT = " without "  # in the name of a subject
 _ZOOKEEPER_DEFAULT_MS = 18_000
 _BROKER_DEFAULT_MS = 9_000
 
@@ -58,9 +60,12 @@ _EQUAL_QUORUM: Mapping[str, str] = {
 class Subject:
     design: str
     engine: str = NATIVE
+    without: str = ""  # the switch that is off (`wire.zk.switches`)
 
     @property
     def name(self) -> str:
+        if self.without:
+            return f"{self.design}{_WITHOUT}{self.without}"
         return self.design if self.engine == NATIVE else f"{self.design}/{self.engine}"
 
     @property
@@ -88,8 +93,9 @@ def subjects(designs: Sequence[str], engines: Sequence[str]) -> Iterator[Subject
 
 
 def subject_named(name: str) -> Subject:
+    name, _, without = name.partition(_WITHOUT)
     design, _, engine = name.partition("/")
-    return Subject(design=design, engine=engine or NATIVE)
+    return Subject(design=design, engine=engine or NATIVE, without=without)
 
 
 def in_words(timeouts: str) -> str:
@@ -100,10 +106,11 @@ def settings_of(
     subject: Subject, timeouts: Timeouts, wanted: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
     """The settings of every node. `wanted`: what the experiment needs to be otherwise."""
+    always = {**_ALWAYS, WITHOUT: subject.without}
     if timeouts == "defaults":
-        return {**_ALWAYS, **(wanted or {})}
+        return {**always, **(wanted or {})}
     own = _EQUAL_ZOOKEEPER if subject.has_zookeeper else _EQUAL_QUORUM
-    return {**_ALWAYS, **_EQUAL, **own, **(wanted or {})}
+    return {**always, **_EQUAL, **own, **(wanted or {})}
 
 
 def silence_ms(subject: Subject, settings: Mapping[str, str]) -> int:

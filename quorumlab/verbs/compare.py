@@ -27,7 +27,8 @@ from quorumlab.compare.comparison import (
     planned,
     within,
 )
-from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, QUICK
+from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, MATRIX, QUICK
+from quorumlab.compare.improvements import IMPROVEMENTS, of_improvements
 from quorumlab.compare.page import page
 from quorumlab.compare.results import FAILED, Results
 from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
@@ -53,7 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     table = f"""
         --designs D,…  of {", ".join(ALL_DESIGNS)}
         --engines E,…  of quorum: {", ".join(ENGINES)}
-        --experiments X,…  of {", ".join(EXPERIMENTS)}
+        --experiments X,…  of {", ".join(EXPERIMENTS)}, {IMPROVEMENTS} (each improvement of a \
+          ZooKeeper design on and off, where it acts)
         --partitions P,…  how many (default: {_PARTITIONS}; quick: 100)
         --settings equal|defaults|both  equal time-outs for all, or each design's own (default: \
           both; quick: equal)
@@ -158,7 +160,10 @@ def _results(args: argparse.Namespace) -> Results:
 
 def _keys(args: argparse.Namespace) -> list[Any]:
     experiments = _chosen(
-        args.experiments, QUICK if args.quick else EXPERIMENTS, EXPERIMENTS, "experiments"
+        args.experiments,
+        QUICK if args.quick else MATRIX,
+        (*EXPERIMENTS, IMPROVEMENTS),
+        "experiments",
     )
     designs = _able(
         _chosen(args.designs, ALL_DESIGNS, ALL_DESIGNS, "designs"),
@@ -168,12 +173,16 @@ def _keys(args: argparse.Namespace) -> list[Any]:
     if QUORUM in designs:
         engines = _installed(engines, is_asked_for=args.engines is not None)
     settings = args.settings or ("equal" if args.quick else "both")
-    return planned(
+    sizes = _sizes(args.partitions or ("100" if args.quick else _PARTITIONS))
+    keys = planned(
         list(subjects(designs, engines)),
-        experiments,
-        _sizes(args.partitions or ("100" if args.quick else _PARTITIONS)),
+        [name for name in experiments if name != IMPROVEMENTS],
+        sizes,
         ("equal", "defaults") if settings == "both" else (settings,),
     )
+    if IMPROVEMENTS in experiments:
+        keys += [key for key in of_improvements(sizes, designs) if key not in keys]
+    return keys
 
 
 def _chosen(

@@ -36,10 +36,7 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
         for node in described[key]
     ]
     yield f"cluster {described['cluster_id']} in {described['directory']}"
-    has_quorum = bool(described["controllers"])
-    yield f"design {described['design']}" + (
-        f", engine {described['engine']}" if has_quorum else ""
-    )
+    yield f"design {described['design']}{_added_to_design(described)}"
     yield f"bootstrap servers {described['bootstrap_servers']}"
     if all(row["state"] in ("stopped", "dead", "unresponsive") for row in rows):
         start = command("up", "--dir", described["directory"])
@@ -49,6 +46,13 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
     yield ""
     rows = [*map(_zookeeper, described["zookeepers"]), *rows]
     yield from table_lines(rows, ("id", "role", "state", "pid", "address", "http_port", "log"))
+
+
+def _added_to_design(described: dict[str, Any]) -> str:
+    """The engine of a quorum; of a ZooKeeper design, what is turned off."""
+    if described["controllers"]:
+        return f", engine {described['engine']}"
+    return f", without {', '.join(described['without'])}" if described["without"] else ""
 
 
 def _zookeeper(server: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_he
 from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
 from quorumlab.verbs.nodes import stop_all, stopping
 from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
+from wire.zk.switches import SWITCHES
 
 __all__ = ["UNREAD", "add_demo_options", "add_options", "run"]
 
@@ -46,6 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         --zookeepers N  servers of the ZooKeeper designs (default: 1)
         --zookeeper-connect HOST:PORT  a ZooKeeper that runs already, in the place of one of the \
           cluster's own
+        --without NAME,…  improvements that are turned off in a new cluster of a ZooKeeper design: \
+          {", ".join(SWITCHES)}
         --port P  the first port of a new cluster (default: any free)
         --detach  leave it running in the background
         --set KEY=VALUE [*]  a setting of every node of a new cluster (may be repeated)

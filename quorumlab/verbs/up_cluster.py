@@ -6,7 +6,7 @@ never start is nothing to leave behind.
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from jepsen_like.real.zookeeper import missing_reason
 from quorum.raftos.engines import NATIVE
 from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, node_config, parse_properties
+from quorumlab.mode_config import WITHOUT
 from quorumlab.output import refuse_other_directory, say
 from quorumlab.verbs.common import in_bounds, one_of, pairs
 from wire.zk.designs import DESIGNS
+from wire.zk.switches import names_in, without
 
 __all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
 
@@ -52,14 +54,14 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     _refuse_what_is_not_there(args, design)
     if cluster is None or cluster.layout.zookeepers:
         _refuse_without_zookeeper(args, design)
-    settings = _settings(args.set)
+    settings = _settings(args)
     if cluster is not None:
         _refuse_changes(cluster, args.port, settings)
         return
     if not (directory / "up.lock").exists():  # what an `up` has left that was killed is its own
         left = ("cluster.tmp",)  # of one whose disk was full
         refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=left)
-    _check(settings)
+    _check(settings, design)
     controllers = args.controllers
     if controllers is not None and controllers % 2 == 0:
         say(
@@ -78,7 +80,7 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         combined=args.combined,
         first_voters=(args.controllers or 3) if args.dynamic else 0,
         first_port=args.port or 0,
-        settings=_settings(args.set),
+        settings=_settings(args),
         design=args.design,
         engine=args.engine,
         zookeepers=args.zookeepers,
@@ -102,11 +104,16 @@ def _refuse_what_is_not_there(args: argparse.Namespace, design: str) -> None:
 
 def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> None:
     count, connect = args.zookeepers, args.zookeeper_connect
+    of_zookeeper = {"zookeepers": count, "zookeeper-connect": connect, "without": args.without}
     if design == _QUORUM:
-        for option, value in (("zookeepers", count), ("zookeeper-connect", connect)):
+        for option, value in of_zookeeper.items():
             if value is not None:
                 raise UsageError(f"--{option}: the quorum design has no ZooKeeper")
         return
+    try:
+        without(DESIGNS[design], args.without or "")
+    except ValueError as error:
+        raise UsageError(f"--without {args.without}: {error}") from error
     if args.controllers is not None or args.combined or args.dynamic:
         raise UsageError(
             f"--controllers, --combined, --dynamic: in {design} no node is set apart to be "
@@ -131,18 +138,26 @@ def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
         raise UsageError(f"--design {design}: {missing}")
 
 
-def _settings(texts: Iterable[str]) -> dict[str, str]:
-    settings = dict(pairs("--set", texts))
+def _settings(args: argparse.Namespace) -> dict[str, str]:
+    """Those of --set, and what --without stands for."""
+    settings = dict(pairs("--set", args.set))
     for key in _OF_EACH_NODE:
         if key in settings:
             text = f"--set {key}={settings[key]}"
             raise UsageError(f"{text}: each node has its own {key}, and `up` writes it")
+    if args.without is not None:
+        settings[WITHOUT] = ",".join(names_in(args.without))
     return settings
 
 
-def _check(settings: Mapping[str, str]) -> None:
-    """Checks the settings as a node of both roles would."""
-    layout = Shape(controllers=1, brokers=1, combined=True).lay_out(Path("/"), count(1))
+def _check(settings: Mapping[str, str], design: str) -> None:
+    """Checks the settings as a node of the design would; in a quorum, as one of both roles."""
+    shape = (
+        Shape(controllers=1, brokers=1, combined=True)
+        if design == _QUORUM
+        else Shape(brokers=1, design=design, zookeeper_connect="h:1")
+    )
+    layout = shape.lay_out(Path("/"), count(1))
     try:
         config = node_config(parse_properties(layout.properties(layout.nodes[0], settings)))
     except ConfigError as error:

@@ -1,66 +1,46 @@
-"""A flood of clients delays neither heartbeats, nor follower fetches, nor elections.
+"""A flood of clients delays neither heartbeats, nor follower fetches, nor commands of a controller.
 
 The flood is more than the nodes can serve: every connection always has as many requests
 outstanding as it may. Without priority they would stand before all that keeps the cluster alive.
 """
 
 import json
-import socket
 import struct
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, Self
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
+from jepsen_like.real.zookeeper import missing_reason
+from quorumlab.cluster_status import active_controller, describe
+from quorumlab.compare.flood import METADATA_OF_ALL, Flood
+from tests.integration.waiting import wait
+from wire.errors import ErrorCode
+from wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 
 pytestmark = pytest.mark.extra  # a flood takes the whole machine
 
 TOPIC = "flooded"
 PARTITIONS = 300  # what a Metadata response has to tell, each time
 FLOOD_SECONDS = 6.0  # more than two sessions
-CONNECTIONS = 40  # of a flood, each with as many requests outstanding as a node accepts
-METADATA_OF_ALL = struct.pack(">hhihi", 3, 1, 1, -1, -1)
 DESCRIBE_CLUSTER = struct.pack(">hhih", 60, 0, 1, -1) + b"\0\0\0"
-
-
-class Flood:
-    """One request again and again, on many connections, as fast as the node takes it."""
-
-    def __init__(self, port: int, request: bytes) -> None:
-        self._frames = (struct.pack(">i", len(request)) + request) * 100
-        self._sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(CONNECTIONS)]
-        self._sent = dict.fromkeys(range(CONNECTIONS), 0)  # bytes, to go on within a frame
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        for connection in self._sockets:
-            connection.setblocking(False)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        for connection in self._sockets:
-            connection.close()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.005):
-            for index, connection in enumerate(self._sockets):
-                with suppress(BlockingIOError):
-                    connection.recv(1 << 20)
-                with suppress(BlockingIOError):
-                    at = self._sent[index] % len(self._frames)
-                    self._sent[index] += connection.send(self._frames[at:])
 
 
 def page(cluster: LocalCluster, node: NodeLayout) -> dict[str, Any]:
@@ -142,3 +122,107 @@ def assert_control_requests_were_served(after: dict[str, Any], before: dict[str,
         return float(after["request_seconds"][api] / after["answered"][api])
 
     assert mean_seconds("broker_heartbeat") < mean_seconds("describe_cluster"), "clients waited"
+
+
+# --- ZooKeeper ------------------------------------------------------------------------------
+
+PRIORITISED = ("leader_and_isr", "update_metadata", "stop_replica")
+BACKLOG = 1000  # requests of clients that wait in a broker
+
+
+def ask(broker: NodeLayout, request: object, expected: type[Any]) -> Any:
+    with Client([(broker.host, broker.port)], timeout_seconds=60) as client:
+        return client.ask(request, expected)
+
+
+def create(broker: NodeLayout, name: str, replicas: tuple[int, ...], partitions: int = 1) -> None:
+    placed = tuple(
+        CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+        for index in range(partitions)
+    )
+    request = CreateTopicsRequest(
+        topics=(CreatableTopic(name=name, assignments=placed),), timeout_ms=1000
+    )
+    (told,) = ask(broker, request, CreateTopicsResponse).topics
+    assert told.error_code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT), told
+
+
+def delete(broker: NodeLayout, name: str) -> None:
+    request = DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=1000)
+    (told,) = ask(broker, request, DeleteTopicsResponse).responses
+    assert told.error_code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT), told
+
+
+@pytest.mark.skipif(missing_reason() is not None, reason=missing_reason() or "")
+@pytest.mark.parametrize("without", ["", "prioritised-commands"], ids=["with", "without"])
+def test_commands_of_a_zookeeper_controller_overtake_a_backlog_of_clients(
+    tmp_path: Path, without: str
+) -> None:
+    """The controller itself is left alone: what is measured is how long two brokers let it wait."""
+    cluster = LocalCluster.create(
+        tmp_path,
+        brokers=3,
+        design="zk-redesign",
+        settings={
+            "zookeeper.session.timeout.ms": "20000",
+            "controller.socket.timeout.ms": "30000",
+            "quorumlab.zk.without": without,
+        },
+    )
+    try:
+        cluster.start_all()
+        cluster.wait_ready()
+        assert describe(cluster)["without"] == [without] * bool(without)
+        waited, clients_waited = seconds_waited(cluster)
+    finally:
+        cluster.stop_all()
+    for api in PRIORITISED:
+        if without:
+            assert waited[api] > clients_waited / 2, (waited, clients_waited)
+        else:
+            assert waited[api] < clients_waited / 4, (waited, clients_waited)
+
+
+def seconds_waited(cluster: LocalCluster) -> tuple[dict[str, float], float]:
+    """The longest mean time of two flooded brokers to answer each command, and the clients."""
+    controller = cluster.layout.node(active_controller(cluster) or -1)
+    flooded = [node for node in cluster.layout.brokers if node is not controller]
+    create(controller, TOPIC, (controller.id,), PARTITIONS)
+    replicas = tuple(node.id for node in flooded)
+    before: dict[int, dict[str, Any]] = {}
+
+    def drivers() -> dict[int, dict[str, Any]]:
+        return {node.id: page(cluster, node)["driver"] for node in flooded}
+
+    def have_answered(*apis: str) -> bool:
+        now = drivers()
+        return all(
+            now[node]["answered"].get(api, 0) > before[node]["answered"].get(api, 0)
+            for node in now
+            for api in apis
+        )
+
+    wait(lambda: all(each["answered"].get("update_metadata") for each in drivers().values()), TOPIC)
+    with ExitStack() as floods:
+        for node in flooded:
+            floods.enter_context(Flood(node.port))
+        wait(
+            lambda: min(each["client_queue_longest"] for each in drivers().values()) > BACKLOG,
+            "a backlog",
+        )
+        before = drivers()
+        create(controller, "asked", replicas)
+        wait(lambda: have_answered("leader_and_isr", "update_metadata"), "a leader", 60)
+        delete(controller, "asked")
+        wait(lambda: have_answered("stop_replica"), "stopped", 60)
+        after = drivers()
+
+    def mean_seconds(node: int, api: str) -> float:
+        spent, count = (
+            after[node][key].get(api, 0) - before[node][key].get(api, 0)
+            for key in ("request_seconds", "answered")
+        )
+        return float(spent / count)
+
+    means = {api: max(mean_seconds(each, api) for each in after) for api in PRIORITISED}
+    return means, min(mean_seconds(each, "metadata") for each in after)

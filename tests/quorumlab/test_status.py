@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import ProcessId
 from quorumlab.cli import main
@@ -70,3 +71,24 @@ def test_of_what_no_node_has_read_there_are_no_numbers(
     LocalCluster.create(tmp_path, controllers=1, brokers=2)
     assert main(["status", "--dir", str(tmp_path)]) == 3
     assert told in capsys.readouterr().out
+
+
+def test_status_says_what_is_turned_off_on_any_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quorum = {"design": "zk-redesign", "role": "follower", "epoch": 1, "leader_id": None}
+    off: dict[int, list[str]] = {1: ["generation-check"], 2: ["batched-commands"]}
+
+    def page(_: LocalCluster, node: NodeLayout, *_more: object) -> dict[str, Any]:
+        told = {**quorum, "without": off[node.id]}
+        return {"quorum": told, "broker": {"state": "running"}, "metadata": {}, "node_id": node.id}
+
+    monkeypatch.setattr(LocalCluster, "page", page)
+    monkeypatch.setattr(LocalCluster, "running", lambda _: dict.fromkeys(off, ProcessId(1, "now")))
+    LocalCluster.create(tmp_path, brokers=2, design="zk-redesign", zookeeper_connect="h:1")
+    assert main(["status", "--dir", str(tmp_path)]) == 3
+    told = capsys.readouterr().out
+    assert "design zk-redesign, without batched-commands, generation-check\n" in told
+    off.update({1: [], 2: []})
+    assert main(["status", "--dir", str(tmp_path)]) == 3
+    assert "design zk-redesign\n" in capsys.readouterr().out

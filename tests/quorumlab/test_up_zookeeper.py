@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from quorumlab.arguments import UsageError
+from quorumlab.config import node_config, parse_properties
 from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
+from wire.zk.switches import switched_off
 
 ASKED: dict[str, object] = {
     "design": "zk-redesign",
@@ -18,6 +20,7 @@ ASKED: dict[str, object] = {
     "dynamic": False,
     "zookeepers": None,
     "zookeeper_connect": None,
+    "without": None,
     "port": None,
     "set": [],
 }
@@ -46,12 +49,33 @@ def test_cluster_on_another_zookeeper_has_none_of_its_own(tmp_path: Path) -> Non
         ({"zookeeper_connect": "somewhere"}, "expected HOST:PORT"),
         ({"zookeeper_connect": "h:1,"}, "expected HOST:PORT"),
         ({"set": ["zookeeper.connect=h:1"], "zookeeper_connect": "h:1"}, "each node has its own"),
+        ({"design": "quorum", "without": "guarded-writes"}, "has no ZooKeeper"),
+        ({"without": "guarded-writes"}, "--without guarded-writes: zk-redesign has no guarded-wr"),
+        ({"without": "generation-checks"}, "did you mean 'generation-check'?"),
+        ({"set": ["quorumlab.zk.without=x"], "zookeeper_connect": "h:1"}, "no switch 'x'"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, object], words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         refuse_what_cannot_be(asked(**options), tmp_path)
     assert words in str(caught.value)
+
+
+def test_switches_are_written_into_the_files_of_a_new_cluster(tmp_path: Path) -> None:
+    wanted = asked(zookeeper_connect="h:1", without="generation-check,batched-commands")
+    refuse_what_cannot_be(wanted, tmp_path)
+    cluster = cluster_asked_for(wanted, tmp_path)
+    assert cluster.settings["quorumlab.zk.without"] == "batched-commands,generation-check"
+    node = cluster.layout.nodes[0]
+    written = cluster.layout.properties(node, cluster.settings)
+    node.path.mkdir(exist_ok=True)
+    node.config.write_text(written)
+    design = node_config(parse_properties(written)).design
+    assert design is not None
+    assert switched_off(design) == ("batched-commands", "generation-check")
+    refuse_what_cannot_be(asked(without="batched-commands,generation-check"), tmp_path)
+    with pytest.raises(UsageError, match=r"quorumlab.zk.without=batched-commands is for a new one"):
+        refuse_what_cannot_be(asked(without="batched-commands"), tmp_path)
 
 
 def test_design_whose_client_is_missing_is_refused_before_anything_is_written(

@@ -30,6 +30,9 @@ def test_node_id_counts_before_broker_id() -> None:
         (BROKER | {"inter.broker.protocol.version": "new"}, "must be a version as 2.6"),
         ({"quorumlab.design": "zk-v3", "node.id": "1"}, "needs a ZooKeeper"),
         ({"node.id": "1"}, "or zookeeper.connect for a broker in ZooKeeper mode"),
+        ({"quorumlab.zk.without": "guarded-writes", "node.id": "1"}, "the quorum design has no"),
+        (BROKER | {"quorumlab.zk.without": "guarded-write"}, "did you mean 'guarded-writes'?"),
+        (BROKER | {"quorumlab.zk.without": "generation-check"}, "zk-v3 has no generation-check"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given: dict[str, str], words: str) -> None:

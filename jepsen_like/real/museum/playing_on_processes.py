@@ -17,6 +17,7 @@ from jepsen_like.scenarios.schedules import Beginning
 from jepsen_like.scenarios.settings import ClusterSettings, ZkSettings
 from jepsen_like.scenarios.stage.story import Production
 from wire.zk.designs import DESIGNS
+from wire.zk.switches import without
 
 __all__ = ["ProcessComparison", "compare_on_processes", "play_on_processes", "process_page"]
 
@@ -86,10 +87,12 @@ class _Processes:
                 "zookeeper.session.timeout.ms": paced(wanted.session_timeout_ms),
                 "replica.lag.time.max.ms": paced(2 * wanted.lag_time_max_ms),
                 "quorumlab.state.queue.max": str(wanted.queue_max),
+                "quorumlab.zk.without": wanted.without,
                 "unclean.leader.election.enable": "false",
             },
         )
-        directed = ProcessZooKeeper(production, rig, design=DESIGNS[wanted.design])
+        design = without(DESIGNS[wanted.design], wanted.without)
+        directed = ProcessZooKeeper(production, rig, design=design)
         return self._open.enter_context(directed)
 
     def end(self) -> None:

@@ -35,6 +35,7 @@ from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import DESIGNS
 from wire.zk.session import Create, Operation, Result
+from wire.zk.switches import without
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["DirectedZooKeeper"]
@@ -76,8 +77,8 @@ class DirectedZooKeeper(Observer):
             production, self._judge, self.names, self.story, timeout_ms=WAIT_MS
         )
         self.sent = self._clients.sent
-        without = f" without {wanted.without}" if wanted.without else ""
-        self.note(f"the design is {wanted.design}{without}")
+        turned_off = f" without {wanted.without}" if wanted.without else ""
+        self.note(f"the design is {wanted.design}{turned_off}")
         world.observe(self)
         cluster.start()
         self._administrator = EnsembleClient(
@@ -286,11 +287,8 @@ class DirectedZooKeeper(Observer):
 
 
 def _options(wanted: ZkSettings) -> ZkOptions:
-    design = DESIGNS[wanted.design]
-    if wanted.without:
-        design = replace(design, **{wanted.without: False})  # type: ignore[arg-type]
     return ZkOptions(
-        design=design,
+        design=without(DESIGNS[wanted.design], wanted.without),
         brokers=tuple(range(1, wanted.brokers + 1)),
         session_timeout_ms=wanted.session_timeout_ms,
         turns_us=AT_ONCE,

@@ -79,7 +79,9 @@ class Host:
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
         turns_us: tuple[int, ...] = TURNS_US,
+        prioritises: bool = True,
     ) -> None:
+        """`prioritises`: its turns take the control plane before clients."""
         self.node_id = node_id
         self.disk = disk
         self.clock = clock
@@ -104,7 +106,8 @@ class Host:
             listener=listener,
         )
         self._timer = DeadlineTimer(node_id, world, self._timer_rings)
-        self._turn: Turn[_Asked] = Turn()
+        self._prioritises = prioritises
+        self._turn: Turn[_Asked] = Turn(prioritises=prioritises)
         self._pace = Pace(world, node_id, turns_us)
         self._has_turn = False  # a turn is scheduled
         self._shares = 0, 0  # of the control plane and of clients, in the turn that is taken
@@ -174,7 +177,7 @@ class Host:
         self._timer.stop()
         self._calls.forget()
         asked = list(self._turn.unanswered)
-        self._turn = Turn()
+        self._turn = Turn(prioritises=self._prioritises)
         if self._companion is not None:
             self._companion.die(silently=power_loss)
             self._companion = None

@@ -1,7 +1,8 @@
 """Invariants of the turn: what a host does in one is what its core has asked for.
 
 T-CTL   a turn gives its core failures of the disk first, then the control plane, then clients: none
-        of a client while anything else waits
+        of a client while anything else waits. Where requests have no priority, all of them count
+        as those of clients
 T-ORD   a turn does everything that its core asks for, once, and in that order over all logs; what
         is told to others leaves when all the rest is done
 T-WH    if a write of the turn fails at once, nothing is told: instead each message fails, or the
@@ -28,14 +29,15 @@ _NAMES = ("a failure of the disk", "the control plane", "a client")
 class TurnInvariants(Observer):
     """Watches all hosts of a world; raises `Violation`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, prioritises: bool = True) -> None:
+        self._prioritises = prioritises
         self._taken: dict[int, int] = {}  # by node: the kind of what its turn has taken last
 
     def started(self, host: Host) -> None:
         self._taken.pop(host.node_id, None)
 
     def received(self, host: Host, event: Event) -> None:
-        kind, node = _kind_of(event), host.node_id
+        kind, node = self._kind_of(event), host.node_id
         before = self._taken.get(node, _FAILURE)
         if kind < before:
             raise Violation("T-CTL", f"node {node} takes {_NAMES[before]} before {_NAMES[kind]}")
@@ -43,6 +45,11 @@ class TurnInvariants(Observer):
             waiting = host.waiting.control[0]
             raise Violation("T-CTL", f"node {node} takes a client while {waiting} waits")
         self._taken[node] = kind
+
+    def _kind_of(self, event: Event) -> int:
+        if isinstance(event, Request):
+            return _CONTROL if self._prioritises and is_control(event) else _CLIENT
+        return _FAILURE if isinstance(event, StorageFailed) else _CONTROL
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         self._taken.pop(host.node_id, None)
@@ -61,12 +68,6 @@ class TurnInvariants(Observer):
             raise Violation("T-ORD", f"node {host.node_id} is to do {asked}, and does {effects}")
         if has_failed:
             _look_at_what_is_withheld(host, told, left)
-
-
-def _kind_of(event: Event) -> int:
-    if isinstance(event, Request):
-        return _CONTROL if is_control(event) else _CLIENT
-    return _FAILURE if isinstance(event, StorageFailed) else _CONTROL
 
 
 def _look_at_what_is_withheld(host: Host, told: Sequence[Told], left: Sequence[Effect]) -> None:

@@ -44,12 +44,13 @@ class World(VirtualTime):
         files: FileOptions | None = None,
         has_partitions: bool = False,
         turns_us: tuple[int, ...] = TURNS_US,
+        prioritises: bool = True,
         is_judged: bool = True,
         streams: Streams | None = None,
     ) -> None:
         """`files`: the shipped storage runs on them, but for partitions; None: on model disks.
 
-        Not judged: judges say nothing.
+        `prioritises`: as in `Host`. Not judged: judges say nothing.
         """
         super().__init__(seed, streams)
         self.counts = Counts()
@@ -71,6 +72,7 @@ class World(VirtualTime):
         self._files = files
         self._has_partitions = has_partitions
         self._turns_us = turns_us
+        self._prioritises = prioritises
 
     # --- who is there -------------------------------------------------------------------
 
@@ -119,6 +121,7 @@ class World(VirtualTime):
             start_core=start,
             listener=listener,
             turns_us=self._turns_us,
+            prioritises=self._prioritises,
         )
         return host
 

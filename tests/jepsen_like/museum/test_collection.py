@@ -6,6 +6,7 @@ from jepsen_like.museum.comparison import compare, count_seeds
 from jepsen_like.museum.item import ITEMS, Exhibit
 from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES
+from wire.zk.switches import names_in
 
 EXHIBITS = [
     pytest.param(exhibit, id=f"{item.id}-{exhibit.bug}")
@@ -38,6 +39,22 @@ def test_every_exhibit_names_a_schedule_and_plants_that_there_are() -> None:
 def test_every_mechanism_is_told_in_two_sentences() -> None:
     for item in ITEMS.values():
         assert item.mechanism.count(". ") == 1, item.id
+
+
+def test_exhibit_of_a_switch_differs_from_its_mended_run_by_that_switch_alone() -> None:
+    exhibits = [each for item in ITEMS.values() for each in item.exhibits]
+    switched = [each for each in exhibits if "without" in each.settings]
+    for each in switched:
+        assert each.settings["design"] == each.mended["design"]
+        off, still_off = (
+            set(names_in(str(settings.get("without", ""))))
+            for settings in (each.settings, each.mended)
+        )
+        assert still_off < off
+        assert len(off - still_off) == 1, each.bug
+    shown = {each.bug for item in ("B2", "B8") for each in ITEMS[item].exhibits}
+    assert shown >= {each.bug for each in switched if "guarded-writes" in each.bug}
+    assert len(switched) == 5
 
 
 def test_other_times_count_as_red_and_green_too() -> None:

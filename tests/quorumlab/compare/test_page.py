@@ -5,6 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.page import page
 from quorumlab.compare.results import Results
 from tests.quorumlab.compare.compared import compared
@@ -39,7 +40,7 @@ def tags(html: str) -> list[str]:
 
 def test_every_experiment_is_a_section_and_every_element_is_closed(tmp_path: Path) -> None:
     html = page(compared(tmp_path, (10, 100)))
-    assert tags(html).count("section") == 9
+    assert tags(html).count("section") == len(EXPERIMENTS)
     assert "quorum/raftos" in html
     assert "replicas elect" in html
 

@@ -116,6 +116,7 @@ class ZkCluster(Observer):
             links=options.links,
             disks=options.disks,
             turns_us=options.turns_us,
+            prioritises=options.design.prioritises_commands,
             is_judged=is_judged,
         )
         self.options = options
@@ -125,7 +126,7 @@ class ZkCluster(Observer):
         self.nodes: dict[int, ZkNode] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
         world.observe(self)
-        world.judge(TurnInvariants())
+        world.judge(TurnInvariants(prioritises=options.design.prioritises_commands))
         for node_id in options.brokers:
             world.add(node_id, self._start_core, listener=_LISTENER)
 
