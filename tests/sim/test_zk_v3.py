@@ -1,5 +1,7 @@
 """zk-v3 on an ensemble in memory: the procedures of its document, seen in znodes and replicas."""
 
+from collections import Counter
+
 import pytest
 
 from broker.partition.partition import FollowerOf, LeaderOf
@@ -467,3 +469,32 @@ def test_leaders_write_their_isr_themselves_and_take_replicas_back(cluster: ZkCl
     assert state is not None
     assert slow in state.isr
     assert told.acknowledged
+
+
+def test_leaders_write_too_when_the_controller_takes_longer_than_the_lag_time() -> None:
+    """Each of P partitions is written once with success; whoever comes second reads it again. So P
+    partitions cost more than P writes where ZooKeeper is slow, or partitions are many."""
+    count = 30
+    cluster = begin(ZK_V3, session_timeout_ms=1000, lag_time_max_ms=1200)
+    admin, producer = Administrator(cluster), Producer(cluster)
+    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    others = tuple(each for each in (1, 2, 3) if each != dead)
+    replicas = [(*others[n % 2 :], *others[: n % 2], dead) for n in range(count)]
+    admin.create_topic("t", dict(enumerate(replicas)))
+    cluster.run_until(lambda: all(leaders(cluster, of("t", n)) for n in range(count)))
+    cluster.run(500)
+    fast_us = cluster.ensemble.draw_us
+    cluster.ensemble.draw_us = lambda: fast_us() + 10_000  # type: ignore[method-assign]
+    before = {each: Counter(cluster.clients[each].counts()) for each in others}
+    cluster.crash(dead)
+    for n in range(count):
+        producer.send(replicas[n][0], of("t", n), b"so that the dead broker lags")
+    cluster.run(6000)
+    states = [state_of(cluster, admin, of("t", n)) for n in range(count)]
+    assert all(state is not None and dead not in state.isr for state in states)
+    spent = {each: Counter(cluster.clients[each].counts()) - before[each] for each in others}
+    (leader,) = (each for each in others if each != cluster.active_controller)
+    assert spent[leader]["zk.set"] > 0, "it has not waited"
+    sets, gets = (sum(each[name] for each in spent.values()) for name in ("zk.set", "zk.get"))
+    looked_at = len(others) + count
+    assert sets - count == gets - looked_at > 0
