@@ -269,16 +269,17 @@ def report(servers: int, znodes: int, found: list[Row]) -> None:
 
 def page(tables: dict[int, list[Row]], znodes: int, rounds: int) -> str:
     """Each experiment beside the document's, both also as ratios to one set after the other."""
+    alone = min(znodes, ZNODES_ALONE)
     command = f"python -m benchmarks.zookeeper --servers {' '.join(map(str, tables))}"
     lines = [
         "# Calls to ZooKeeper, beside seed 001's appendix A",
         "",
-        f"{datetime.now(UTC).date()}, `{command} --znodes {znodes} --rounds {rounds}`, at",
-        f"{measured_on()['commit']}, on {measured_on()['cpus']} cores that servers and client share.",
-        f"Operations a second over {znodes:,} znodes (one after the other: over the first",
-        f"{min(znodes, ZNODES_ALONE):,}), the median of the rounds, and the ratio to the first row.",
-        "The document has 500,000 znodes, five machines and a client in Java. An error is a result:",
-        "a request beyond `jute.maxbuffer` costs the connection.",
+        f"{datetime.now(UTC).date()}, {measured_on()['commit']}, on {measured_on()['cpus']} cores,",
+        f"`{command} --znodes {znodes} --rounds {rounds}`:",
+        f"operations a second over {znodes:,} znodes (one after the other: over {alone:,}), the",
+        "median of the rounds, and the ratio to the first row. The document has 500,000 znodes,",
+        "five machines and a client in Java; here, servers and client share a machine. An error is",
+        "a result: a request beyond `jute.maxbuffer` costs the connection.",
     ]
     for servers, found in tables.items():
         lines += [
