@@ -22,6 +22,7 @@ _OF_LOGS = frozenset(
 )  # as Jepsen's kafka workload has them
 _OF_CLIENTS = _OF_LOGS | {"commit", "committed", "txn", "txn poll", "txn send"}
 KEYED = {"queue": _OF_QUEUES, **dict.fromkeys(REGISTERS, _OF_REGISTERS)}  # others have no keys
+_OBSERVE = "observe"
 _CHANGES = ("write", "cas", "enqueue")
 _WITH_KEYS = (*_OF_QUEUES, *_OF_REGISTERS)
 _READING = ("get", "read", "read-stale")
@@ -41,7 +42,7 @@ _MODELS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = tuple(
         ("kv", {"append"}, {"get", "put"}),
         ("kv", {"put"}, {"get"}),
         ("queue", {"enqueue"}, {"dequeue"}),
-        ("observe", {"observe"}, ()),
+        ("observe", {_OBSERVE}, ()),
     )
 )
 
@@ -60,6 +61,7 @@ class Survey:
         survey = cls()
         for lines in blocks:
             survey._look_at(lines)
+        survey.done = survey.done - {_OBSERVE} or survey.done  # every model may have samples
         return survey
 
     def workload(self) -> str:
@@ -73,14 +75,15 @@ class Survey:
                 return workload if self._is_as(workload) else ""
         return ""
 
-    def has_keys(self, workload: str) -> bool:
-        """Of a workload that somebody named. Raises `MalformedHistory` if that cannot be told."""
+    def has_keys(self, workload: str, *, is_ours: bool) -> bool:
+        """Of a workload that somebody named; ours have keys. Raises `MalformedHistory` if that
+        cannot be told."""
         told = self._has_keys()
         if told is not None:
             return told
         if self.asked == {_NOTHING}:
             return False
-        if not self.asked and "cas" not in self.done:  # nothing is accused either way
+        if is_ours or (not self.asked and "cas" not in self.done):  # nothing can be wrong
             return True
         raise MalformedHistory(
             f"its operations do not tell whether the values of a {workload} are [key, value]: "

@@ -101,7 +101,7 @@ def stream_as(
         named = survey.workload() if named is None else named
         source.seek(0)
         _, blocks = read(source)
-        if named in KEYED and not survey.has_keys(named):
+        if named in KEYED and not survey.has_keys(named, is_ours=header is not None):
             blocks = map(partial(with_keys, named), blocks)
     if header is None:
         blocks = _in_time(blocks)

@@ -10,7 +10,8 @@ import pytest
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import MalformedHistory, Value
-from jepsen_like.histories.interchange import read_as
+from jepsen_like.histories.interchange import jsonl_lines, read_as
+from tests.jepsen_like.play import Play
 from tests.jepsen_like.test_interchange import did
 
 Did = tuple[str, Value, Value]
@@ -77,6 +78,21 @@ def test_named_register_of_which_the_keys_are_not_told_is_refused(asked: list[Di
     content = did(("write", [1, 2], None), ("cas", [[1, 2], [1, 3]], None), *asked)
     with pytest.raises(MalformedHistory, match="do not tell whether the values of a register"):
         read_as(content, ".jsonl", "register")
+
+
+def test_history_of_ours_has_keys_though_nothing_is_read() -> None:
+    play = Play(workload="cas-register")
+    play.did(0, "write", ["x", 1], ["x", 1])
+    play.did(0, "cas", ["x", [1, 2]], ["x", [1, 2]])
+    text = "\n".join(jsonl_lines(play.history))
+    assert read_as(text.encode(), ".jsonl") == play.history
+
+
+def test_samples_do_not_tell_what_a_history_is_of() -> None:
+    sample = json.dumps({"type": "ok", "process": 9, "f": "observe", "value": {}}).encode()
+    content = did(("write", 1, 1), ("read", None, 1)) + b"\n"
+    assert read_as(content + sample, ".jsonl").header.workload == "register"
+    assert read_as(sample, ".jsonl").header.workload == "observe"
 
 
 def register(state: State, random: Random, value: Value) -> Did:
@@ -177,8 +193,8 @@ def played(step: Step, random: Random) -> Iterator[dict[str, Value]]:
             continue
         if is_keyed:
             asked = [key, asked]
-            is_told = answer is not None or random.random() < 0.5
-            answer = [key, answer] if is_told and random.random() < 0.95 else answer
+            is_told = isinstance(answer, list) or random.random() < 0.9
+            answer = [key, answer] if is_told else answer
         kind = random.choice(["ok", "ok", "ok", "info"])
         if kind == "info":
             answer = random.choice([asked, None, "timed-out"])
