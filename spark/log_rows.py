@@ -128,14 +128,11 @@ class _Usual:
     silent: list[int] = field(default_factory=list)
 
     def is_sent(self, at: int, asked: Value, did: Value, *, is_ok: bool) -> bool:
-        try:
-            [[send, _, _]] = did if is_ok else asked
-        except (TypeError, ValueError):
-            return False
-        if send != "send":
-            return False
-        (self.acknowledged if is_ok else self.unanswered).append(at)
-        return True
+        match did if is_ok else asked:
+            case [["send", _, _]]:
+                (self.acknowledged if is_ok else self.unanswered).append(at)
+                return True
+        return False
 
     def is_read(self, at: int, did: Value, session: Callable[[str], int | None]) -> bool:
         polled = _polled(did)
@@ -225,6 +222,8 @@ def _columns_of(records: Sequence[Value]) -> tuple[Sequence[int], Sequence[Value
     """Offsets and values of the records of some keys; None if any is unusual, or wrong."""
     try:
         pairs = list(chain.from_iterable(records))
+        if not _PAIRS.issuperset(map(type, pairs)):
+            return None
         offset, value = zip(*pairs, strict=True) if pairs else ((), ())
     except (TypeError, ValueError):
         return None

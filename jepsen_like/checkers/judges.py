@@ -117,7 +117,7 @@ def disbelieved(wrong: Sequence[Finding], count: int) -> Verdict:
 def unknown(workload: str) -> str:
     """Why nothing is judged: `workload` is what the history says of itself, or nothing."""
     if not workload:
-        return "its operations do not tell what it is a history of"
+        return "its operations do not tell what it is a history of (--model NAME says it)"
     return f"no checker knows the workload {workload!r}"
 
 

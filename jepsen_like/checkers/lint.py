@@ -11,7 +11,7 @@ any of these is undecided, whatever else is found in it:
                    gives after it has appended: it may have happened, or still may, and is `info`;
                    a user who knows better trusts such failures, and they are counted
     changed        a change that is ok with another key or value than was asked for, or the answer
-                   to a question about another key
+                   to a question about another key; so for each step of a transaction
 
 A history may also be honest and show nothing: one without any operation that was ok is undecided as
 well, which the judges say. Not looked at: the nemesis, and observations, which have no invocation;
@@ -114,24 +114,29 @@ def _did_another_thing(invoked: Op, op: Op) -> bool:
             return did is not None and _listed(asked) != _listed(did)
         case f, [asked, None], [did, _] if f in _ASKING:
             return str(asked) != str(did)
+        case "txn", _, None:
+            return False
         case _:
-            return _sent(invoked) != _sent(op)
+            return _steps(invoked) != _steps(op)
 
 
 def _listed(value: Value) -> Value:
     return list(map(_listed, value)) if isinstance(value, list | tuple) else value
 
 
-def _sent(op: Op) -> list[Value]:
-    """[key, value] of each send, as asked or as done. What makes no sense is left to others."""
-    sent = []
+def _steps(op: Op) -> list[Value]:
+    """What each step asked for, or did, without what it read. What makes no sense is left to
+    others."""
+    steps = []
     for step in op.value if isinstance(op.value, list | tuple) else ():
         match step:
             case ["send", key, [_, value]] if op.kind is Kind.OK:
-                sent.append([key, value])
-            case ["send", key, value]:
-                sent.append([key, value])
-    return sent
+                steps.append(["send", key, value])
+            case ["send" | "append" | "w" as f, key, value]:
+                steps.append([f, key, value])
+            case ["r", key, _]:
+                steps.append(["r", key])
+    return list(map(_listed, steps))
 
 
 def _finding(rule: str, detail: str, *ops: Op) -> Finding:

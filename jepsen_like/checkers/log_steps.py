@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jepsen_like.checkers.operations import Operation, malformed
+from jepsen_like.checkers.operations import Operation, malformed, pair_of
 from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
 
@@ -190,7 +190,8 @@ class LogSteps:
             key = _key(name)
             number = self._session_of_poll(operation, key)
             is_sought = operation.process in self._sought
-            for offset, value in records:
+            for record in records:
+                offset, value = pair_of(record)
                 at = _told(offset)
                 since = self._since.setdefault(number, at) if is_sought else UNKNOWN
                 yield Read(key, _value(value), at, number, since)

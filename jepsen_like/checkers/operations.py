@@ -32,6 +32,7 @@ __all__ = [
     "not_of",
     "operations",
     "overtaken",
+    "pair_of",
     "paired",
 ]
 
@@ -115,6 +116,14 @@ def malformed(operation: Operation, what: str) -> MalformedHistory:
 def not_of(operation: Operation, what: str) -> MalformedHistory:
     """`what` has no such operation: "a register"."""
     return MalformedHistory(f"operation {operation.index}: {what} has no {operation.f!r}")
+
+
+def pair_of(value: Value) -> tuple[Value, Value]:
+    """Raises ValueError: a text or a mapping is no pair, though it may be taken apart."""
+    match value:
+        case [first, second]:
+            return first, second
+    raise ValueError(value)
 
 
 @dataclass(frozen=True, slots=True)

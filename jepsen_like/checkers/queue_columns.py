@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from jepsen_like.checkers.log_columns import CODES, FAIL, INFO, OK, Values
-from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
+from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of, pair_of
 from jepsen_like.checkers.pairing import Column, Mask, filled, first_rows
 from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
@@ -138,13 +138,13 @@ def _at(moments: Column, rows: Column) -> Column:
 def _told(operation: Operation) -> tuple[str, Value]:
     """The key, and the value that was brought or taken."""
     try:
-        key, value = operation.argument
+        key, value = pair_of(operation.argument)
         if operation.f == "dequeue":
-            value = operation.result[1] if operation.kind is Kind.OK else None
+            value = pair_of(operation.result)[1] if operation.kind is Kind.OK else None
         elif value is None:
             raise ValueError(value)
         exact(value)
-    except (IndexError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise malformed(operation, f"an {operation.f}") from error
     return str(key), value
 

@@ -15,7 +15,7 @@ replaced by another change that happened; otherwise it need not have. Source: ch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of
+from jepsen_like.checkers.operations import NEVER, Operation, exact, malformed, not_of, pair_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 
@@ -135,7 +135,7 @@ def registers(operations: Sequence[Operation]) -> list[Register]:
             key, argument, result = _split(operation)
             register = found.setdefault(key, Register(key))
             _add(register, replace(operation, argument=argument, result=result))
-        except (IndexError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise malformed(operation, f"a {operation.f} of a register") from error
     for register in found.values():
         register.accesses.sort(key=lambda each: each.call)
@@ -153,12 +153,11 @@ def _check_extra(operation: Operation) -> None:
 
 def _split(operation: Operation) -> tuple[str, Value, Value]:
     """The key, what is asked for, and what was answered."""
-    key, argument = operation.argument
-    answer = operation.result
-    result = answer[1] if operation.f in _READS and operation.kind is Kind.OK else None
+    key, argument = pair_of(operation.argument)
+    is_answered = operation.f in _READS and operation.kind is Kind.OK
+    result = pair_of(operation.result)[1] if is_answered else None
     if operation.f == "cas":
-        expected, new = argument
-        argument = expected, new
+        argument = pair_of(argument)
     return str(key), exact(argument), exact(result)
 
 

@@ -24,7 +24,7 @@ from itertools import count, islice
 from typing import TypeVar
 
 from jepsen_like.checkers.models import REGISTER, Model
-from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation
+from jepsen_like.checkers.operations import NEVER, NO_LINE, Operation, pair_of
 from jepsen_like.checkers.register_search import register_frontier
 from jepsen_like.checkers.search_depth import TURN, Answer, Search, asked, depth_first
 from jepsen_like.checkers.search_frontier import frontier, refuting
@@ -239,11 +239,13 @@ def check_keyed(operations: Sequence[Operation], model: Model, budget: Budget | 
         if each.kind is Kind.FAIL or (each.ret == NEVER and each.f in model.reads):
             continue
         try:
-            key, argument = each.argument
-            result = each.result[1] if each.kind is Kind.OK and each.result is not None else None
-        except (IndexError, TypeError, ValueError) as error:
+            key, argument = pair_of(each.argument)
+            is_told = each.kind is Kind.OK and each.result is not None
+            result = pair_of(each.result)[1] if is_told else None
+        except ValueError as error:
             raise MalformedHistory(
-                f"operation {each.index}: no [key, value]: {each.argument!r:.100}"
+                f"operation {each.index}: no [key, value]: "
+                f"{each.argument!r:.100} -> {each.result!r:.100}"
             ) from error
         keyed.setdefault(str(key), []).append(replace(each, argument=argument, result=result))
     return compose(check_by_search(key, own, model, budget) for key, own in keyed.items())

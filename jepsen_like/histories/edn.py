@@ -14,10 +14,20 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EdnError", "Keyword", "Symbol", "Tagged", "Unfinished", "read_edn", "write_edn"]
+__all__ = [
+    "DEPTH_MAX",
+    "DIGITS_MAX",
+    "EdnError",
+    "Keyword",
+    "Symbol",
+    "Tagged",
+    "Unfinished",
+    "read_edn",
+    "write_edn",
+]
 
-_DEPTH_MAX = 100
-_DIGITS_MAX = 1000  # Python itself refuses some thousands
+DEPTH_MAX = 100
+DIGITS_MAX = 1000  # Python itself refuses some thousands
 _SPACE = re.compile(r"(?:[\s,]|;[^\n]*)*")
 _TOKEN = re.compile(r"[^\s,;()\[\]{}\"]+")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -54,9 +64,9 @@ class Tagged:
     value: Any
 
 
-def read_edn(text: str, line: int = 1) -> Iterator[Any]:
-    """The values of a text that begins with this line. Raises `EdnError`."""
-    reading = _Reading(text, line)
+def read_edn(text: str, line: int = 1, depth: int = 0) -> Iterator[Any]:
+    """The values of a text that begins with this line, within so many others. Raises `EdnError`."""
+    reading = _Reading(text, line, depth)
     while (value := reading.next()) is not _NOTHING:
         yield value
 
@@ -111,17 +121,17 @@ _NOTHING = object()
 
 
 class _Reading:
-    def __init__(self, text: str, line: int) -> None:
+    def __init__(self, text: str, line: int, depth: int) -> None:
         self._text = text
         self._line = line
         self._at = 0
-        self._depth = 0
+        self._depth = depth
 
     def next(self) -> Any:
         """The next value; _NOTHING at the end of the text."""
         self._depth += 1
-        if self._depth > _DEPTH_MAX:
-            raise self._error(f"nested deeper than {_DEPTH_MAX}")
+        if self._depth > DEPTH_MAX:
+            raise self._error(f"nested deeper than {DEPTH_MAX}")
         self._skip_space()
         value = _NOTHING if self._at == len(self._text) else self._value()
         self._depth -= 1
@@ -225,8 +235,8 @@ class _Reading:
     def _number(self, token: str) -> int | float:
         digits = token.rstrip("NM")
         is_whole = token.endswith("N") or digits.lstrip("+-").isdigit()
-        if len(digits) > _DIGITS_MAX:
-            raise self._error(f"a number of more than {_DIGITS_MAX} digits")
+        if len(digits) > DIGITS_MAX:
+            raise self._error(f"a number of more than {DIGITS_MAX} digits")
         return int(digits) if is_whole else float(digits)
 
     def _token(self, wanted: str) -> str:

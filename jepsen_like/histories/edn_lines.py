@@ -11,8 +11,18 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import msgspec
+import numpy as np
 
-from jepsen_like.histories.edn import EdnError, Keyword, Symbol, Tagged, Unfinished, read_edn
+from jepsen_like.histories.edn import (
+    DEPTH_MAX,
+    DIGITS_MAX,
+    EdnError,
+    Keyword,
+    Symbol,
+    Tagged,
+    Unfinished,
+    read_edn,
+)
 from jepsen_like.histories.history import FORMAT, Header, Lines, MalformedHistory, header_of
 from jepsen_like.histories.mappings import decoded, json_of, lines_of, listed, whole_lines
 
@@ -27,10 +37,11 @@ _TOKEN = re.compile(
     rf"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?{_END}"
     r'|:[^\s,;()\[\]{}"\\]+'
     r'|"[^"\\\[\]{}\x00-\x1f]*"'
-    r'|[^\s,\[\]{}"]+|"'  # a name, or what is no JSON
+    r'|[^\s,:\[\]{}"][^\s,\[\]{}"]*|[":]'  # a name, or what is no JSON
 )
 # A map begins and ends as no vector does. What is null in JSON is no more than a name in EDN.
-_PUNCTUATION = {"nil": "null", "{": "[{}", "}": "{}]", "null": "a name", '"': "an odd string"}
+_PUNCTUATION = {"nil": "null", "{": "[{}", "}": "{}]", "null": "a name"}
+_ODD = {'"': "an odd string", ":": "an odd keyword"}
 _OPERATIONS = msgspec.json.Decoder(list[list[Any]])
 _NOT_SIMPLE = (IndexError, TypeError, ValueError, RecursionError, msgspec.MsgspecError)
 
@@ -60,7 +71,7 @@ def _read(text: str, blocks: Iterator[str], line: int) -> Iterator[Lines]:
                 if following is None and is_vector:
                     found = _last_values(text, line)
                 else:
-                    found = _values(text, line)
+                    found = _values(text, line, depth=int(is_vector))
             except EdnError as error:  # the bracket that closes a vector may be in this block
                 may_go_on = is_vector or isinstance(error, Unfinished)
                 if following is None or not may_go_on:
@@ -82,12 +93,12 @@ def _first(text: str) -> int:
     return space.end() if space else 0
 
 
-def _values(text: str, line: int) -> list[Any]:
+def _values(text: str, line: int, *, depth: int) -> list[Any]:
     """As JSON has them: all at once; one by one if any is not simple, or wrong."""
     try:
         return _simple(text)
     except _NOT_SIMPLE:
-        return [plain(value) for value in read_edn(text, line)]
+        return [plain(value) for value in read_edn(text, line, depth)]
 
 
 def _last_values(text: str, line: int) -> list[Any]:
@@ -106,13 +117,25 @@ def _last_values(text: str, line: int) -> list[Any]:
 
 def _simple(text: str) -> list[Any]:
     tokens = _TOKEN.findall(text.replace(_TAG, "{"))
-    names = {each: json.dumps(each[1:]) for each in set(tokens) if each[0] == ":"}
-    told = ",".join(map((_PUNCTUATION | names).get, tokens, tokens))
+    distinct = set(tokens)
+    if max(map(len, distinct), default=0) > DIGITS_MAX:
+        raise ValueError("it may be a number that is too long")
+    names = {each: json.dumps(each[1:]) for each in distinct if each[0] == ":"}
+    told = ",".join(map((_PUNCTUATION | names | _ODD).get, tokens, tokens))
+    if _depth(told) > DEPTH_MAX // 2:
+        raise ValueError("it may be nested too deep")
     values = _OPERATIONS.decode(f"[{told.replace('[,', '[').replace(',]', ']')}]")
     if told.count("{}") > 2 * len(values):
         for value in values:
             _make_maps(value)
     return list(map(_map, values))
+
+
+def _depth(told: str) -> int:
+    """No text in it has a bracket."""
+    text = np.frombuffer(told.encode(), np.uint8)
+    steps = (text == ord("[")).astype(np.int8) - (text == ord("]"))
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
 def _map(value: list[Any]) -> dict[Any, Any]:

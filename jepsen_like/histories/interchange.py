@@ -24,8 +24,7 @@ Source: Jepsen's history.edn and console output; Porcupine's test data.
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -34,13 +33,12 @@ from typing import Any, BinaryIO
 
 from jepsen_like.histories.edn import EdnError, Keyword, read_edn, write_edn
 from jepsen_like.histories.edn_lines import EDN_HEADER, plain, read_edn_lines
+from jepsen_like.histories.guessing import KEYED, REGISTERS, Survey, with_keys
 from jepsen_like.histories.history import (
     FORMAT,
     INITIAL,
-    NEMESIS,
     Header,
     History,
-    Kind,
     Lines,
     MalformedHistory,
     Op,
@@ -63,14 +61,9 @@ __all__ = [
     "stream_as",
 ]
 
-REGISTERS = ("cas-register", "partition-epoch", "register")  # workloads
-_OF_QUEUES = ("enqueue", "dequeue")
-_OF_REGISTERS = ("read", "write", "cas", "read-stale")
-_KEYED = {"queue": _OF_QUEUES, **dict.fromkeys(REGISTERS, _OF_REGISTERS)}  # others have no keys
 _CONSOLE = re.compile(r"INFO\s+jepsen\.util - (\S+)\s+:(\w+)\s+:(\w+)\s+(.*)$")
 _SAYS_MISMATCH = "mismatch"
 _FRAMED = ".msgpack"
-_CHANGES = ("write", "cas", "enqueue")
 _STEPS = ("send", "poll", "txn")
 _NAMES_OF_STEPS = ("append", "poll", "r", "send", "w")
 
@@ -103,13 +96,13 @@ def stream_as(
     header, blocks = read(source)
     named = workload or (None if header is None else header.workload)
     is_ours = suffix == _FRAMED and workload is None
-    if named is None or (named in _KEYED and not is_ours):
-        done, is_keyed = _survey(blocks)
-        named = _guessed(done) if named is None else named
+    if named is None or (named in KEYED and not is_ours):
+        survey = Survey.of(blocks)
+        named = survey.workload() if named is None else named
         source.seek(0)
         _, blocks = read(source)
-        if named in _KEYED and not is_keyed:
-            blocks = map(partial(_with_keys, _KEYED[named]), blocks)
+        if named in KEYED and not survey.has_keys(named, is_ours=header is not None):
+            blocks = map(partial(with_keys, named), blocks)
     if header is None:
         blocks = _in_time(blocks)
         options: dict[str, Value] = {INITIAL: []} if named in REGISTERS else {}
@@ -125,77 +118,6 @@ def _in_time(blocks: Iterable[Lines]) -> Iterator[Lines]:
         in_order = list(accumulate(times, max))
         yield lines._replace(time_ns=in_order if latest is None else in_order[1:])
         latest = in_order[-1] if in_order else latest
-
-
-def _survey(blocks: Iterable[Lines]) -> tuple[set[str], bool]:
-    """What was done, and whether objects have keys: either all values do, or none."""
-    done: set[str] = set()
-    keyed: set[bool] = set()
-    for lines in blocks:
-        for process, f, value in zip(lines.process, lines.f, lines.value, strict=True):
-            if process == NEMESIS:
-                continue
-            done.add(f)
-            if f == "txn":
-                done.update(f"txn {name}" for name in _names_of_steps(value))
-            elif f == "read" and type(value) is int:
-                done.add("read of a number")
-        keyed |= {
-            _has_key(f, value)
-            for f, value in zip(lines.f, lines.value, strict=True)
-            if f in (*_OF_QUEUES, *_OF_REGISTERS) and value is not None
-        }
-    return done, keyed == {True}
-
-
-def _names_of_steps(value: Value) -> Iterator[Value]:
-    for step in value if isinstance(value, list | tuple) else ():
-        if isinstance(step, list | tuple) and step:
-            yield step[0]
-
-
-def _guessed(done: AbstractSet[str]) -> str:
-    """The workload, by what was done. "" if nothing tells."""
-    if done >= {"add", "read of a number"}:
-        return "counter"
-    for workload, fs in (
-        ("append", {"txn append"}),
-        ("rw-register", {"txn w"}),
-        ("bank", {"transfer"}),
-        ("total-queue", {"drain"}),
-        ("kafka", {"txn", "commit"}),
-        ("log", {"send", "poll"}),
-        ("cas-register", {"cas"}),
-        ("kv", {"get", "put", "append"}),
-        ("queue", {"enqueue", "dequeue"}),
-        ("set", {"add", "remove"}),
-        ("register", {"read", "write"}),
-        ("observe", {"observe"}),
-    ):
-        if done & fs:
-            return workload
-    return ""
-
-
-def _has_key(f: str, value: Value) -> bool:
-    match value:
-        case [_, [_, _] | (_, _)] if f == "cas":
-            return True
-        case [_, _]:
-            return f != "cas"
-        case _:
-            return False
-
-
-def _with_keys(fs: Container[str], lines: Lines) -> Lines:
-    """A change that ends without a value says no more than that it was done."""
-    value = [
-        ["", value]
-        if f in fs and (kind == Kind.INVOKE or value is not None or f not in _CHANGES)
-        else value
-        for f, kind, value in zip(lines.f, lines.kind, lines.value, strict=True)
-    ]
-    return lines._replace(value=value)
 
 
 def edn_lines(history: History) -> Iterator[str]:

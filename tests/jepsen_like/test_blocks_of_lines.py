@@ -72,3 +72,40 @@ def test_an_object_of_json_is_one_line() -> None:
     broken = one.replace(", ", ",\n", 1)
     with pytest.raises(MalformedHistory, match="line 1: not JSON"):
         ops_of(f"{broken}\n{one} {one}", ".jsonl")
+
+
+UNUSUAL = "{:type :ok, :process 0, :f :read, :value #inst 1}"  # the block is read one by one
+
+
+@pytest.mark.parametrize(
+    "value", [":", "[: 1]", "{: 1}", "[1 :]", ":,", "[" * 150 + "]" * 150, "1" * 1500]
+)
+def test_what_is_refused_one_by_one_is_refused_at_once(value: str) -> None:
+    text = OK.replace("{:a [1 {:b 2}]}", value)
+    for block in (text, f"{text}\n{UNUSUAL}", f"[{UNUSUAL}\n{text}]"):
+        with pytest.raises(MalformedHistory, match="line "):
+            ops_of(block)
+
+
+@pytest.mark.parametrize("depth", range(95, 101))
+def test_values_of_a_vector_are_as_deep_in_its_last_block_as_in_the_first(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stands beside them."""
+    deep = OK.replace("{:a [1 {:b 2}]}", "[" * depth + "]" * depth)
+    both = f"{deep} {UNUSUAL}"
+    told = set()
+    for size in (1, 1 << 20):
+        monkeypatch.setattr(mappings, "_BLOCK_BYTES", size)
+        for lines in ([both, READ, READ], [READ, READ, both], [deep, READ], [READ, deep]):
+            try:
+                told.add(bool(ops_of("[" + "\n".join(lines) + "]")))
+            except MalformedHistory:
+                told.add(False)
+    assert len(told) == 1
+
+
+def test_what_is_as_deep_and_long_as_may_be_is_read() -> None:
+    for value in ("[" * 90 + "7" + "]" * 90, "7" * 1000, ":" + "a" * 1500, '"' + "a" * 1500 + '"'):
+        (op,) = ops_of(OK.replace("{:a [1 {:b 2}]}", value))
+        assert str(op.value).strip("[]") == value.strip('[]:"')

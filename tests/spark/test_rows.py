@@ -200,3 +200,21 @@ def rows_one_by_one(ops: Any, workload: str = "log") -> list[str] | str:
         return sorted_rows(table_of_rows(list(rows(workload, ops))))
     except MalformedHistory:
         return "malformed"
+
+
+@pytest.mark.parametrize("kind", list(Kind)[1:])
+def test_a_step_that_is_a_mapping_is_refused(kind: Kind) -> None:
+    """Even if its names are those of a send."""
+    play = Play()
+    for value in ({"send": 0, "k": 1, "v": 2}, {"send": 0, "k": 1, "v": [0, 2]}):
+        play.line(Kind.INVOKE, 0, "send", [value])
+        play.line(kind, 0, "send", [value])
+        with pytest.raises(MalformedHistory):
+            list(rows("log", play.ops))
+        assert told("log", [Lines.of(play.ops)]) == "malformed"
+
+
+def test_a_record_that_is_a_mapping_is_refused() -> None:
+    play = Play()
+    play.poll(0, {"k": [{3: 1, "x": 2}]})
+    assert told("log", [Lines.of(play.ops)]) == "malformed"

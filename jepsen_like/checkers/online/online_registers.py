@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jepsen_like.checkers.online.told import Doubt, Limits, Name, Told, name_of
-from jepsen_like.checkers.operations import NEVER, Operation, malformed, not_of
+from jepsen_like.checkers.operations import NEVER, Operation, malformed, not_of, pair_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Kind, Op, Value
 
@@ -211,7 +211,7 @@ def _loaded(told: Value) -> _Register:
 
 def _pair(of: Op | Operation, value: Value) -> tuple[str, Value]:
     try:
-        key, own = value
+        key, own = pair_of(value)
         hash(name_of(own))
     except (TypeError, ValueError) as error:
         operation = of if isinstance(of, Operation) else _asked(of)

@@ -68,6 +68,28 @@ def read_of_another_key(play: Play) -> None:
     play.did(0, "read", [KEY, None], ["other-0", 6])
 
 
+def appended_another(play: Play) -> None:
+    play.did(0, "txn", [["append", KEY, 5]], [["append", KEY, 6]])
+
+
+def wrote_another_key(play: Play) -> None:
+    play.did(0, "txn", [["r", KEY, None], ["w", KEY, 5]], [["r", KEY, 1], ["w", "other-0", 5]])
+
+
+def wrote_nothing(play: Play) -> None:
+    play.did(0, "txn", [["w", KEY, 5]], [])
+
+
+def transaction_read_another_key(play: Play) -> None:
+    play.did(0, "txn", [["r", KEY, None]], [["r", "other-0", 6]])
+
+
+TRANSACTIONS = [
+    appended_another,
+    wrote_another_key,
+    wrote_nothing,
+    transaction_read_another_key,
+]
 PLANTED: list[tuple[str, Callable[[Play], None]]] = [
     ("lint-overlap", overlap),
     ("lint-unmatched", unmatched),
@@ -119,6 +141,23 @@ def test_other_mistakes_of_a_recorder_are_not_trusted() -> None:
     verdict = judge(play.history)
     assert verdict.outcome is Outcome.UNDECIDED
     assert "trusted failures" not in verdict.counts
+
+
+@pytest.mark.parametrize("plant", TRANSACTIONS)
+def test_transaction_that_did_another_thing_makes_the_verdict_undecided(
+    plant: Callable[[Play], None],
+) -> None:
+    for workload in ("append", "rw-register"):
+        play = Play(workload=workload)
+        plant(play)
+        assert [each.rule for each in lint(play.ops)] == ["lint-changed"]
+
+
+def test_transaction_that_did_as_asked_is_believed() -> None:
+    play = Play(workload="append")
+    play.did(0, "txn", [["append", KEY, 5], ["r", KEY, None]], (("append", KEY, 5), ["r", KEY, 5]))
+    play.did(0, "txn", [["append", KEY, 6]], None)
+    assert lint(play.ops) == []
 
 
 def test_honest_history_passes() -> None:
