@@ -9,6 +9,7 @@ from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.zookeeper import missing_reason
+from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
 
 NO_ZOOKEEPER = missing_reason()
@@ -28,6 +29,8 @@ def test_broker_that_is_cut_off_from_zookeeper_loses_its_session_and_comes_back(
         try:
             cluster.start_all()
             cluster.wait_ready()
+            told = status.describe(cluster)["zookeepers"]
+            assert [server["role"] for server in told] == ["standalone"]
             known = injectors(cluster, mesh, gear)
             assert known["cut-zookeeper"].why_not == ""
             before = zookeeper.sessions()

@@ -1,7 +1,6 @@
 """A writer that knows what was acknowledged to it, and a reader of all that there is."""
 
 import time
-from collections.abc import Sequence
 
 from confluent_kafka import Consumer, Producer
 
@@ -19,21 +18,12 @@ class Writer:
 
     def write(self, topic: str, count: int) -> None:
         """Write them, and wait until each is acknowledged."""
-        self._write(topic, [-1] * count)
-
-    def write_to_each(self, topic: str, partitions: int) -> None:
-        """Write one to each partition: acknowledged, they say that its ISR has all before them."""
-        self._write(topic, range(partitions))
-
-    def _write(self, topic: str, partitions: Sequence[int]) -> None:
         before = len(self.acknowledged)
-        for value, partition in enumerate(partitions, self._next):
-            self.producer.produce(
-                topic, str(value).encode(), partition=partition, on_delivery=self._told
-            )
-        self._next += len(partitions)
+        for value in range(self._next, self._next + count):
+            self.producer.produce(topic, str(value).encode(), on_delivery=self._told)
+        self._next += count
         assert self.producer.flush(30) == 0
-        assert len(self.acknowledged) == before + len(partitions)
+        assert len(self.acknowledged) == before + count
 
     def _told(self, error: object, message: object) -> None:
         assert error is None, error

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMITS", "OnAnySession", "histories_of_all_models", "table"]
 
-OF_EACH_MODEL = 25
 LIMITS = Limits(tasks=3)
 
 
@@ -66,11 +65,13 @@ COUNTER = Model(initial=0, step=counting, reads=frozenset({"read"}))
 class OnAnySession:
     """`session` is a fixture."""
 
+    of_each_model = 25
+
     @pytest.mark.extra
     def test_verdicts_are_those_of_each_history_alone(
         self, session: "SparkSession", tmp_path: Path
     ) -> None:
-        histories = histories_of_all_models(OF_EACH_MODEL)
+        histories = histories_of_all_models(self.of_each_model)
         rows = judge(table(session, histories, tmp_path), limits=LIMITS).toArrow().to_pylist()
         assert {row["run"] for row in rows} == set(histories)
         verdict = verdict_in(rows, single_run=False)

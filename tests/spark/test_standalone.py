@@ -19,7 +19,8 @@ from tests.spark.histories import random_history
 pytestmark = pytest.mark.extra
 
 ROOT = Path(__file__).parent.parent.parent
-RUNS = 12
+RUNS = 6
+PARTITIONS = 2  # of a shuffle: Spark's 200 are most of what so little costs
 SECONDS = 240  # on a machine that does much else
 
 
@@ -108,9 +109,13 @@ def test_check_runs_on_a_master_with_two_workers(master: str, tmp_path: Path) ->
 
 
 def run(command: Sequence[str | Path], scratch: Path) -> "subprocess.CompletedProcess[str]":
+    settings = scratch.with_suffix(".conf")
+    settings.mkdir()
+    text = f"spark.sql.shuffle.partitions {PARTITIONS}\n"
+    (settings / "spark-defaults.conf").write_text(text)
     return subprocess.run(
         command,
-        env=environment_of(scratch),
+        env=environment_of(scratch) | {"SPARK_CONF_DIR": str(settings)},
         capture_output=True,
         text=True,
         timeout=2 * SECONDS,

@@ -31,6 +31,8 @@ SETTINGS = Settings(seconds=300)
 
 
 class TestOnConnect(OnAnySession):
+    of_each_model = 4
+
     @pytest.fixture
     def session(self, connected: "SparkSession") -> "SparkSession":
         by_value: Any = cloudpickle.register_pickle_by_value

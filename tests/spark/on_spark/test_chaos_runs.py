@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,10 @@ from jepsen_like.real.runs.run_options import RunOptions
 from quorumlab.cli import main
 from tests.jepsen_like.spoiled import SPOILED, spoiled
 
-pytestmark = pytest.mark.extra
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.extra]
 KEYS = ("outcome", "findings", "objects", "counts", "reason", "void")
 
 
@@ -35,10 +39,12 @@ def history(runs: Path) -> History:
     return read_history((runs / "kafka" / "history.msgpack").read_bytes())
 
 
-def test_spark_says_what_is_said_without_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_spark_says_what_is_said_without_it(
+    spark: "SparkSession", runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = []
-    for where in (["--on", "local"], ["--on", "spark", "--master", "local[1]"]):
-        code = main(["check", str(runs / "kafka"), *where, "--format", "json"])
+    for where in ("local", "spark"):
+        code = main(["check", str(runs / "kafka"), "--on", where, "--format", "json"])
         verdict = json.loads(capsys.readouterr().out)
         told.append((code, {key: verdict[key] for key in KEYS}))
     assert told[1] == told[0]
