@@ -6,6 +6,7 @@ need Python with numpy, pyarrow, msgpack and msgspec only.
 
 import atexit
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -27,9 +28,12 @@ _HAVE_IT: "WeakSet[SparkSession]" = WeakSet()
 
 
 def ship(session: "SparkSession") -> None:
-    """Nothing happens if it has been done."""
+    """Nothing happens if it has been done. This process goes on with the code that it has: a
+    classic session puts its own copy of an artifact where Python looks first."""
     if session not in _HAVE_IT:
-        session.addArtifacts(str(_archive()), pyfile=True)
+        archive = _archive()
+        session.addArtifacts(str(archive), pyfile=True)
+        sys.path[:] = [place for place in sys.path if Path(place).name != archive.name]
         is_there(session)
 
 

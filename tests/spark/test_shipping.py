@@ -19,6 +19,7 @@ class Session:
     def addArtifacts(self, path: str, *, pyfile: bool) -> None:
         assert pyfile
         self.sent.append(path)
+        sys.path.insert(1, f"/tmp/spark/{Path(path).name}")  # as a classic session does
 
 
 @pytest.fixture
@@ -48,6 +49,13 @@ def test_code_is_sent_once(root: Path) -> None:
     is_there(second)  # type: ignore[arg-type]
     ship(second)  # type: ignore[arg-type]
     assert (len(first.sent), len(second.sent)) == (1, 0)
+
+
+def test_this_process_imports_what_it_did_before(root: Path) -> None:
+    """Else a second command of the same process finds other packages than its own."""
+    before = list(sys.path)
+    sent_by(Session())
+    assert sys.path == before
 
 
 def test_name_and_bytes_are_those_of_the_content(root: Path) -> None:

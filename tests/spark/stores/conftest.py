@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import Request, urlopen
 
 import pytest
@@ -16,9 +15,6 @@ import pytest
 from jepsen_like.real.free_ports import free_ports
 from spark.session import java_home
 from tests.spark.test_standalone import ROOT, started, until
-
-if TYPE_CHECKING:
-    pass
 
 CACHE = ROOT / ".cache/stores"
 _FETCH = "tests/spark/stores/fetch.sh"
@@ -121,9 +117,8 @@ def lonely_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _hiding(scratch: Path) -> Sequence[str]:
     """A command that runs another where nothing of the driver's is seen but what is installed."""
     hidden = sorted({str(ROOT), tempfile.gettempdir()}, key=len, reverse=True)
-    kept = [
-        each for each in (sys.prefix, str(java_home(scratch))) if each.startswith(tuple(hidden))
-    ]
+    installed = (sys.prefix, str(java_home(scratch)), str(fetched("s3") / "jars"))
+    kept = [each for each in installed if each.startswith(tuple(hidden))]
     unshare = shutil.which("unshare") or "unshare"
     names = [f"KEPT={' '.join(kept)}", f"HIDDEN={' '.join(hidden)}"]
     return ["env", *names, unshare, "-m", "sh", "-c", _HIDE, "sh"]

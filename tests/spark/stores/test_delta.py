@@ -29,8 +29,7 @@ def test_tables_of_delta_are_judged_and_written(tmp_path: Path) -> None:
     environment = environment_of(tmp_path) | {"PYTHONPATH": str(ROOT)}
     environment |= {
         "DELTA_JARS": ",".join(map(str, (home / "jars").glob("*.jar"))),
-        "SPARK_HOME": "",
-        "PYSPARK_PYTHON": str(command[0]),
+        "PYSPARK_PYTHON": command[0],
     }
     environment.pop("SPARK_HOME")
     done = subprocess.run(
