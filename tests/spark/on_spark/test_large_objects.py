@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
 OF_EACH = 30
-SMALL = Thresholds(one_worker=0, by_operation=0, piece=2_000)
+SMALL = Thresholds(one_worker=0, by_operation=0, piece=3_000)
 SEARCHED = ("queue, values come again", "queues", "register", "registers")  # where that decides
 Row = dict[str, Any]
 
@@ -64,7 +64,7 @@ def histories() -> dict[str, History]:
         **{
             name: partial(history_of, name, agreed)
             for name, agreed in MODELS.items()
-            if name.startswith(("register", "queue", "set"))
+            if name.startswith(("queue", "set"))
         },
         **{name: partial(free, name) for name in ("sets", "registers", "queues")},
         "total queue": total_queue,
