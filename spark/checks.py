@@ -219,7 +219,8 @@ def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits
     for alike in parts.in_pieces():
         names = [large.name for large in alike]
         mine = table.filter(F.concat_ws("\t", "run", "object").isin(names))
-        for part in _found(mine, alike, -(-parts.rows // bounds.piece), limits):
+        size = max(parts.rows, sum(large.size for large in alike))
+        for part in _found(mine, alike, -(-size // bounds.piece), limits):
             rows += rows_of(part)
         rows += map(_shown, alike)
         if any(large.object == WHOLE for large in alike):  # what is no operation of its own

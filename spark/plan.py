@@ -53,6 +53,7 @@ class Large:
     run: str
     object: str
     workload: str
+    size: int  # in rows, and in what is in lists
     is_idempotent: bool  # are its producers
     shows: bool  # anything that is judged was ok
 
@@ -104,11 +105,12 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
         F.sum(F.octet_length("result")).alias("listed"),
         F.max((F.col("kind") == Kind.OK.value) & F.col("f").isin(*_SHOWING)).alias("shows"),
     )
-    listed = F.coalesce("listed", F.lit(0)) / _BYTES_LISTED
-    is_large = F.when(
-        F.col("workload").isin(*_BY_OPERATION),
-        F.col("rows") + listed > thresholds.by_operation,
-    ).otherwise(F.col("rows") > thresholds.one_worker)
+    is_by_operation = F.col("workload").isin(*_BY_OPERATION)
+    listed = F.floor(F.coalesce("listed", F.lit(0)) / _BYTES_LISTED)
+    size = F.col("rows") + F.when(is_by_operation, listed).otherwise(0)
+    sizes = sizes.withColumn("size", size)
+    most = F.when(is_by_operation, thresholds.by_operation).otherwise(thresholds.one_worker)
+    is_large = F.col("size") > most
     totals = sizes.agg(
         F.size(F.collect_set("run")).alias("runs"),
         F.sum((F.col("object") != WHOLE).cast("long")).alias("objects"),
@@ -148,6 +150,7 @@ def _large(row: Row) -> Large:
         run=row["run"],
         object=row["object"],
         workload=row["workload"],
+        size=row["size"],
         is_idempotent=is_idempotent(json.loads(row["options"])),
         shows=row["shows"],
     )

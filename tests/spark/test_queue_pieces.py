@@ -26,7 +26,7 @@ from tests.jepsen_like.play import Play
 from tests.spark.tables import table_of
 
 MB = 1 << 20  # no limit
-SEEDS = 3
+SEEDS = 2
 MANY = 80
 Rows = list[dict[str, Any]]
 

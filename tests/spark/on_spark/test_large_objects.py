@@ -22,42 +22,18 @@ from tests.agreement.models import MODELS
 from tests.jepsen_like.play import Play
 from tests.spark.conftest import SETTINGS
 from tests.spark.tables import write_table
+from tests.spark.test_value_pieces import two_orders
+from tests.spark.total_queues import total_queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
-OF_EACH = 30
+OF_EACH = 20
 SMALL = Thresholds(one_worker=0, by_operation=0, piece=3_000)
 SEARCHED = ("queue, values come again", "queues", "register", "registers")  # where that decides
 Row = dict[str, Any]
-
-
-def total_queue(seed: int) -> History:
-    """Of a queue that may lose what was put in, give it twice, or make it up."""
-    random, play, inside = (
-        Random(f"total queue {seed}"),
-        Play(workload="total-queue"),
-        list[object](),
-    )
-    lie = random.choice([0.0, 0.05])
-    for _ in range(random.randint(5, 25)):
-        f = random.choice(["enqueue", "enqueue", "dequeue", "drain"])
-        value = random.choice([1, "1", 2, 2.0, True, (3, 4)])
-        process = random.randrange(100) if random.random() < 0.1 else 0
-        play.invoke(process, f, *([value] if f == "enqueue" else []))
-        if process:
-            inside += [value] if f == "enqueue" and random.random() < 0.5 else []
-            play.info(process)
-            continue
-        inside += [value] if random.random() < lie else []
-        taken = inside[:] if f == "drain" else inside[:1] if f == "dequeue" else []
-        inside = inside[len(taken) :]
-        taken = [each for each in taken if random.random() >= lie]
-        inside += [value] if f == "enqueue" else []
-        play.ok(0, {"enqueue": value, "drain": taken}.get(f, taken[0] if taken else None))
-    return play.history
 
 
 def histories() -> dict[str, History]:
@@ -75,16 +51,6 @@ def histories() -> dict[str, History]:
         for name, make in makers.items()
         for number in range(OF_EACH)
     }
-
-
-def two_orders(play: Play) -> None:
-    """Each element fits, and the two lists have no order."""
-    for process, element in ((1, "x"), (2, "y")):
-        play.invoke(process, "add", element)
-    for process in (3, 4):
-        play.invoke(process, "read")
-    play.ok(3, ["x"])
-    play.ok(4, ["y"])
 
 
 def wrong_itself(play: Play) -> None:
