@@ -3,6 +3,7 @@
     python benchmarks/run.py checking
     python benchmarks/run.py checking --only converted
     python benchmarks/run.py checking --only spark --operations 10000000
+    python benchmarks/run.py checking --only pieces --operations 5000000
 
 What is loaded is columns in memory; a table is in memory too, as Spark's workers read it.
 """
@@ -11,7 +12,7 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.checking_histories import Shape, history, write
+from benchmarks.checking_sets import write_set
 from benchmarks.figures import print_figure, progress, skip
 from benchmarks.peers import porcupine_register
 from benchmarks.peers.local import scratch_directory
@@ -34,10 +36,12 @@ from spark.checks import check
 from spark.columns import log_columns, queue_columns, register_columns
 from spark.judging import Limits, judged
 from spark.parquet import write_parquet
+from spark.plan import Thresholds
 from spark.session import Settings, session
 from spark.sweeps import sweep_seeds
 from spark.table_files import NAMES
 
+PARTS = ("converted", "loaded", "pieces", "porcupine", "spark", "sweeps")
 KEYS = {"log": 1, "queue": 1, "register": 100}
 CLIENTS = (10, 50)
 ROUNDS = 3
@@ -50,7 +54,7 @@ PORCUPINE_OPERATIONS = {1: 10_000, 100: 100_000}  # by keys
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=["converted", "loaded", "porcupine", "spark", "sweeps"])
+    parser.add_argument("--only", choices=PARTS)
     args = parser.parse_args()
     with scratch_directory() as directory:
         if args.only in (None, "converted"):
@@ -63,6 +67,8 @@ def main() -> int:
             porcupine(directory)
         if args.only in (None, "spark"):
             on_spark(args.operations, directory)
+        if args.only in (None, "pieces"):
+            in_pieces(args.operations, directory)
         if args.only in (None, "sweeps"):
             sweeps()
     return 0
@@ -181,6 +187,39 @@ def beside_porcupine(program: Path, shape: Shape, directory: Path) -> None:
         unknown=shape.unknown,
         violated=shape.is_violated,
     )
+
+
+def in_pieces(
+    operations: int, directory: Path, workloads: Sequence[str] = ("queue", "set")
+) -> None:
+    """One queue, and one set, as if they were too large for a worker."""
+    bounds = Thresholds(one_worker=0, by_operation=0)
+    settings = Settings(master="local[2]", driver_mb=1024, seconds=3600)
+    queue = Shape(
+        workload="queue",
+        operations=operations,
+        clients=10,
+        keys=1,
+        unknown=UNKNOWN,
+        is_violated=True,
+    )
+    for workload in workloads:
+        progress(f"in pieces: one {workload}")
+        path = directory / "table"
+        write(queue, path) if workload == "queue" else write_set(operations, path)
+        begun = time.perf_counter()
+        with session(settings) as spark:
+            verdict = check(spark, [path], settings, thresholds=bounds)
+        assert verdict.outcome is Outcome.VIOLATED, verdict
+        print_figure(
+            "checked on Spark in pieces, with its start",
+            time.perf_counter() - begun,
+            "s",
+            workload=workload,
+            operations=operations,
+            master=settings.master,
+            rules=sorted({each.rule for each in verdict.findings}),
+        )
 
 
 def on_spark(operations: int, directory: Path) -> None:

@@ -1,6 +1,6 @@
 """Tables of our own, judged on Spark: what `quorumlab check` does with them.
 
-    table -> plan -> objects as a whole, logs in pieces -> rows of verdicts -> one verdict
+    table -> plan -> objects as a whole, large ones in pieces -> rows of verdicts -> one verdict
 
 The workers read groups of rows themselves, which is several times as fast as rows that Spark has
 read: they need not pass from its virtual machine to Python. What follows is that of `library`.
@@ -23,11 +23,14 @@ from jepsen_like.checkers.judges import shows_nothing
 from jepsen_like.checkers.verdict import Verdict
 from spark.bounded import NotInTime, bounded, how_it_ended
 from spark.distributed import Pieces, judged_in_pieces
+from spark.distributed_queues import queues_in_pieces
 from spark.distributed_registers import registers_in_pieces
+from spark.distributed_values import sets_in_pieces, total_queues_in_pieces
 from spark.judging import Judging, Limits
 from spark.kept import kept
-from spark.library import believed
+from spark.library import believed, told_of
 from spark.plan import Large, Plan, Thresholds, plan
+from spark.rows import WHOLE
 from spark.schema import SCHEMA, struct_of
 from spark.session import Settings
 from spark.shipping import ship
@@ -212,20 +215,39 @@ class _Reading:
 
 def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits) -> DataFrame:
     rows: list[VerdictRow] = []
-    for logs in parts.in_pieces():
-        names = [large.name for large in logs]
-        count = -(-parts.rows // bounds.piece)
-        cut = Pieces(count=count, mb=limits.mb, is_idempotent=logs[0].is_idempotent)
+    told = table.sparkSession.createDataFrame([], ddl_of(TOLD))
+    for alike in parts.in_pieces():
+        names = [large.name for large in alike]
         mine = table.filter(F.concat_ws("\t", "run", "object").isin(names))
-        judge = registers_in_pieces if logs[0].is_register else judged_in_pieces
-        found = judge(mine, names, cut)
-        rows += rows_of(Part(logs[0].run, logs[0].workload, found, is_of_many=True))
-        rows += map(_shown, logs)
-    told = [
+        size = max(parts.rows, sum(large.size for large in alike))
+        for part in _found(mine, alike, -(-size // bounds.piece), limits):
+            rows += rows_of(part)
+        rows += map(_shown, alike)
+        if any(large.object == WHOLE for large in alike):  # what is no operation of its own
+            others = mine.filter(~F.col("what").isin("access", "operation"))
+            told = told.union(told_of(others, limits))
+    found = [
         {**row, "counts": None if row["counts"] is None else dict(row["counts"])}
         for row in batch_of(rows).to_pylist()
     ]
-    return table.sparkSession.createDataFrame(told, ddl_of(TOLD))
+    return told.union(table.sparkSession.createDataFrame(found, ddl_of(TOLD)))
+
+
+def _found(mine: DataFrame, alike: Sequence[Large], count: int, limits: Limits) -> Iterator[Part]:
+    first, names = alike[0], [large.name for large in alike]
+    cut = Pieces(count=count, mb=limits.mb, is_idempotent=first.is_idempotent)
+    if first.way == "sets":
+        of_runs = sets_in_pieces(mine, cut, limits.budget)
+    elif first.way == "total queues":
+        of_runs = total_queues_in_pieces(mine, cut)
+    else:
+        verdict = _KEYED[first.way](mine, names, cut)
+        yield Part(first.run, first.workload, verdict, is_of_many=True)
+        return
+    yield from (Part(run, first.workload, verdict) for run, verdict in of_runs.items())
+
+
+_KEYED = {"logs": judged_in_pieces, "queues": queues_in_pieces, "registers": registers_in_pieces}
 
 
 def _shown(large: Large) -> VerdictRow:

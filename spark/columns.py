@@ -26,12 +26,14 @@ from spark.schema import BRINGING, NIL
 from spark.verdicts import named
 
 __all__ = [
+    "Chosen",
     "Values",
     "kinds",
     "lines",
     "log_columns",
     "numbers",
     "objects",
+    "operation_of",
     "operations",
     "plain",
     "queue_columns",
@@ -80,7 +82,7 @@ def log_columns(rows: pa.Table) -> LogColumns:
 def operations(rows: pa.Table, *, keyed: bool) -> list[Operation]:
     """In order of their calls. `keyed`: the key in the argument becomes the name of the object."""
     wanted = rows.filter(pc.is_in(rows.column("what"), pa.array(["operation", "access"])))
-    found = [_operation(row, keyed=keyed) for row in wanted.to_pylist()]
+    found = [operation_of(row, keyed=keyed) for row in wanted.to_pylist()]
     return sorted(found, key=lambda operation: operation.call)
 
 
@@ -100,7 +102,7 @@ def lines(rows: pa.Table, what: str) -> Iterator[Op]:
         )
 
 
-def _operation(row: dict[str, Any], *, keyed: bool) -> Operation:
+def operation_of(row: dict[str, Any], *, keyed: bool) -> Operation:
     argument, result = _unpacked(row["argument"]), _unpacked(row["result"])
     if row["what"] == "access":
         argument, result = _access(row)
@@ -261,14 +263,14 @@ def queue_columns(rows: pa.Table) -> QueueColumns:
 
     return QueueColumns(
         keys=names,
-        values=_Chosen(found, of_pair[is_value]),
+        values=Chosen(found, of_pair[is_value]),
         enqueues=ends(order[is_enqueue]),
         dequeues=ends(order[~is_enqueue]),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """Some of the values, again and in an order of their own."""
 
     values: Values
@@ -279,3 +281,7 @@ class _Chosen:
 
     def __getitem__(self, at: int) -> Value:
         return self.values[int(self.codes[at])]
+
+    def columns(self, at: Column) -> tuple[pa.Array, pa.Array]:
+        """`number` and `value` of rows with these of them."""
+        return self.values.columns(self.codes[at])

@@ -10,7 +10,7 @@ Only what was found, the whole readings and what is carried from piece to piece 
 Rules are in `jepsen_like.checkers`; pieces, and what reaches over their borders, in `pieces`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,9 @@ from spark.columns import log_columns
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.schema import struct_of
-from spark.verdicts import decoded
+from spark.verdicts import decoded, named
 
-__all__ = ["Pieces", "found_in", "judged_in_pieces", "mapped"]
+__all__ = ["Pieces", "decided", "found_in", "judged_in_pieces", "mapped", "names_in", "plain"]
 
 _SKIPS_SHOWN = 300
 _FEW = 100_000  # unread sends, that one worker judges at once
@@ -141,8 +141,8 @@ def _ranged(frame: DataFrame, cut: Pieces, *order: str) -> DataFrame:
     return ranged.withColumn("piece", F.spark_partition_id().cast("long"))
 
 
-def mapped(frame: DataFrame, judge: pieces.Mapped) -> DataFrame:
-    return frame.mapInArrow(judge, struct_of(HANDED_ON))
+def mapped(frame: DataFrame, judge: pieces.Mapped, schema: pa.Schema = HANDED_ON) -> DataFrame:
+    return frame.mapInArrow(judge, struct_of(schema))
 
 
 def found_in(frame: DataFrame) -> Iterator[Verdict]:
@@ -152,3 +152,29 @@ def found_in(frame: DataFrame) -> Iterator[Verdict]:
 
 def _collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     return frame.toArrow().cast(schema)
+
+
+def names_in(rows: DataFrame) -> list[str]:
+    """The objects of these rows, with their runs."""
+    return [named(*row) for row in rows.select("run", "object").distinct().collect()]
+
+
+def plain(table: DataFrame, *fs: str) -> tuple[DataFrame, list[str]]:
+    """The rows of objects that have only accesses of these kinds, and the names of the others:
+    of those no row can be judged, since what the others do is not looked at."""
+    is_plain = (F.col("what") == "access") & F.col("f").isin(*fs)
+    odd = names_in(table.filter(~is_plain))
+    return table.filter(~F.concat_ws("\t", "run", "object").isin(odd)), odd
+
+
+def decided(
+    names: Sequence[str],
+    counts: Mapping[str, int],
+    verdicts: Iterable[Verdict],
+    doubts: Mapping[str, str],
+) -> Verdict:
+    """What all pieces of these objects say. An object that is violated is not in doubt as well."""
+    found = compose([Verdict.of([], counts), *verdicts])
+    broken = {each.object for each in found.findings}
+    left = {name: why for name, why in sorted(doubts.items()) if name not in broken}
+    return Verdict.of(found.findings, found.counts, objects=names, doubts=left)

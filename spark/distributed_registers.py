@@ -3,8 +3,8 @@
     table --by value--> judged, and handed on:
         zones  --by the moment at which they begin--> in order, with what is carried on: judged
 
-Only reads and writes, each value written once, can be judged so. What else there is in a register
-makes it undecided, unless something is wrong all the same.
+Only reads and writes, each value written once, can be judged so. A register with anything else in
+it is undecided; one to which a value was written twice is, unless something else is wrong.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +14,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jepsen_like.checkers.verdict import Outcome, Verdict, compose
+from jepsen_like.checkers.verdict import Verdict
 from spark import register_pieces
-from spark.distributed import Pieces, found_in, mapped
+from spark.distributed import Pieces, decided, found_in, mapped, names_in, plain
 from spark.piece_rows import HANDED_ON
 from spark.register_pieces import ACCESSES, carried_on
-from spark.verdicts import named
 
 __all__ = ["registers_in_pieces"]
 
@@ -37,23 +36,26 @@ def registers_in_pieces(table: DataFrame, names: Sequence[str], cut: Pieces) -> 
 
     try:
         counts = {"registers": len(names), "by zones": len(names)}
-        verdicts = [Verdict.of([], counts, objects=names), *_verdicts(table, cut, keep)]
-        return _settled(compose(verdicts))
+        accesses, odd = plain(table, "read", "write")
+        zones = keep(_zones(accesses, cut))
+        twice = names_in(zones.filter(F.col("tag") == "twice"))
+        doubts = {**dict.fromkeys(twice, _TWICE), **dict.fromkeys(odd, _ODD)}
+        return decided(names, counts, _found(zones, cut, keep), doubts)
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _verdicts(
-    table: DataFrame, cut: Pieces, keep: Callable[[DataFrame], DataFrame]
-) -> Iterator[Verdict]:
-    is_plain = (F.col("what") == "access") & F.col("f").isin("read", "write")
-    yield _doubted(table.filter(~is_plain), _ODD)
-    moved = table.filter(is_plain).select(*ACCESSES)
+def _zones(accesses: DataFrame, cut: Pieces) -> DataFrame:
+    moved = accesses.select(*ACCESSES)
     moved = moved.repartition(cut.count, "run", "object", "number", "value")
-    zones = keep(mapped(moved, register_pieces.by_value(cut.mb)))
+    return mapped(moved, register_pieces.by_value(cut.mb))
+
+
+def _found(
+    zones: DataFrame, cut: Pieces, keep: Callable[[DataFrame], DataFrame]
+) -> Iterator[Verdict]:
     yield from found_in(zones)
-    yield _doubted(zones.filter(F.col("tag") == "twice"), _TWICE)
     begin = F.least("lower", "upper")
     of_zones = zones.filter(F.col("tag") == "zone").withColumn("call", begin)
     ranged = of_zones.repartitionByRange(cut.count, "run", "object", "call")
@@ -69,16 +71,3 @@ def _ends_of(pieces: DataFrame) -> list[dict[str, Any]]:
     furthest = F.max_by(row, F.when(is_forward, F.col("upper"))).alias("latest")
     ends = pieces.groupBy("piece", "run", "object").agg(furthest)
     return [each.asDict(recursive=True) for each in ends.collect()]
-
-
-def _doubted(rows: DataFrame, why: str) -> Verdict:
-    of = rows.select("run", "object").distinct().collect()
-    return Verdict.of([], doubts={named(row["run"], row["object"]): why for row in of})
-
-
-def _settled(verdict: Verdict) -> Verdict:
-    """A register that is violated is not in doubt as well."""
-    if verdict.outcome is not Outcome.VIOLATED:
-        return verdict
-    doubts = {name: _ODD for name, of in verdict.objects.items() if of is Outcome.UNDECIDED}
-    return Verdict.of(verdict.findings, verdict.counts, objects=verdict.objects, doubts=doubts)

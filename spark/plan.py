@@ -1,7 +1,10 @@
 """How much there is to judge, and which way each part of it goes. Said before anything is judged.
 
 whole     most objects: a worker reads all rows of one, and judges it with others in one pass
-in pieces logs and registers that are too large for one worker: judged on all of them
+in pieces logs, registers, queues and sets that are too large for one worker: judged on all of them
+
+A set or a total queue is judged operation by operation: that takes more memory than columns do.
+What is in its lists counts as rows as well.
 """
 
 import json
@@ -19,8 +22,17 @@ from spark.verdicts import named
 
 __all__ = ["Large", "Plan", "Thresholds", "plan"]
 
-_REGISTERS = ("cas-register", "register")  # workloads
-_SHOWING = sorted({*LOOKED_AT["log"], "cas", "read", "write"})
+_WAYS = {
+    "cas-register": "registers",
+    "queue": "queues",
+    "register": "registers",
+    "set": "sets",
+    "total-queue": "total queues",
+}
+_BY_OPERATION = ("set", "total-queue")
+_CHANGES = {"add", "cas", "dequeue", "drain", "enqueue", "read-stale", "remove", "write"}
+_SHOWING = sorted({*LOOKED_AT["log"], *_CHANGES, "read"})
+_BYTES_LISTED = 4  # of an element of a list, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +40,7 @@ class Thresholds:
     """In rows."""
 
     one_worker: int = 16_000_000
+    by_operation: int = 2_000_000  # what one worker judges operation by operation
     batch: int = 200_000  # judged in one pass
     piece: int = 1_000_000  # of a distributed log
     names: int = 10_000  # objects of which each is named in the verdict
@@ -35,11 +48,12 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Large:
-    """A log or a register that is judged in pieces."""
+    """What is judged in pieces."""
 
     run: str
     object: str
     workload: str
+    size: int  # in rows, and in what is in lists
     is_idempotent: bool  # are its producers
     shows: bool  # anything that is judged was ok
 
@@ -48,8 +62,9 @@ class Large:
         return named(self.run, self.object)
 
     @property
-    def is_register(self) -> bool:
-        return self.workload in _REGISTERS
+    def way(self) -> str:
+        """Whose rules it is judged by."""
+        return _WAYS.get(self.workload, "logs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +78,10 @@ class Plan:
 
     def in_pieces(self) -> Iterator[Sequence[Large]]:
         """Those that are judged by the same rules."""
-        alike: dict[tuple[bool, bool], list[Large]] = {}
+        alike: dict[tuple[str, str, bool], list[Large]] = {}
         for large in self.distributed:
-            alike.setdefault((large.is_register, large.is_idempotent), []).append(large)
+            by = large.way, large.workload, large.is_idempotent
+            alike.setdefault(by, []).append(large)
         yield from alike.values()
 
     def lines(self) -> Iterator[str]:
@@ -74,7 +90,7 @@ class Plan:
             f"{_count(self.operations, 'operation')} in {_count(self.runs, 'run')} ({workloads}), "
             f"{_count(self.objects, 'object')}, {_count(self.rows, 'row')}"
         )
-        whole = self.objects - len(self.distributed)
+        whole = self.objects - sum(large.object != WHOLE for large in self.distributed)
         if whole:
             yield f"  {_count(whole, 'object')} judged many at once where they are read"
         if self.distributed:
@@ -86,9 +102,15 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
     sizes = table.groupBy("run", "object", "workload", "options").agg(
         F.count("*").alias("rows"),
         F.sum((F.col("step") == 0).cast("long")).alias("operations"),
+        F.sum(F.octet_length("result")).alias("listed"),
         F.max((F.col("kind") == Kind.OK.value) & F.col("f").isin(*_SHOWING)).alias("shows"),
     )
-    is_large = F.col("rows") > thresholds.one_worker
+    is_by_operation = F.col("workload").isin(*_BY_OPERATION)
+    listed = F.floor(F.coalesce("listed", F.lit(0)) / _BYTES_LISTED)
+    size = F.col("rows") + F.when(is_by_operation, listed).otherwise(0)
+    sizes = sizes.withColumn("size", size)
+    most = F.when(is_by_operation, thresholds.by_operation).otherwise(thresholds.one_worker)
+    is_large = F.col("size") > most
     totals = sizes.agg(
         F.size(F.collect_set("run")).alias("runs"),
         F.sum((F.col("object") != WHOLE).cast("long")).alias("objects"),
@@ -106,15 +128,21 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
         distributed=[
             _large(row)
             for row in totals["large"]
-            if row["object"] != WHOLE and _may_be_cut(row["workload"], row["options"])
+            if _may_be_cut(row["object"], row["workload"], row["options"])
         ],
     )
 
 
-def _may_be_cut(workload: str, options: str) -> bool:
-    if workload in _REGISTERS:
-        return initial_of(json.loads(options)) == [None]
-    return split_of(workload) is Split.STEPS
+def _may_be_cut(name: str, workload: str, options: str) -> bool:
+    match _WAYS.get(workload):
+        case "registers":
+            return name != WHOLE and initial_of(json.loads(options)) == [None]
+        case "queues":
+            return name != WHOLE
+        case None:
+            return name != WHOLE and split_of(workload) is Split.STEPS
+        case _:
+            return True
 
 
 def _large(row: Row) -> Large:
@@ -122,6 +150,7 @@ def _large(row: Row) -> Large:
         run=row["run"],
         object=row["object"],
         workload=row["workload"],
+        size=row["size"],
         is_idempotent=is_idempotent(json.loads(row["options"])),
         shows=row["shows"],
     )

@@ -33,7 +33,7 @@ from jepsen_like.checkers.pairing import Column, Mask, filled, first_rows
 from jepsen_like.checkers.verdict import place
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["NOTHING", "Covered", "QueueColumns", "QueueEnds", "QueueOrder"]
+__all__ = ["NOTHING", "Covered", "QueueColumns", "QueueEnds", "QueueOrder", "Spans", "taken_at"]
 
 NOTHING = -1  # a value: found empty, or nobody knows; a row: there is none
 
@@ -149,6 +149,15 @@ def _told(operation: Operation) -> tuple[str, Value]:
     return str(key), value
 
 
+def taken_at(deadline: Column, calls: Column, at: Column) -> Column:
+    """When a dequeue of unknown end took each value; NOTHING: none can have, in time.
+
+    `at`: which of these calls, in their order, is left for each.
+    """
+    padded = np.append(calls, NEVER)[np.minimum(at, len(calls))]
+    return np.where(padded < deadline, padded, NOTHING)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spans:
     """When values were surely there, by their begin; those that follow one another in groups."""
@@ -259,10 +268,16 @@ class QueueOrder:
         unknown = np.flatnonzero(dequeues.kind == INFO)
         calls = np.sort(self._moments(dequeues.call[unknown], dequeues.key[unknown]))
         key = self._key[rows]
+        first = np.searchsorted(calls, key * self._stretch)
         rank = np.arange(len(rows)) - np.searchsorted(key, key)
-        at = np.searchsorted(calls, key * self._stretch) + rank
-        padded = np.append(calls, NEVER)[np.minimum(at, len(calls))]
-        return rows, np.where(padded < deadline[rows], padded, NOTHING)
+        return rows, taken_at(deadline[rows], calls, first + rank)
+
+    def due(self) -> tuple[Column, Column, Column]:
+        """Values that had to leave and were not seen to; the later ones that say so, and when."""
+        deadline, by = self._deadline
+        rows, _ = self._matched
+        until = deadline[rows] - self._key[rows] * self._stretch
+        return self.value[rows], self.value[by[rows]], until
 
     def covered(self) -> Covered:
         dequeues = self._columns.dequeues

@@ -24,7 +24,15 @@ from jepsen_like.checkers.queue_columns import NOTHING, Covered, QueueColumns, Q
 from jepsen_like.checkers.search import Budget, check_keyed
 from jepsen_like.checkers.verdict import Finding, Outcome, Told, Verdict, compose, report
 
-__all__ = ["check_queue_columns", "check_queues", "with_search"]
+__all__ = [
+    "check_queue_columns",
+    "check_queues",
+    "never_enqueued",
+    "pair_of",
+    "pairs_of",
+    "values_of",
+    "with_search",
+]
 
 
 def check_queues(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
@@ -61,14 +69,13 @@ def check_queue_columns(columns: QueueColumns) -> Verdict:
     order = QueueOrder(columns)
     covered = order.covered()
     findings = [
-        *_twice(columns),
-        *_early(columns),
-        *_pairs(columns, "out-of-order", "left after {}, which came later", order.out_of_order()),
-        *_pairs(columns, "lost-element", "never left, and {} did, which came later", order.lost()),
+        *values_of(columns),
+        *pairs_of(columns, "out-of-order", order.out_of_order()),
+        *pairs_of(columns, "lost-element", order.lost()),
         *_wrongly_empty(columns, order, covered),
     ]
     findings = [each for each in findings if each.object not in repeated]
-    findings += _never_enqueued(columns)
+    findings += never_enqueued(columns)
     open_keys = _names(columns, columns.dequeues.key[covered.perhaps])
     doubts = {
         **dict.fromkeys(open_keys, "what dequeues of unknown end took is not known"),
@@ -87,7 +94,7 @@ def _names(columns: QueueColumns, keys: Column) -> list[str]:
     return [columns.keys[key] for key in np.unique(keys).tolist()]
 
 
-def _never_enqueued(columns: QueueColumns) -> list[Finding]:
+def never_enqueued(columns: QueueColumns) -> list[Finding]:
     taken, enqueues = columns.taken, columns.enqueues
     failed = dict(
         zip(
@@ -116,6 +123,11 @@ def _never_enqueued(columns: QueueColumns) -> list[Finding]:
     ]
 
 
+def values_of(columns: QueueColumns) -> list[Finding]:
+    """What is wrong with single values, each of which was enqueued once."""
+    return [*_twice(columns), *_early(columns)]
+
+
 def _twice(columns: QueueColumns) -> list[Finding]:
     taken, dequeues = columns.taken, columns.dequeues
     took = np.flatnonzero((dequeues.kind == OK) & (dequeues.value != NOTHING))
@@ -141,15 +153,25 @@ def _early(columns: QueueColumns) -> list[Finding]:
     return report("not-linearizable", columns.keys, taken.key[early], tell)
 
 
-def _pairs(
-    columns: QueueColumns, rule: str, detail: str, pairs: tuple[Column, Column]
-) -> list[Finding]:
+_PAIRS = {
+    "out-of-order": "left after {}, which came later",
+    "lost-element": "never left, and {} did, which came later",
+}
+
+
+def pairs_of(columns: QueueColumns, rule: str, pairs: tuple[Column, Column]) -> list[Finding]:
+    """`pairs`: values that broke the rule, and for each another that shows it."""
+
     def tell(at: int) -> Told:
-        first, second = (int(each[at]) for each in pairs)
-        told = detail.format(repr(columns.values[second]))
-        return f"{columns.values[first]!r} {told}", _places(columns, [first, second])
+        return pair_of(columns, rule, *(int(each[at]) for each in pairs))
 
     return report(rule, columns.keys, columns.taken.key[pairs[0]], tell)
+
+
+def pair_of(columns: QueueColumns, rule: str, first: int, second: int) -> tuple[str, list[int]]:
+    """The detail, and the places of the operations that show it."""
+    told = _PAIRS[rule].format(repr(columns.values[second]))
+    return f"{columns.values[first]!r} {told}", _places(columns, [first, second])
 
 
 def _wrongly_empty(columns: QueueColumns, order: QueueOrder, covered: Covered) -> list[Finding]:

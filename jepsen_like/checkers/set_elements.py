@@ -5,6 +5,7 @@ first add began, which removed nothing.
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -137,7 +138,9 @@ def _leave_out_removals_in_vain(elements: Iterable[Element]) -> None:
 
 
 def _give_names(elements: Sequence[Element]) -> None:
-    """The texts of the elements; as Python writes them, if two texts are equal: 1 and '1'."""
-    is_clear = len({str(each.value) for each in elements}) == len(elements)
+    """Their texts; in quotes where a number has the same text, or where it begins with a quote."""
+    texts = Counter(str(each.value) for each in elements)
     for each in elements:
-        each.name = str(each.value) if is_clear else repr(each.value)
+        text = str(each.value)
+        is_clear = texts[text] == 1 and not text.startswith(("'", '"'))
+        each.name = text if is_clear else repr(each.value)

@@ -28,11 +28,11 @@ from jepsen_like.checkers.set_elements import Element, Lists
 from jepsen_like.checkers.set_search import name_of, search_for_order
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 
-__all__ = ["check_orders"]
+__all__ = ["Placed", "check_orders", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class Moment:
     """Something that happened after `first` was called, and before `last` returned."""
 
     first: Operation
@@ -40,16 +40,43 @@ class _Moment:
     name: str = ""  # of the element that came or went
 
 
-def check_orders(elements: Sequence[Element], lists: Lists, budget: Budget | None) -> Verdict:
-    """Each of the elements fits by itself."""
-    orders = _Orders(lists, [_Moment(each, each) for each in lists.by_call])
-    unsure = [each for each in elements if not orders.add(each)]
-    intervals = [Interval(each.first.call, each.last.ret) for each in orders.moments]
-    if wrong := contradiction(intervals, orders.arrows):
-        return Verdict.of([_finding([orders.moments[at] for at in wrong])])
-    sure = orders.touched
+@dataclass(slots=True)
+class Placed:
+    """What the lists tell of when an element came and went.
+
+    It is not sure where it is not known on which side of a moment a list or a removal lies. `seen`
+    of an element that is sure need not have lists to which there is no arrow.
+    """
+
+    element: Element
+    is_sure: bool = True
+    moments: list[Moment] = field(default_factory=list)
+    behind: list[tuple[int, int]] = field(default_factory=list)  # a list, and a moment behind it
+    ahead: list[tuple[int, int]] = field(default_factory=list)  # and a moment before it
+
+    @property
+    def touched(self) -> set[int]:
+        """Lists with arrows."""
+        return {at for at, _ in (*self.behind, *self.ahead)}
+
+
+def check_orders(placed: Sequence[Placed], lists: Lists, budget: Budget | None) -> Verdict:
+    """Each of the elements fits by itself. Lists are known by their places, in order of calls."""
+    moments = [Moment(each, each) for each in lists.by_call]
+    arrows: dict[int, list[int]] = {}
+    for each in placed:
+        for at, moment in each.behind:
+            arrows.setdefault(at, []).append(len(moments) + moment)
+        for at, moment in each.ahead:
+            arrows.setdefault(len(moments) + moment, []).append(at)
+        moments += each.moments
+    intervals = [Interval(each.first.call, each.last.ret) for each in moments]
+    if wrong := contradiction(intervals, arrows):
+        return Verdict.of([_finding([moments[at] for at in wrong])])
+    sure = {each.element.name: each.touched for each in placed if each.is_sure}
+    unsure = (each.element for each in placed if not each.is_sure)
     touched = {**sure, **{each.name: _overlapping(each, lists) for each in unsure}}
-    by_name = {each.name: each for each in elements}
+    by_name = {each.element.name: each.element for each in placed}
     searched = [
         search_for_order([by_name[name] for name in names], lists, budget, sure)
         for names in _connected(touched)
@@ -58,7 +85,7 @@ def check_orders(elements: Sequence[Element], lists: Lists, budget: Budget | Non
     return compose(each for each in searched if each.outcome is not Outcome.VALID)
 
 
-def _finding(moments: Sequence[_Moment]) -> Finding:
+def _finding(moments: Sequence[Moment]) -> Finding:
     names = list(dict.fromkeys(each.name for each in moments if each.name))
     shown = [operation for each in moments for operation in (each.first, each.last)]
     detail = f"no order of these lists agrees with what they have of {' and '.join(names)}"
@@ -88,70 +115,56 @@ def _connected(touched: Mapping[str, Collection[int]]) -> list[list[str]]:
     return list({id(each): each for each in group_of.values()}.values())
 
 
-@dataclass(slots=True)
-class _Orders:
-    """Which moments are before which; the lists are the first of them, by their places."""
+def place_of(element: Element, lists: Lists) -> Placed:
+    placed = Placed(element)
+    if element.may_return:
+        placed.is_sure = False
+        return placed
+    having = lists.having(element)
+    came_by = element.came.ret
+    if came_by == NEVER:  # nobody has seen it: it may as well never come
+        return placed
+    if element.removes:
+        if any(each.call < came_by for each in element.removes):
+            placed.is_sure = False
+            return placed
+        present = lists.open_at(_went_from(element, having, lists))
+        if any(at not in having and lists.by_call[at].call < came_by for at in present):
+            placed.is_sure = False
+            return placed
+    _came(placed, having, lists)
+    if element.removes:
+        _went(placed, having, lists)
+    return placed
 
-    lists: Lists
-    moments: list[_Moment]
-    arrows: dict[int, list[int]] = field(default_factory=dict)
-    touched: dict[str, set[int]] = field(default_factory=dict)  # by elements: lists with arrows
 
-    def add(self, element: Element) -> bool:
-        """Returns False where it is not known on which side of it a list or a removal lies."""
-        if element.may_return:
-            return False
-        lists, came_by = self.lists, element.came.ret
-        having = lists.having(element)
-        if came_by < NEVER and element.removes:
-            if any(each.call < came_by for each in element.removes):
-                return False
-            present = lists.open_at(_went_from(element, having, lists))
-            if any(at not in having and lists.by_call[at].call < came_by for at in present):
-                return False
-        self.touched[element.name] = set()
-        if came_by < NEVER:  # otherwise nobody has seen it: it may as well never come
-            self._came(element, having, came_by)
-            if element.removes:
-                self._went(element, having, came_by)
-        return True
+def _came(placed: Placed, having: set[int], lists: Lists) -> None:
+    element, came_by = placed.element, placed.element.came.ret
+    stale = (each for each in element.seen if each.f != "read")
+    last = min([*element.adds, *stale], key=lambda each: each.ret)
+    came = len(placed.moments)
+    placed.moments.append(Moment(element.first_add, last, element.name))
+    lacking = (at for at in lists.called_before(came_by) if at not in having)
+    came_from = max([element.first_add.call, *_calls(islice(lacking, 1), lists)])
+    placed.behind += [(at, came) for at in lists.open_at(came_from) if at not in having]
+    placed.ahead += [(at, came) for at in having.intersection(lists.open_at(came_by - 1))]
 
-    def _came(self, element: Element, having: set[int], came_by: int) -> None:
-        lists = self.lists
-        stale = (each for each in element.seen if each.f != "read")
-        last = min([*element.adds, *stale], key=lambda each: each.ret)
-        came = self._moment(_Moment(element.first_add, last, element.name))
-        lacking = (at for at in lists.called_before(came_by) if at not in having)
-        came_from = max([element.first_add.call, *_calls(islice(lacking, 1), lists)])
-        for at in lists.open_at(came_from):
-            if at not in having:
-                self._arrow(element, at, came)
-        for at in having.intersection(lists.open_at(came_by - 1)):
-            self._arrow(element, came, at)
 
-    def _went(self, element: Element, having: set[int], came_by: int) -> None:
-        lists = self.lists
+def _went(placed: Placed, having: set[int], lists: Lists) -> None:
+    element, came_by = placed.element, placed.element.came.ret
 
-        def lacks_later(at: int) -> bool:
-            return at not in having and lists.by_call[at].call >= came_by
+    def lacks_later(at: int) -> bool:
+        return at not in having and lists.by_call[at].call >= came_by
 
-        first = min(element.removes, key=lambda each: each.call)
-        last = min(element.removes, key=lambda each: each.ret)
-        went = self._moment(_Moment(first, last, element.name))
-        for at in having.intersection(lists.open_at(_went_from(element, having, lists))):
-            self._arrow(element, at, went)
-        lacking = islice(filter(lacks_later, lists.returned_from(came_by)), 1)
-        went_by = min([last.ret, *(lists.by_call[at].ret for at in lacking)])
-        for at in filter(lacks_later, lists.open_at(went_by - 1)):
-            self._arrow(element, went, at)
-
-    def _moment(self, moment: _Moment) -> int:
-        self.moments.append(moment)
-        return len(self.moments) - 1
-
-    def _arrow(self, element: Element, before: int, after: int) -> None:
-        self.arrows.setdefault(before, []).append(after)
-        self.touched[element.name].add(min(before, after))  # lists come first
+    first = min(element.removes, key=lambda each: each.call)
+    last = min(element.removes, key=lambda each: each.ret)
+    went = len(placed.moments)
+    placed.moments.append(Moment(first, last, element.name))
+    still = having.intersection(lists.open_at(_went_from(element, having, lists)))
+    placed.behind += [(at, went) for at in still]
+    lacking = islice(filter(lacks_later, lists.returned_from(came_by)), 1)
+    went_by = min([last.ret, *(lists.by_call[at].ret for at in lacking)])
+    placed.ahead += [(at, went) for at in filter(lacks_later, lists.open_at(went_by - 1))]
 
 
 def _calls(places: Iterable[int], lists: Lists) -> Iterator[int]:

@@ -33,29 +33,40 @@ from collections.abc import Iterator, Sequence
 from jepsen_like.checkers.operations import NEVER, Operation
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.set_elements import Element, Lists, elements_of, lists_of
-from jepsen_like.checkers.set_orders import check_orders
+from jepsen_like.checkers.set_orders import Placed, check_orders, place_of
 from jepsen_like.checkers.set_search import search_for_order
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 from jepsen_like.histories.history import Value
 
-__all__ = ["check_set"]
+__all__ = ["check_elements", "check_set"]
 
 
 def check_set(operations: Sequence[Operation], budget: Budget | None = None) -> Verdict:
     """`operations` in the order of their calls."""
     lists = lists_of(operations)
-    every = elements_of(operations, lists)
     current = Lists(lists)
+    alone, placed = check_elements(operations, lists, current, budget)
+    orders = check_orders(placed, current, budget)
+    return compose([Verdict.of([], {"lists": len(lists)}), alone, orders])
+
+
+def check_elements(
+    operations: Sequence[Operation],
+    lists: Sequence[Operation],
+    current: Lists,
+    budget: Budget | None = None,
+) -> tuple[Verdict, list[Placed]]:
+    """Each element by itself; and when those came and went that were added, and are right."""
+    every = elements_of(operations, lists)
     elements = [each for each in every if not each.may_return]
     findings = [finding for element in elements for finding in _judged(element, current)]
     findings += _went_back(elements, [each for each in lists if each.f == "read-stale"])
-    counts = {"elements": len(every), "lists": len(lists)}
-    alone = Verdict.of(findings, counts, objects=[element.name for element in elements])
+    objects = [element.name for element in elements]
+    alone = Verdict.of(findings, {"elements": len(every)}, objects=objects)
     returning = (each for each in every if each.may_return)
     alone = compose([alone, *(search_for_order([each], current, budget) for each in returning)])
     valid = (each for each in every if alone.objects[each.name] is Outcome.VALID)
-    right = [each for each in valid if each.adds]
-    return compose([alone, check_orders(right, current, budget)])
+    return alone, [place_of(each, current) for each in valid if each.adds]
 
 
 def _judged(element: Element, lists: Lists) -> Iterator[Finding]:

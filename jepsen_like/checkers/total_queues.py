@@ -12,19 +12,38 @@ unknown end all. The order, and what comes out twice, are counted, and wrong for
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
 
 from jepsen_like.checkers.operations import Operation, exact, malformed, not_of
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import Kind
 
-__all__ = ["check_total_queue"]
+__all__ = ["Accounts", "accounts_of", "check_total_queue", "verdict_on"]
 
 _SHOWN = 3
 _LOST = "what dequeues of unknown end took is not known, and {} elements never came out"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """Of some of the values, with all drains: those of all values say together what is wrong."""
+
+    phantoms: Sequence[Finding]  # the first of them
+    lost: Sequence[Finding]
+    excused: int  # how many elements dequeues of unknown end may have taken
+    is_open: bool  # so may a drain
+    has_nil: bool
+    counts: Mapping[str, int]
+
+
 def check_total_queue(operations: Sequence[Operation]) -> Verdict:
+    """Raises `MalformedHistory`."""
+    return verdict_on([accounts_of(operations)])
+
+
+def accounts_of(operations: Sequence[Operation]) -> Accounts:
     """Raises `MalformedHistory`."""
     asked, came_out = Counter[Hashable](), Counter[Hashable]()
     called: dict[Hashable, int] = {}
@@ -43,32 +62,52 @@ def check_total_queue(operations: Sequence[Operation]) -> Verdict:
             came_out[value] += 1
             if value not in took or each.ret < took[value].ret:
                 took[value] = each
-    if None in asked:
-        return Verdict.undecided("nil was put in, which cannot be told from nothing")
     phantoms = [each for each, by in took.items() if each not in called or by.ret < called[each]]
     lost = _lost(operations, put, came_out)
-    findings = [
-        Finding.of("phantom", "queue", f"{value!r} came out, which nobody had put in", took[value])
-        for value in phantoms[:_SHOWN]
-    ]
     excused = sum(each.f == "dequeue" and each.kind is Kind.INFO for each in operations)
-    is_open = any(each.f == "drain" and each.kind is Kind.INFO for each in operations)
+    came = (
+        Finding.of("phantom", "queue", f"{each!r} came out, which nobody had put in", took[each])
+        for each in phantoms
+    )
+    never = (
+        Finding.of("lost-element", "queue", f"{value!r} was put in, and never came out", by)
+        for value, by in lost
+    )
+    return Accounts(
+        phantoms=_first(came),
+        lost=_first(never),
+        excused=excused,
+        is_open=any(each.f == "drain" and each.kind is Kind.INFO for each in operations),
+        has_nil=None in asked,
+        counts={
+            "enqueues": sum(asked.values()),
+            "came out": sum(came_out.values()),
+            "came out twice": sum(max(0, came_out[each] - asked[each]) for each in asked),
+            "recovered": sum(each in asked and each not in put for each in came_out),
+            "lost": len(lost),
+        },
+    )
+
+
+def verdict_on(parts: Sequence[Accounts]) -> Verdict:
+    """The accounts of all values."""
+    if any(each.has_nil for each in parts):
+        return Verdict.undecided("nil was put in, which cannot be told from nothing")
+    counts = Counter[str]()
+    for each in parts:
+        counts.update(each.counts)
+    findings = _first(finding for each in parts for finding in each.phantoms)
     doubts = {}
-    if lost and (is_open or len(lost) <= excused):
-        doubts["queue"] = _LOST.format(len(lost))
+    excused = sum(each.excused for each in parts)
+    if counts["lost"] and (any(each.is_open for each in parts) or counts["lost"] <= excused):
+        doubts["queue"] = _LOST.format(counts["lost"])
     else:
-        findings += [
-            Finding.of("lost-element", "queue", f"{value!r} was put in, and never came out", by)
-            for value, by in lost[:_SHOWN]
-        ]
-    counts = {
-        "enqueues": sum(asked.values()),
-        "came out": sum(came_out.values()),
-        "came out twice": sum(max(0, came_out[each] - asked[each]) for each in asked),
-        "recovered": sum(each in asked and each not in put for each in came_out),
-        "lost": len(lost),
-    }
-    return Verdict.of(findings, counts, objects=["queue"], doubts=doubts)
+        findings += _first(finding for each in parts for finding in each.lost)
+    return Verdict.of(findings, dict(counts), objects=["queue"], doubts=doubts)
+
+
+def _first(findings: Iterable[Finding]) -> list[Finding]:
+    return nsmallest(_SHOWN, findings, key=lambda each: (each.ops, each.detail))
 
 
 def _taken(operation: Operation) -> Sequence[Hashable]:
