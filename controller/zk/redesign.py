@@ -258,8 +258,8 @@ class RedesignDuties(Duties):
         elif paths.parent(path) == paths.TOPICS:
             topic = paths.last_name(path)
             submit(path, lambda: self.assignment_changed(topic))
-        elif paths.partition_of(path) is not None:
-            submit("reassigned partitions", self._reassigner.look)
+        elif (of := paths.partition_of(path)) is not None:
+            self._reassigner.state_changed(rpc.TopicPartition(*of))
 
     def alter_isr(self, request: Request) -> None:
         self._isr_changes.asked(request)

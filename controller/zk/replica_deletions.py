@@ -60,12 +60,12 @@ class ReplicaDeletions:
 
     # --- replicas that their partition has left -------------------------------------------------
 
-    def leave(self, of: TopicPartition, broker_ids: Iterable[int]) -> None:
-        """Have brokers stop serving their replicas, then delete them."""
-        batch, replicas = Batch(), [(of, each) for each in broker_ids]
-        for replica in replicas:
-            if self._machines.leave(replica):
-                batch.stop(replica[1], of, delete=False)
+    def leave(self, replicas: Collection[Replica]) -> None:
+        """Have brokers stop serving them, then delete them."""
+        batch = Batch()
+        for of, broker_id in replicas:
+            if self._machines.leave((of, broker_id)):
+                batch.stop(broker_id, of, delete=False)
         self._context.tell(batch)
         self.delete(replicas)
 

@@ -34,7 +34,7 @@ from wire.messages.voters import AddRaftVoterRequest, DescribeQuorumRequest, Rem
 from wire.zk import paths
 from wire.zk.control_rpc import StopReplicaRequest
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
-from wire.zk.session import Delete, SetData
+from wire.zk.session import Create, Delete, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment
 
 T = of("t")
@@ -248,6 +248,28 @@ def test_only_replica_in_sync_stays_until_another_is(is_cancelled: bool) -> None
 def isr_of(cluster: ZkCluster, admin: Administrator) -> tuple[int, ...]:
     state = state_of(cluster, admin, T)
     return () if state is None else state.isr
+
+
+def test_partitions_move_together() -> None:
+    """The commands of ten partitions are those of forty: one for each step and broker."""
+
+    def commands(count: int) -> int:
+        cluster = begin(ZK_KIP497)
+        admin = Administrator(cluster)
+        admin.create_topic("t", dict.fromkeys(range(count), (1, 2)))
+        cluster.run_until(lambda: all(leaders(cluster, of("t", n)) for n in range(count)))
+        cluster.run(1000)
+        owner = cluster.active_controller
+        assert owner is not None
+        context = cluster.nodes[owner].controller.context
+        assert context is not None
+        before = context.commands.sent
+        wanted = Reassignments(replicas=dict.fromkeys((("t", n) for n in range(count)), (1, 3)))
+        admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
+        cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+        return context.commands.sent - before
+
+    assert commands(10) == commands(40)
 
 
 def test_reassignment_that_is_asked_for_while_another_contracts_follows_it() -> None:
