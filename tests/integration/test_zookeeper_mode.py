@@ -226,6 +226,10 @@ def test_orderly_stop_moves_leaderships_before_the_broker_goes(
     cluster.stop(leaving)
     assert "has left the cluster in order" in cluster.layout.node(leaving).log.read_text()
     assert leaving not in leaders(admin)
+    living = [node for node in cluster.layout.nodes if node.id != leaving]
+    about = [each["about"] for node in living for each in milestones(cluster, node)]
+    asked = [each["id"] for each in about if each.get("what") == "controlled-shutdown"]
+    assert set(asked) == ({leaving} if DESIGNS[cluster.layout.design].has_controller else set())
     orders.write("orders", 100)
     start(cluster, leaving)
 
