@@ -125,6 +125,8 @@ class Obeying:
         if self._is_early(request, body, self.update_metadata):
             return
         error = self._refusal(body)
+        if not all(told.replicas for told in body.partitions):
+            error = ErrorCode.INVALID_REQUEST
         if error is ErrorCode.NONE:
             gone = [told.topic for told in body.partitions if _is_being_deleted(told)]
             states = {told.of: state_of(told) for told in body.partitions}

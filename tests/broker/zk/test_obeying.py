@@ -45,6 +45,7 @@ from wire.zk.control_rpc import (
     StopReplicaRequest,
     TopicPartition,
     UpdateMetadataRequest,
+    UpdateMetadataResponse,
 )
 from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 from wire.zk.session import Session
@@ -288,3 +289,10 @@ def test_command_wants_cluster_action(body: object) -> None:
     assert stand.replica() is None
     allowed = Stand(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:ANONYMOUS"))
     assert getattr(allowed.ask(body), "error_code", None) is ErrorCode.NONE
+
+
+def test_metadata_of_a_partition_without_replicas_is_refused() -> None:
+    stand = Stand(ZK_KIP497)
+    nobody = replace_message(WHOLE, replicas=())
+    answer = stand.ask(UpdateMetadataRequest(client_id=3, ack_timeout_ms=1, partitions=(nobody,)))
+    assert answer == UpdateMetadataResponse(error_code=ErrorCode.INVALID_REQUEST)
