@@ -27,7 +27,7 @@ _CHANGES = ("write", "cas", "enqueue")
 _WITH_KEYS = (*_OF_QUEUES, *_OF_REGISTERS)
 _READING = ("get", "read", "read-stale")
 _ASKING = ("dequeue", "drain", "get", "read", "read-stale")
-_KEY, _NOTHING, _OTHER = "a key", "nothing", "something else"  # what a question says
+_KEY, _NOTHING, _VALUE, _OTHER = "a key", "nothing", "a value", "more"  # what a question says
 
 # workload, what it must have, all that it may have
 _MODELS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = tuple(
@@ -41,6 +41,7 @@ _MODELS: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = tuple(
         ("register", {"write"}, _OF_REGISTERS),
         ("kv", {"append"}, {"get", "put"}),
         ("kv", {"put"}, {"get"}),
+        ("register", {"read"}, {"read-stale"}),
         ("queue", {"enqueue"}, {"dequeue"}),
         ("observe", {_OBSERVE}, ()),
     )
@@ -116,6 +117,8 @@ class Survey:
 
     def _is_as(self, workload: str) -> bool:
         """Whether questions, answers and values are as this workload has them."""
+        if self.done <= {"read", "read-stale"} and self.answers & {dict, list, tuple}:
+            return False  # it may be all that is in a set, or a bank
         if workload in KEYED:
             return self._has_keys() is not None
         if workload == "kv":
@@ -127,6 +130,8 @@ class Survey:
         if self.asked == {_KEY} and False not in self.keyed:
             return True
         if self.asked <= {_NOTHING} and (False in self.keyed or not self.keyed):
+            return False
+        if self.asked <= {_NOTHING, _VALUE} and self.keyed == {False}:
             return False
         return None
 
@@ -155,8 +160,10 @@ def _question(value: Value) -> str:
             return _NOTHING
         case [_, None]:
             return _KEY
-        case _:
+        case list() | tuple() | dict():
             return _OTHER
+        case _:
+            return _VALUE
 
 
 def _has_key(f: str, value: Value) -> bool:

@@ -6,6 +6,7 @@
 #   tests/spark/stores/fetch.sh s3        hadoop-aws and parts of the AWS SDK; a server (moto)
 #   tests/spark/stores/fetch.sh hdfs      Hadoop's cluster in one process
 #   tests/spark/stores/fetch.sh delta     Delta, and the Spark that it is made for
+#   tests/spark/stores/fetch.sh kafka     Spark's own connector for Kafka
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 cache=$(CDPATH= cd -- "$here/../../.." && pwd)/.cache

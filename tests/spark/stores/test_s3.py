@@ -1,4 +1,4 @@
-"""S3, from a cluster whose two workers share no directory with the driver."""
+"""S3, from here, and from a cluster whose two workers share no directory with the driver."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -24,18 +24,18 @@ pytestmark = pytest.mark.long
 NUMBERS = count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["local[2]", "lonely_cluster"])
 def spark(
-    lonely_cluster: str,
+    request: pytest.FixtureRequest,
     s3: Mapping[str, str],
     short_lived_java: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Iterator[SparkSession]":
+    is_here = request.param.startswith("local")
+    master = request.param if is_here else request.getfixturevalue(request.param)
     with ExitStack() as stack:
         stack.enter_context(defaults(tmp_path_factory.mktemp("conf"), s3))
-        yield stack.enter_context(
-            session(replace(SETTINGS, master=lonely_cluster, executor_mb=512))
-        )
+        yield stack.enter_context(session(replace(SETTINGS, master=master, executor_mb=512)))
 
 
 @pytest.fixture
@@ -47,6 +47,7 @@ class TestS3(OnAnyStore):
     pass
 
 
+@pytest.mark.parametrize("spark", ["lonely_cluster"], indirect=True)
 def test_file_of_the_driver_is_one_that_no_worker_sees(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,1 @@
+"""Processes of Spark are killed, and no verdict changes. A package: tests here take minutes."""
