@@ -54,6 +54,7 @@ class Reassigner:
         self._deletions = replicas
         self._phases: dict[TopicPartition, _Phase] = {}  # of those that move
         self._unread: set[TopicPartition] = set()  # whose states have to be read, and watched
+        self._reading: list[TopicPartition] = []  # and are
         self._is_node_old = False  # it lists what has ended
         self._nodes = ReassignmentNodes(context)
         self.retry = Periodic(
@@ -141,13 +142,14 @@ class Reassigner:
         for of in sorted(context.moves)[:1]:
             context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
         yield from self._expand({of: context.moves[of] for of in self._among(_Phase.BEGUN)})
-        unread = sorted(self._unread & phases.keys())
+        unread = self._reading = sorted(phases.keys() & {*self._unread, *self._reading})
+        self._unread.clear()  # what is written from now on has to be read again
         yield from calls(
             context.design,
             (Exists(path=state_path(context.design, of), watch=True) for of in unread),
         )
         states = yield from read_states(context.design, context.assignments, unread)
-        self._unread.difference_update(unread)
+        self._reading = []
         context.states |= states
         for of in self._among(_Phase.EXPANDED):
             if of in states and self._awaited(of) <= set(states[of].isr):
