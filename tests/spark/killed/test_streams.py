@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,10 @@ def _last(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     return max(mine, key=lambda row: row["upto"])
 
 
+def has_more(directory: Path, moment: str, before: set[Path]) -> bool:
+    return not files(directory, moment) <= before
+
+
 def watched(
     directory: Path, source: Sequence[str], write: Write, moments: Sequence[str]
 ) -> list[dict[str, Any]]:
@@ -131,10 +136,10 @@ def watched(
     write(SHARES[0])
     for moment, share in zip(moments, SHARES[1:], strict=False):
         with watching(directory, *source) as process:
-            until(lambda p=process: is_up_to_date(directory, p), "nothing is judged")
+            until(partial(is_up_to_date, directory, process), "nothing is judged")
             before = files(directory, moment)
             write(share)
-            until(lambda m=moment, b=before: bool(files(directory, m) - b), f"no {moment}")
+            until(partial(has_more, directory, moment, before), f"no {moment}")
     write(1.0)
     (directory / "whole").touch()
     with watching(directory, *source) as process:

@@ -37,7 +37,8 @@ def _lines(spark: "SparkSession", source: str, *options: str) -> "DataFrame":
     if source == "files":
         return growing_files(spark, *options)
     if source == "topic":
-        return topic_lines(spark, *options)
+        servers, topic = options
+        return topic_lines(spark, servers, topic)
     named = dict(zip(options[::2], options[1::2], strict=True))
     records = spark.readStream.format(source).options(**named).load()
     return records.selectExpr("cast(key as string) as run", "value as line")
