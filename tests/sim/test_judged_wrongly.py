@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 
 from broker.config import OWNER
-from broker.partition.isr import Committed
+from broker.partition.isr import Committed, PendingShrink
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
@@ -792,10 +792,10 @@ class Lagging:
         )
         self.led.fetched(asked, now_ms)
 
-    def settled(self, now_ms: int) -> None:
+    def settled(self, now_ms: int, *, lasted_ms: int = 0) -> None:
         config = SimpleNamespace(replica_lag_time_max_ms=1000)
         broker = SimpleNamespace(leaders=[self.led], replicas=[self.led], config=config)
-        host = SimpleNamespace(node_id=1, now_ms=now_ms)
+        host = SimpleNamespace(node_id=1, turn_ms=now_ms, now_ms=now_ms + lasted_ms)
         self.judge.settled_broker(cast(Any, host), cast(Any, broker))
 
 
@@ -822,3 +822,14 @@ def test_next_leadership_has_its_own_time_to_ask() -> None:
     lagging.settled(1507)
     with pytest.raises(Violation, match="D-LAG"):
         lagging.settled(2013)
+
+
+def test_what_a_member_fetched_in_the_turn_counts_also_when_that_takes_time() -> None:
+    """Cluster seeds 251000338 and 251001191: the turn that asked ended a moment later."""
+    lagging = Lagging()
+    lagging.led.led.isr = PendingShrink(members=(1, 2, 3), leaving=(2,))
+    lagging.fetched(2500, 2)
+    lagging.settled(2500, lasted_ms=1)
+    lagging.led.led.isr = PendingShrink(members=(1, 2, 3), leaving=(2,))
+    with pytest.raises(Violation, match="D-LAG"):
+        lagging.settled(2501)

@@ -89,6 +89,7 @@ class Host:
         self._watched: WatchedCore[Host] | None = None  # the same core
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
+        self.turn_ms = 0  # when the core was last given something, on the clock of the node
         self.stopped = ""  # why the process ended by itself; empty if it did not
         self.must_not_stop = True  # a stop by an error is a bug, unless the disk has failed
         self.on_stop: Callable[[Host], None] = lambda _host: None
@@ -288,10 +289,11 @@ class Host:
         """Give the core its share of what waits; returns what it asks for, but for messages."""
         assert self._watched is not None, self.node_id
         self.asked_for = []
+        self.turn_ms = self.now_ms
         control_max, clients_max = self._shares
         try:
             return self._turn.take(
-                self._watched, self.now_ms, control_max=control_max, clients_max=clients_max
+                self._watched, self.turn_ms, control_max=control_max, clients_max=clients_max
             )
         except ANY_ERROR as error:
             self._blame_core(error)

@@ -190,7 +190,7 @@ class LaggingMembers(Observer):
     def settled_broker(self, host: Host, broker: Broker) -> None:
         if not len(broker.leaders):
             return
-        lag_ms, now_ms = broker.config.replica_lag_time_max_ms, host.now_ms
+        lag_ms, now_ms = broker.config.replica_lag_time_max_ms, host.turn_ms
         for partition in broker.replicas:
             role = partition.role
             if not isinstance(role, LeaderOf):
