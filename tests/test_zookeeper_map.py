@@ -19,7 +19,14 @@ from wire.zk.designs import DESIGNS, Design
 ROOT = Path(__file__).parent.parent
 KINDS = {"done", "differs", "beyond", "erratum", "rejected", "later"}
 DOCUMENT = (ROOT / "docs/zookeeper-mode.md").read_text()
-PACKAGES = ("broker.zk", "controller.zk", "quorum.zookeeper", "wire.zk", "jepsen_like.sim.ensemble")
+PACKAGES = (
+    "benchmarks.zookeeper",
+    "broker.zk",
+    "controller.zk",
+    "quorum.zookeeper",
+    "wire.zk",
+    "jepsen_like.sim.ensemble",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
