@@ -54,7 +54,7 @@ class Reassigner:
         self._deletions = replicas
         self._phases: dict[TopicPartition, _Phase] = {}  # of those that move
         self._unread: set[TopicPartition] = set()  # whose states have to be read, and watched
-        self._reading: list[TopicPartition] = []  # and are
+        self._reading: set[TopicPartition] = set()  # and are
         self._is_node_old = False  # it lists what has ended
         self._nodes = ReassignmentNodes(context)
         self.retry = Periodic(
@@ -77,7 +77,7 @@ class Reassigner:
             if target and context.replicas(of) and not context.is_deleting(of)
         }
         if context.design.has_kip_455:
-            for of in context.moves.keys() & able.keys():
+            for of in sorted(context.moves.keys() & able.keys()):
                 if self._may_redirect(of, able[of]):
                     yield from self._redirect(of, able[of])
         new = {of: target for of, target in able.items() if of not in context.moves}
@@ -142,14 +142,16 @@ class Reassigner:
         for of in sorted(context.moves)[:1]:
             context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
         yield from self._expand({of: context.moves[of] for of in self._among(_Phase.BEGUN)})
-        unread = self._reading = sorted(phases.keys() & {*self._unread, *self._reading})
+        waiting = self._among(_Phase.EXPANDED, _Phase.CONTRACTING)
+        unread = [of for of in waiting if of in self._unread or of in self._reading]
+        self._reading = set(unread)
         self._unread.clear()  # what is written from now on has to be read again
         yield from calls(
             context.design,
             (Exists(path=state_path(context.design, of), watch=True) for of in unread),
         )
         states = yield from read_states(context.design, context.assignments, unread)
-        self._reading = []
+        self._reading = set()
         context.states |= states
         for of in self._among(_Phase.EXPANDED):
             if of in states and self._awaited(of) <= set(states[of].isr):
@@ -159,8 +161,8 @@ class Reassigner:
         )
         yield from self._end(sorted(context.moves))
 
-    def _among(self, phase: _Phase) -> list[TopicPartition]:
-        return sorted(of for of, each in self._phases.items() if each is phase)
+    def _among(self, *phases: _Phase) -> list[TopicPartition]:
+        return sorted(of for of, phase in self._phases.items() if phase in phases)
 
     def _end(self, asked: list[TopicPartition]) -> Procedure[None]:
         """End the moves whose old replicas are deleted, or are on brokers that are down."""
