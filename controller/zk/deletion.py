@@ -110,8 +110,13 @@ class Deletions:
         context.tell(batch)
 
     def _replicas(self, topic: str) -> list[Replica]:
+        """Also those that its partitions have left: a next topic of this name must not have their
+        logs."""
         context = self._context
-        return [(of, each) for of in context.partitions([topic]) for each in context.replicas(of)]
+        assigned = [
+            (of, each) for of in context.partitions([topic]) for each in context.replicas(of)
+        ]
+        return assigned + [each for each in self._machines.leaving if each[0].topic == topic]
 
     def _end(self, topic: str) -> Procedure[None]:
         context = self._context

@@ -3,10 +3,10 @@
 Source: seed 001, "partition reassignment"; Apache Kafka since 2.4 for `adding` and `removing`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from controller.milestones import Cause, Occasion
-from controller.zk.controller_context import Context
+from controller.zk.controller_context import Context, Move
 from controller.zk.zk_metadata import calls, decoded, readable, write_over
 from quorum.zookeeper.zk_procedures import Procedure, one
 from wire.zk import paths
@@ -74,26 +74,17 @@ class ReassignmentNodes:
             originals[of] = tuple(each for each in replicas if each not in adding)
         return originals
 
-    def assign(
-        self, replicas: Mapping[TopicPartition, tuple[int, ...]], *, ended: bool = False
-    ) -> Procedure[None]:
-        """Write the assignments, then note them: an event that begins anew must find them
-        unwritten."""
+    def assign(self, replicas: Targets, moves: Mapping[TopicPartition, Move]) -> Procedure[None]:
+        """Write the replicas into the nodes of their topics, and which partitions move."""
         for topic in sorted({of.topic for of in replicas}):
             mine = {of.partition: each for of, each in replicas.items() if of.topic == topic}
-            yield from self._assign_topic(topic, mine, left_out=mine if ended else ())
+            shown = {of.partition: each for of, each in moves.items() if of.topic == topic}
+            yield from self._assign(topic, mine, shown)
 
-    def _assign_topic(
-        self, topic: str, replicas: Mapping[int, tuple[int, ...]], *, left_out: Collection[int]
+    def _assign(
+        self, topic: str, replicas: Mapping[int, tuple[int, ...]], moves: Mapping[int, Move]
     ) -> Procedure[None]:
-        """`left_out`: partitions that are not said to move."""
-        context = self._context
-        moves = {
-            each.partition: move
-            for each, move in context.moves.items()
-            if each.topic == topic and each.partition not in left_out
-        }
-        known: Mapping[int, tuple[int, ...]] = context.assignments[topic]
+        known: Mapping[int, tuple[int, ...]] = self._context.assignments[topic]
 
         def after(data: bytes | None) -> bytes | None:
             listed = readable(data, TopicAssignment.decode)  # it may have grown
@@ -108,4 +99,3 @@ class ReassignmentNodes:
             return assignment.encode()
 
         yield from write_over(paths.topic(topic), after)
-        context.assignments[topic] = {**known, **replicas}

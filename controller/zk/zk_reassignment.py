@@ -123,7 +123,8 @@ class Reassigner:
                 for replica in new:
                     self._machines.add(replica)
                 after[of] = tuple(dict.fromkeys((*move.target, *known)))
-        yield from self._nodes.assign(after)
+        yield from self._nodes.assign(after, self._moving())
+        self._note(after)
         yield from self._machines.change(after, _told_anew)
         self._phases |= dict.fromkeys(after, _Phase.EXPANDED)
         self._unread |= after.keys()
@@ -136,9 +137,11 @@ class Reassigner:
 
     def look(self) -> Procedure[None]:
         """Go on with each move as far as it can go by now."""
-        context, phases = self._context, self._phases
+        context = self._context
         if not context.moves and not self._is_node_old:
             return
+        for of in [each for each in context.moves if each.topic not in context.assignments]:
+            self._forget(of)
         for of in sorted(context.moves)[:1]:
             context.milestones.go_on(Cause(Occasion.REASSIGNMENT, of.topic))
         yield from self._expand({of: context.moves[of] for of in self._among(_Phase.BEGUN)})
@@ -153,32 +156,32 @@ class Reassigner:
         states = yield from read_states(context.design, context.assignments, unread)
         self._reading = set()
         context.states |= states
-        for of in self._among(_Phase.EXPANDED):
-            if of in states and self._awaited(of) <= set(states[of].isr):
-                phases[of] = _Phase.CONTRACTING
-        yield from self._contract(
-            {of: context.moves[of].target for of in self._among(_Phase.CONTRACTING)}
-        )
-        yield from self._end(sorted(context.moves))
+        expanded = self._among(_Phase.EXPANDED)
+        are_there = [
+            of for of in expanded if of in states and self._awaited(of) <= set(states[of].isr)
+        ]
+        contracting = (*are_there, *self._among(_Phase.CONTRACTING))
+        yield from self._contract({of: context.moves[of].target for of in contracting})
+        yield from self._end()
 
     def _among(self, *phases: _Phase) -> list[TopicPartition]:
         return sorted(of for of, phase in self._phases.items() if phase in phases)
 
-    def _end(self, asked: list[TopicPartition]) -> Procedure[None]:
+    def _end(self) -> Procedure[None]:
         """End the moves whose old replicas are deleted, or are on brokers that are down."""
-        context, phases = self._context, self._phases
-        is_asked_again = False
-        for of in asked:
-            is_gone = of.topic not in context.assignments
-            has_left = phases[of] is _Phase.LEAVING and not self._deletions.is_leaving(of)
-            if is_gone or has_left:
-                self._is_node_old = True
+        context, is_asked_again = self._context, False
+        for of in self._among(_Phase.LEAVING):
+            if not self._deletions.is_leaving(of):
                 is_asked_again |= self._wanted(of) != context.moves[of].target
-                del context.moves[of], phases[of]
+                self._forget(of)
         if is_asked_again:
             yield from self.asked()
         elif self._is_node_old:
             yield from self._write_what_is_left()
+
+    def _forget(self, of: TopicPartition) -> None:
+        del self._context.moves[of], self._phases[of]
+        self._is_node_old = True
 
     def _write_what_is_left(self) -> Procedure[None]:
         yield from self._nodes.write({of: self._wanted(of) for of in self._context.moves})
@@ -210,6 +213,7 @@ class Reassigner:
         """One that has nobody of its target in sync does not contract."""
         for of, target in targets.items():
             self._context.moves[of] = replace(self._context.moves[of], target=target)
+            self._phases[of] = _Phase.CONTRACTING
         done = yield from self._remove(targets)
         self._phases |= dict.fromkeys(done, _Phase.LEAVING)
         self._unread |= targets.keys() - done
@@ -237,9 +241,21 @@ class Reassigner:
                 if stages.of((of, broker_id)) is ReplicaStage.NEW:
                     stages.become((of, broker_id), ReplicaStage.ONLINE)
             old += [(of, each) for each in context.replicas(of) if each not in target]
+        self._note(after)
         self._deletions.leave(old)
-        yield from self._nodes.assign(after, ended=True)
+        left = {of: move for of, move in self._moving().items() if of not in after}
+        yield from self._nodes.assign(after, left)
         return set(after)
+
+    def _note(self, replicas: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        assignments = self._context.assignments
+        for of, each in replicas.items():
+            assignments[of.topic] = {**assignments[of.topic], of.partition: each}
+
+    def _moving(self) -> dict[TopicPartition, Move]:
+        """Those that have not contracted."""
+        moves, phases = self._context.moves, self._phases
+        return {of: moves[of] for of in moves if phases[of] is not _Phase.LEAVING}
 
 
 def _told_anew(_of: TopicPartition, state: PartitionState | None) -> PartitionState | None:

@@ -1,11 +1,18 @@
-"""Reassignments of zk-redesign that lose their connection to ZooKeeper on the way."""
+"""Reassignments that lose their connection to ZooKeeper on the way, or are redirected."""
+
+from collections.abc import Callable
 
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from tests.sim.zookeeper import Administrator, begin, of, replica
 from wire.zk import paths
-from wire.zk.session import Create, GetData, Operation, SetData
+from wire.zk.designs import ZK_KIP497
+from wire.zk.session import Create, Delete, GetData, Operation, SetData
 from wire.zk.znodes import Reassignments, TopicAssignment
+
+T = of("t")
 
 
 def replicas_of(stage: DirectedZooKeeper) -> tuple[int, ...]:
@@ -33,3 +40,141 @@ def test_expansion_that_begins_anew_goes_on() -> None:
     stage.until(lambda: replicas_of(stage) == (a, c), "c has taken the place of b", bound="L-ISR")
     assert len(broken) == 2
     stage.finish()
+
+
+def cluster_of_four() -> tuple[ZkCluster, Administrator, int, int, int]:
+    """Also: the brokers that are not the controller."""
+    cluster = begin(ZK_KIP497, brokers=(1, 2, 3, 4))
+    a, b, c = (each for each in (1, 2, 3, 4) if each != cluster.active_controller)
+    return cluster, Administrator(cluster), a, b, c
+
+
+def assigned(cluster: ZkCluster, partition: int = 0) -> tuple[int, ...]:
+    data = cluster.ensemble.data(paths.topic("t"))
+    assert data is not None
+    return TopicAssignment.decode(data).partitions[partition]
+
+
+def move(admin: Administrator, targets: dict[int, tuple[int, ...]]) -> None:
+    wanted = {("t", partition): each for partition, each in targets.items()}
+    data = Reassignments(replicas=wanted).encode()
+    if admin.data(paths.REASSIGN_PARTITIONS) is None:
+        admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=data))
+    else:
+        admin.do(SetData(path=paths.REASSIGN_PARTITIONS, data=data))
+
+
+def has_ended(admin: Administrator) -> bool:
+    return admin.data(paths.REASSIGN_PARTITIONS) is None
+
+
+def interrupt(
+    cluster: ZkCluster, when: Callable[[], bool], meanwhile: Callable[[], object]
+) -> None:
+    """Cut the controller off at that very moment, and let brokers answer."""
+    controller, world = cluster.active_controller, cluster.world
+    assert controller is not None
+    end_us = world.now_us + 20_000_000
+    while not when():
+        assert world.now_us < end_us
+        world.run_until(world.now_us + 20, events_max=2_000_000)
+    cluster.cut_session(controller)
+    meanwhile()
+    cluster.run(650)
+    cluster.heal_session(controller)
+
+
+def test_partition_that_has_moved_is_not_listed_as_moving_when_another_of_its_topic_ends() -> None:
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a, b), 1: (a, b)})
+    cluster.run(500)
+    move(admin, {0: (b, c), 1: (b, c)})
+    cluster.run_until(lambda: has_ended(admin))
+    data = admin.data(paths.topic("t"))
+    assert data is not None
+    moved = TopicAssignment.decode(data)
+    assert (moved.partitions, moved.adding, moved.removing) == ({0: (b, c), 1: (b, c)}, {}, {})
+
+
+def test_replica_that_a_redirected_move_removed_comes_back_if_it_is_wanted_again() -> None:
+    """The connection breaks when its removal is written, and the node asks for it by then."""
+    cluster, admin, a, b, c = cluster_of_four()
+    owner = cluster.active_controller
+    assert owner is not None
+    admin.create_topic("t", {0: (a, owner)})
+    cluster.run(500)
+    cluster.crash(c)
+    cluster.run(1500)
+    move(admin, {0: (b, c)})
+    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    cluster.run(500)
+    move(admin, {0: (a, c)})
+    interrupt(
+        cluster,
+        when=lambda: b not in assigned(cluster),
+        meanwhile=lambda: move(admin, {0: (b, c)}),
+    )
+    cluster.run(1000)
+    cluster.restart(c)
+    cluster.run_until(lambda: has_ended(admin))
+    assert assigned(cluster) == (b, c)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+
+
+def test_cancelled_move_that_is_interrupted_waits_for_nobody() -> None:
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a, b)})
+    cluster.run(500)
+    cluster.crash(b)
+    cluster.crash(c)
+    cluster.run(1500)
+    move(admin, {0: (a, c)})
+    cluster.run_until(lambda: c in assigned(cluster))
+    cluster.run(300)
+    move(admin, {0: (a, b)})
+    interrupt(cluster, when=lambda: c not in assigned(cluster), meanwhile=lambda: None)
+    cluster.run_until(lambda: has_ended(admin))
+    assert assigned(cluster) == (a, b)
+
+
+def test_move_that_waits_for_a_deletion_ends_with_its_topic() -> None:
+    """Somebody deletes the topic's nodes by hand."""
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a,)})
+    cluster.run(500)
+    cluster.crash(c)
+    cluster.run(1500)
+    move(admin, {0: (b, c)})
+    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    cluster.run(500)
+    cluster.pause(b)
+    move(admin, {0: (a, c)})
+    cluster.run(100)
+    move(admin, {0: (b, c)})  # b has not answered yet
+    cluster.run(100)
+    admin.do(Delete(path=paths.topic("t")))
+    below = f"{paths.topic('t')}/partitions"
+    for path in (f"{below}/0/state", f"{below}/0", below, paths.topic("t")):
+        admin.do(Delete(path=path))
+    cluster.run(100)
+    cluster.resume(b)
+    cluster.run_until(lambda: has_ended(admin))
+    assert admin.children(paths.TOPICS) == ()
+
+
+def test_topic_is_not_gone_before_a_replica_that_has_left_it_is_deleted() -> None:
+    """Else its log would be taken for one of the next topic of that name."""
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a, b)})
+    cluster.run(500)
+    cluster.crash(b)
+    cluster.run(1500)
+    move(admin, {0: (a, c)})
+    cluster.run_until(lambda: has_ended(admin))
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(1000)
+    assert admin.children(paths.TOPICS) == ("t",)
+    cluster.restart(b)
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+    assert "t-0" not in cluster.hosts[b].disk.logs
