@@ -162,6 +162,20 @@ class _Line:
         return self.ended + len(self.waiting)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Delivery:
+    """Somebody waits until brokers have answered, by their lines and the count of requests."""
+
+    then: Callable[[], None]
+    last: Mapping[int, tuple[_Line, int]]
+
+    def is_done(self, lines: Mapping[int, _Line]) -> bool:
+        return not any(
+            lines.get(broker_id) is line and line.ended < count
+            for broker_id, (line, count) in self.last.items()
+        )
+
+
 class Commands:
     def __init__(
         self,
@@ -179,7 +193,7 @@ class Commands:
         self._milestones = milestones
         self._obeyed = obeyed
         self._lines: dict[int, _Line] = {}
-        self._delivering: list[tuple[Callable[[], None], dict[int, tuple[_Line, int]]]] = []
+        self._deliveries: list[_Delivery] = []  # that are waited for
         self.sent = 0  # requests, for those who compare designs
 
     def brokers_are(self, live: Mapping[int, LiveBroker]) -> None:
@@ -203,27 +217,21 @@ class Commands:
 
     def clear(self) -> None:
         self._lines.clear()
-        self._delivering.clear()
+        self._deliveries.clear()
 
     def when_delivered(self, broker_ids: Iterable[int], then: Callable[[], None]) -> None:
         """Call `then` as soon as each of these brokers has answered all that waits for it now, or
         is gone."""
         lines = {each: self._lines[each] for each in broker_ids if each in self._lines}
-        asked = {broker_id: (line, line.queued) for broker_id, line in lines.items()}
-        self._delivering.append((then, asked))
+        last = {broker_id: (line, line.queued) for broker_id, line in lines.items()}
+        self._deliveries.append(_Delivery(then, last))
         self._tell_delivered()
 
     def _tell_delivered(self) -> None:
-        delivered = [each for each in self._delivering if not self._is_awaited(each[1])]
-        self._delivering = [each for each in self._delivering if each not in delivered]
-        for then, _ in delivered:
-            then()
-
-    def _is_awaited(self, asked: Mapping[int, tuple[_Line, int]]) -> bool:
-        return any(
-            self._lines.get(broker_id) is line and line.ended < queued
-            for broker_id, (line, queued) in asked.items()
-        )
+        done = [each for each in self._deliveries if each.is_done(self._lines)]
+        self._deliveries = [each for each in self._deliveries if each not in done]
+        for each in done:
+            each.then()
 
     def send(self, broker_id: int, request: Request, now_ms: int) -> None:
         line = self._lines.get(broker_id)
@@ -267,16 +275,16 @@ class Commands:
         request, line.in_flight = line.in_flight, None
         if self._lines.get(broker_id) is not line or request is None:
             return
-        is_answered = isinstance(event, Response)
-        if is_answered or not self._design.retries_commands:
+        answer = event.body if isinstance(event, Response) else None
+        if answer is None and self._design.retries_commands:
+            line.next_send_ms = now_ms + self._config.retry_backoff_ms
+        else:
             line.waiting.popleft()
             line.ended += 1
-            if not is_answered:
+            if answer is None:
                 self._outbox.trace("command-timed-out", broker=broker_id, command=_name(request))
-            self._obeyed(broker_id, request, event.body if isinstance(event, Response) else None)
+            self._obeyed(broker_id, request, answer)
             self._tell_delivered()
-        else:
-            line.next_send_ms = now_ms + self._config.retry_backoff_ms
         self._advance(broker_id, line, now_ms)
 
 

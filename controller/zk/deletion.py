@@ -1,8 +1,9 @@
 """Deletion of topics: all replicas stop serving, then lose their logs, then the znodes are deleted.
 
-No replica loses its log before all have answered that they have stopped. A replica whose broker is
-down, or that has refused, makes its topic wait, in either phase, until the broker is back or a
-repeated task tries again (`delete_retry_ms`). A topic that is being reassigned waits, too.
+No replica is told to delete its log before all have answered that they have stopped. A replica
+whose broker is down, or that has refused, makes its topic wait, in either phase, until the broker
+is back or a repeated task tries again (`delete_retry_ms`). A topic that is being reassigned waits,
+too. A broker that comes back meanwhile deletes at once what it is not told to hold.
 
 Source: seed 001, "topic deletion", TopicDeletionManager, "single-threaded event queue model".
 """
@@ -33,7 +34,8 @@ class Deletions:
         self._machines = machines
         self._deletions = replicas
         self._waiting: dict[str, None] = {}  # until their partitions have moved
-        self._serving: dict[Replica, bool] = {}  # may still; True: the broker was told to stop
+        self._serving: dict[Replica, None] = {}  # they may still
+        self._told: set[Replica] = set()  # of those: to stop
         self.retry = Periodic(
             context,
             context.config.delete_retry_ms,
@@ -84,7 +86,7 @@ class Deletions:
             self._machines.partitions.become(of, PartitionStage.OFFLINE)
             for broker_id in context.replicas(of):
                 self._machines.replicas.become((of, broker_id), ReplicaStage.OFFLINE)
-                self._serving[of, broker_id] = False
+                self._serving[of, broker_id] = None
         batch.update(context.live)
         context.tell(batch)
 
@@ -103,9 +105,11 @@ class Deletions:
     def _stop(self, replicas: list[Replica]) -> None:
         """Tell brokers that live, and have not been told, to stop serving."""
         context, batch = self._context, Batch()
-        for of, broker_id in replicas:
-            if self._serving.get((of, broker_id)) is False and broker_id in context.live:
-                self._serving[of, broker_id] = True
+        for replica in replicas:
+            of, broker_id = replica
+            is_untold = replica in self._serving and replica not in self._told
+            if is_untold and broker_id in context.live:
+                self._told.add(replica)
                 batch.stop(broker_id, of, delete=False)
         context.tell(batch)
 
@@ -137,7 +141,7 @@ class Deletions:
     # --- events -------------------------------------------------------------------------------
 
     def brokers_down(self, dead: list[int]) -> None:
-        self._serving |= {each: False for each in self._serving if each[1] in dead}
+        self._told = {each for each in self._told if each[1] not in dead}
 
     def obeyed(self, broker_id: int, command: rpc.StopReplicaRequest, answer: object) -> None:
         """A broker has answered a StopReplica (or never will: None)."""
@@ -146,10 +150,9 @@ class Deletions:
         refused = refusals(answer)
         if not command.delete_partitions:
             asked = {(of, broker_id) for of in command.partitions}
-            for replica in self._serving.keys() & asked:
-                if refused is None or replica[0] in refused:
-                    self._serving[replica] = False
-                else:
+            for replica in self._told & asked:
+                self._told.discard(replica)
+                if refused is not None and replica[0] not in refused:
                     del self._serving[replica]
         if refused is not None and len(refused) < len(command.partitions):
             self._context.procedures.submit("deletions", self.go_on)

@@ -78,9 +78,7 @@ class Design:
     retries_commands: bool = True  # until the broker is gone; else a command may be lost (B4)
     guards_writes: bool = False  # the controller's writes hold only in its epoch (B2, B8)
     writes_in_batches: bool = False  # as multis; each partition still fails by itself
-    has_kip_455: bool = (
-        False  # a move can be redirected or cancelled, and waits for nobody who goes
-    )
+    has_kip_455: bool = False  # moves are redirected and cancelled, and wait for who is new
 
     # Seed 001.
     pipelines_writes: bool = True  # else one round trip after the other
