@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
-OF_EACH = 8
+OF_EACH = 20
 SMALL = Thresholds(one_worker=0, by_operation=0, piece=3_000)
 SEARCHED = ("queue, values come again", "queues", "register", "registers")  # where that decides
 Row = dict[str, Any]
