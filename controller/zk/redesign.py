@@ -26,7 +26,14 @@ from controller.zk.controller_context import Context, Duties, Periodic
 from controller.zk.deletion import Deletions
 from controller.zk.replica_deletions import ReplicaDeletions
 from controller.zk.state_machines import StateMachines
-from controller.zk.zk_metadata import calls, children, decoded, read_assignments, read_states
+from controller.zk.zk_metadata import (
+    calls,
+    children,
+    decoded,
+    read_assignments,
+    read_states,
+    read_topics,
+)
 from controller.zk.zk_reassignment import Reassigner
 from quorum.core.effects import Request
 from quorum.zookeeper.zk_procedures import Procedure, one
@@ -67,7 +74,8 @@ class RedesignDuties(Duties):
         yield from context.read_live_brokers()
         self._generations = self._lives()
         names = yield from children(paths.TOPICS, watch=True)
-        context.assignments = yield from read_assignments(context.design, names, watch=True)
+        topics = yield from read_topics(context.design, names, watch=True)
+        context.assignments = {name: each.partitions for name, each in topics.items()}
         context.states = yield from read_states(context.design, context.assignments)
         self._machines.begin()
         self._tell_everything(context.live)
@@ -76,7 +84,7 @@ class RedesignDuties(Duties):
         if context.design.isr_writer is IsrWriter.LEADER_NOTIFYING:
             yield from self.isr_changed()
         yield from self.topics_to_delete()
-        yield from self._reassigner.asked()
+        yield from self._reassigner.take_over(topics)
         yield from self._preferred.asked()
 
     def _with_dead_members(self) -> list[rpc.TopicPartition]:

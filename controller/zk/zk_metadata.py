@@ -55,6 +55,7 @@ __all__ = [
     "read_brokers",
     "read_configs",
     "read_states",
+    "read_topics",
     "readable",
     "state_path",
     "topic_id_of",
@@ -207,9 +208,17 @@ def read_assignments(
     design: Design, names: Iterable[str], *, watch: bool = False
 ) -> Procedure[dict[str, Mapping[int, tuple[int, ...]]]]:
     """The replicas of the topics among `names` that exist. `watch` each topic's data."""
+    found = yield from read_topics(design, names, watch=watch)
+    return {name: assignment.partitions for name, assignment in found.items()}
+
+
+def read_topics(
+    design: Design, names: Iterable[str], *, watch: bool = False
+) -> Procedure[dict[str, TopicAssignment]]:
+    """The same, with what is said to move."""
     nodes = {name: paths.topic(name) for name in names}
     found = yield from read_all(design, nodes, TopicAssignment.decode, watch=watch)
-    return {name: assignment.partitions for name, (assignment, _) in found.items()}
+    return {name: assignment for name, (assignment, _) in found.items()}
 
 
 def read_states(

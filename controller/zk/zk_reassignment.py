@@ -32,6 +32,7 @@ from controller.zk.zk_metadata import calls, read_states, state_path
 from quorum.zookeeper.zk_procedures import Procedure
 from wire.zk.control_rpc import StopReplicaRequest, TopicPartition
 from wire.zk.session import Exists
+from wire.zk.znodes import TopicAssignment
 
 __all__ = ["Reassigner"]
 
@@ -91,6 +92,24 @@ class Reassigner:
         )
         yield from self.look()
         yield from self._write_what_is_left()
+
+    def take_over(self, topics: Mapping[str, TopicAssignment]) -> Procedure[None]:
+        """Go on with what is asked for. A partition that moves, says its topic's node, and is no
+        longer asked to, may have contracted already: its leader has to hear who is assigned."""
+        context = self._context
+        yield from self.asked()
+        said = [
+            TopicPartition(topic, partition)
+            for topic, each in sorted(topics.items())
+            for partition in sorted({*each.adding, *each.removing})
+        ]
+        left = {
+            of: context.replicas(of)
+            for of in said
+            if of not in context.moves and context.replicas(of) and not context.is_deleting(of)
+        }
+        yield from self._machines.change(left, _told_anew)
+        yield from self._nodes.assign(left, self._moving())
 
     def _may_redirect(self, of: TopicPartition, target: tuple[int, ...]) -> bool:
         """One that contracts ends first."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from controller.zk.zk_metadata import state_path
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
@@ -10,7 +11,7 @@ from tests.sim.zookeeper import Administrator, begin, of, replica
 from wire.zk import paths
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import Create, Delete, GetData, Operation, SetData
-from wire.zk.znodes import Reassignments, TopicAssignment
+from wire.zk.znodes import PartitionState, Reassignments, TopicAssignment
 
 T = of("t")
 
@@ -68,16 +69,21 @@ def has_ended(admin: Administrator) -> bool:
     return admin.data(paths.REASSIGN_PARTITIONS) is None
 
 
-def interrupt(
-    cluster: ZkCluster, when: Callable[[], bool], meanwhile: Callable[[], object]
-) -> None:
-    """Cut the controller off at that very moment, and let brokers answer."""
-    controller, world = cluster.active_controller, cluster.world
-    assert controller is not None
+def stop_at(cluster: ZkCluster, when: Callable[[], bool]) -> None:
+    world = cluster.world
     end_us = world.now_us + 20_000_000
     while not when():
         assert world.now_us < end_us
         world.run_until(world.now_us + 20, events_max=2_000_000)
+
+
+def interrupt(
+    cluster: ZkCluster, when: Callable[[], bool], meanwhile: Callable[[], object]
+) -> None:
+    """Cut the controller off at that very moment, and let brokers answer."""
+    controller = cluster.active_controller
+    assert controller is not None
+    stop_at(cluster, when)
     cluster.cut_session(controller)
     meanwhile()
     cluster.run(650)
@@ -178,3 +184,36 @@ def test_topic_is_not_gone_before_a_replica_that_has_left_it_is_deleted() -> Non
     cluster.restart(b)
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
     assert "t-0" not in cluster.hosts[b].disk.logs
+
+
+def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_early() -> None:
+    """The controller dies between ISR and assignment, and nobody asks for the move any more."""
+    stage = DirectedZooKeeper(Production(), design="zk-kip497", brokers=4)
+    controller = stage.controller
+    a, b, _ = stage.others(controller)
+    stage.create(a, b)
+    broken: list[Operation] = []
+
+    def look(node: int, operation: Operation) -> None:
+        writes = isinstance(operation, SetData) and operation.path == paths.topic(TOPIC)
+        if writes and node == controller:
+            broken.append(operation)
+            if len(broken) > 1:  # the first is that of the expansion
+                stage.cluster.cut_session(node)
+
+    stage.asked = look
+    wanted = Reassignments(replicas={(TOPIC, 0): (a,)})
+    stage.ask_zookeeper(Create(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
+    stage.until(lambda: len(broken) > 1, "the assignment is to be written", bound="L-ISR")
+    stage.cluster.run(20)  # the leader hears of its ISR
+    stage.cluster.crash(controller)
+    assert replicas_of(stage) == (a, b)
+    stage.ask_zookeeper(Delete(path=paths.REASSIGN_PARTITIONS))
+
+    def is_in_sync() -> bool:
+        data = stage.cluster.ensemble.data(state_path(ZK_KIP497, of(TOPIC)))
+        return data is not None and set(PartitionState.decode(data).isr) == {a, b}
+
+    stage.until(is_in_sync, "b is in sync again", bound="L-ISR")
+    assert replicas_of(stage) == (a, b)
+    stage.finish()
