@@ -190,6 +190,7 @@ def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_earl
     """The controller dies between ISR and assignment, and nobody asks for the move any more."""
     stage = DirectedZooKeeper(Production(), design="zk-kip497", brokers=4)
     controller = stage.controller
+    assert controller is not None
     a, b, _ = stage.others(controller)
     stage.create(a, b)
     broken: list[Operation] = []
