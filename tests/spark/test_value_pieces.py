@@ -94,6 +94,19 @@ def test_history_that_makes_no_sense_is_undecided() -> None:
     assert "no list" in verdict.reason
 
 
+def test_set_is_undecided_where_the_piece_that_tells_its_lists_makes_no_sense() -> None:
+    play = Play(workload="set")
+    two_orders(play)
+    for number in range(9):  # a mapping is no element, in the piece that they are in
+        element = {"n": number}
+        if value_pieces._piece(element, PIECES) == 0:
+            play.did(0, "add", element, element)
+    play.did(0, "read", None, ["x", "y"])
+    verdict = judged_in_pieces(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "no element" in verdict.reason
+
+
 def test_random_sets_and_queues_are_judged_as_they_are_whole() -> None:
     outcomes = {"set": set[Outcome](), "total-queue": set[Outcome]()}
     for seed in range(RANDOM):
