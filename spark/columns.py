@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgpack
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -202,7 +202,7 @@ def numbers(rows: pa.Table, name: str, missing: int = UNKNOWN) -> Column:
 
 
 def _unpacked(packed: bytes | None) -> Value:
-    return None if packed is None else msgpack.unpackb(packed, strict_map_key=False)
+    return None if packed is None else msgspec.msgpack.decode(packed)
 
 
 _NEVER_WRITTEN = -1

@@ -37,6 +37,7 @@ NOTHING = object()  # in a column of values: there is none, where None is one
 _encode = msgspec.msgpack.Encoder().encode
 _NUMBERS = range(-(1 << 63), 1 << 63)
 _INTS = frozenset({int})
+_NESTING = frozenset({dict, list, tuple})
 _TELLING = frozenset({int, str})  # types of which no value equals one of the other
 
 
@@ -148,7 +149,7 @@ def keyed_rows(operations: Operations) -> pa.Table:
     for f, kind, asked, did, extra in zip(*columns, operations.extra, strict=True):
         key, value = _accessed(f, kind, asked, did)
         objects.append(key)
-        if extra or value is _MORE:
+        if extra or value is _MORE or (type(value) in _NESTING and _has_mapping(value)):
             wholes.append(len(told))
             whats.append("operation")
             told.append(NOTHING)
@@ -168,6 +169,15 @@ def keyed_rows(operations: Operations) -> pa.Table:
 
 
 _MORE = object()
+
+
+def _has_mapping(value: Value) -> bool:
+    """Equal ones may be written in another order of their keys: it is not one value."""
+    match value:
+        case list() | tuple():
+            return any(map(_has_mapping, value))
+        case _:
+            return isinstance(value, dict)
 
 
 def _accessed(f: str, kind: str, asked: Value, did: Value) -> tuple[str, Any]:

@@ -167,6 +167,8 @@ def of_orders(budget: Budget, mb: int) -> Callable[[Batches], Iterator[pa.Record
                 lists.append(_operation(row["told"]))
             else:
                 placed.append(_placed(row["told"]))
+        if not lists:  # there are none, or the piece that tells them is not judged
+            return []
         lists.sort(key=lambda each: each.call)
         placed.sort(key=lambda each: each.element.name)
         orders = check_orders(placed, Lists(lists), budget)

@@ -134,7 +134,7 @@ def _steps(op: Op) -> list[Value]:
                 steps.append(["send", key, value])
             case ["send" | "append" | "w" as f, key, value]:
                 steps.append([f, key, value])
-            case ["r", key, _]:
+            case ["r", key, *_]:
                 steps.append(["r", key])
     return list(map(_listed, steps))
 

@@ -181,5 +181,8 @@ def plain(value: Any) -> Any:
 
 
 def _plain_key(key: Any) -> Any:
-    told = plain(key)
-    return tuple(told) if isinstance(told, list) else told
+    return _hashable(plain(key))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

@@ -87,6 +87,11 @@ def test_what_is_refused_one_by_one_is_refused_at_once(value: str) -> None:
             ops_of(block)
 
 
+def test_a_mapping_may_be_a_key() -> None:
+    [op] = ops_of(OK.replace("{:a [1 {:b 2}]}", "{{:a [1]} 2, #t {} 3}"))
+    assert op.value == {(("a", (1,)),): 2, (): 3}
+
+
 @pytest.mark.parametrize("depth", range(95, 101))
 def test_values_of_a_vector_are_as_deep_in_its_last_block_as_in_the_first(
     depth: int, monkeypatch: pytest.MonkeyPatch

@@ -86,6 +86,20 @@ def test_queue_with_anything_but_plain_accesses_is_judged_as_well() -> None:
     assert verdict.objects == {named("run", "k"): Outcome.VIOLATED}
 
 
+@pytest.mark.parametrize(
+    ("workload", "change", "ask"), [("register", "write", "read"), ("queue", "enqueue", "dequeue")]
+)
+def test_mappings_are_no_values(workload: str, change: str, ask: str) -> None:
+    """The same one may be written in another order of its keys."""
+    for asked, told in (({"a": 1, (2,): 3}, {(2,): 3, "a": 1}), ([{"a": 1}], [{"a": 1}])):
+        play = Play(workload=workload)
+        play.did(0, change, ["k", asked], ["k", asked])
+        play.did(1, ask, ["k", None], ["k", told])
+        verdict = judged(table_of(play.history, "run"), Limits(mb=4096))
+        assert verdict.outcome is Outcome.UNDECIDED
+        assert "makes no sense" in verdict.reason
+
+
 def test_object_with_anything_but_plain_accesses_is_left_to_others() -> None:
     play = Play(workload="cas-register")
     for key in ("plain", "versioned", "set", "failed"):

@@ -12,7 +12,7 @@ from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.sets import check_set
 from jepsen_like.checkers.total_queues import check_total_queue
 from jepsen_like.checkers.verdict import Outcome, Verdict
-from jepsen_like.histories.history import History
+from jepsen_like.histories.history import History, Value
 from spark import value_pieces
 from spark.distributed_values import told_together
 from spark.judging import Batches
@@ -86,12 +86,26 @@ def test_what_is_wrong_across_pieces_is_found(plant: Callable[[Play], None]) -> 
     assert agrees(play.history) is Outcome.VIOLATED
 
 
-def test_history_that_makes_no_sense_is_undecided() -> None:
+@pytest.mark.parametrize(("read", "why"), [(3, "no list"), ([{("a", 1): 2}], "no element")])
+def test_history_that_makes_no_sense_is_undecided(read: Value, why: str) -> None:
     play = Play(workload="set")
-    play.did(0, "read", None, 3)
+    play.did(0, "read", None, read)
     verdict = judged_in_pieces(play.history)
     assert verdict.outcome is Outcome.UNDECIDED
-    assert "no list" in verdict.reason
+    assert why in verdict.reason
+
+
+def test_set_is_undecided_where_the_piece_that_tells_its_lists_makes_no_sense() -> None:
+    play = Play(workload="set")
+    two_orders(play)
+    for number in range(9):  # a mapping is no element, in the piece that they are in
+        element = {"n": number}
+        if value_pieces._piece(element, PIECES) == 0:
+            play.did(0, "add", element, element)
+    play.did(0, "read", None, ["x", "y"])
+    verdict = judged_in_pieces(play.history)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert "no element" in verdict.reason
 
 
 def test_random_sets_and_queues_are_judged_as_they_are_whole() -> None:

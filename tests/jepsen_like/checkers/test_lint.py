@@ -157,6 +157,7 @@ def test_transaction_that_did_as_asked_is_believed() -> None:
     play = Play(workload="append")
     play.did(0, "txn", [["append", KEY, 5], ["r", KEY, None]], (("append", KEY, 5), ["r", KEY, 5]))
     play.did(0, "txn", [["append", KEY, 6]], None)
+    play.did(0, "txn", [["r", KEY]], [["r", KEY, [5, 6]]])
     assert lint(play.ops) == []
 
 
