@@ -10,12 +10,11 @@ Only what was found, the whole readings and what is carried from piece to piece 
 Rules are in `jepsen_like.checkers`; pieces, and what reaches over their borders, in `pieces`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -23,6 +22,7 @@ from jepsen_like.checkers.kafka_log import skips
 from jepsen_like.checkers.verdict import Verdict, compose
 from spark import pieces
 from spark.columns import log_columns
+from spark.kept import Keep, keeping
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
 from spark.schema import struct_of
@@ -43,22 +43,11 @@ class Pieces:
 
 def judged_in_pieces(table: DataFrame, names: Sequence[str], cut: Pieces) -> Verdict:
     """`table` has all rows of these logs, and no others; `names` have their runs."""
-    kept: list[DataFrame] = []
-
-    def keep(frame: DataFrame) -> DataFrame:
-        kept.append(frame.persist(StorageLevel.DISK_ONLY))
-        return kept[-1]
-
-    try:
+    with keeping() as keep:
         return compose([Verdict.of([], objects=names), *_verdicts(table, cut, keep)])
-    finally:
-        for frame in kept:
-            frame.unpersist()
 
 
-def _verdicts(
-    table: DataFrame, cut: Pieces, keep: Callable[[DataFrame], DataFrame]
-) -> Iterator[Verdict]:
+def _verdicts(table: DataFrame, cut: Pieces, keep: Keep) -> Iterator[Verdict]:
     steps = table.select(*COLUMNS).filter(F.col("what").isin("send", "read", "end"))
     is_reading = (F.col("what") == "end") & F.col("start").isNotNull()
     readings = _collected(steps.filter(is_reading), INPUT)

@@ -10,47 +10,38 @@ known what a dequeue of unknown end took and a queue may have been found empty w
 would have to decide: the queue is undecided, unless something else is wrong.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.verdict import Verdict
-from spark import queue_pieces
+from spark import queue_pieces, queue_spans
 from spark.distributed import Pieces, decided, found_in, mapped, names_in, plain
+from spark.kept import Keep, keeping
 from spark.pieces import Mapped
-from spark.queue_pieces import ACCESSES, QUEUED, carried_back, carried_spans
-from spark.schema import NIL, struct_of
+from spark.queue_pieces import carried_back
+from spark.queue_rows import ACCESSES, QUEUED
+from spark.queue_spans import carried_spans
+from spark.schema import NIL
 
 __all__ = ["queues_in_pieces"]
 
 _ODD = "too large for one worker, and not all of its operations are plain enqueues and dequeues"
 _TWICE = "too large for one worker, and a value was enqueued twice"
 _TAKEN = "too large for one worker, and what dequeues of unknown end took is not known"
-_DISTANCE = 31  # of a place, in bits: see `jepsen_like.checkers.verdict`
-Keep = Callable[[DataFrame], DataFrame]
 
 
 def queues_in_pieces(table: DataFrame, names: Sequence[str], cut: Pieces) -> Verdict:
     """`table` has all rows of these queues, and no others; `names` have their runs."""
-    kept: list[DataFrame] = []
-
-    def keep(frame: DataFrame) -> DataFrame:
-        kept.append(frame.persist(StorageLevel.DISK_ONLY))
-        return kept[-1]
-
-    try:
+    with keeping() as keep:
         accesses, odd = plain(table, "enqueue", "dequeue")
         counted = {row["f"]: row["count"] for row in accesses.groupBy("f").count().collect()}
         counts = {f"{f}s": counted.get(f, 0) for f in ("enqueue", "dequeue")}
         doubts = dict.fromkeys(odd, _ODD)
         verdicts = list(_Queues(accesses, cut, keep).verdicts(doubts))
         return decided(names, counts, verdicts, doubts)
-    finally:
-        for frame in kept:
-            frame.unpersist()
 
 
 class _Queues:
@@ -65,12 +56,12 @@ class _Queues:
         values = told.filter(F.col("tag") == "value")
         order = self._keep(self._by_deadline(values))
         yield from found_in(order)
-        unknown = self._taking(_is_unknown(), "unknown", F.col("call"))
+        unknown = self._asking(_is_unknown(), "unknown", "call")
         due = order.filter(F.col("tag") == "due")
         matched = due.union(unknown).repartition(self._cut.count, "run", "object")
         matched = self._keep(self._mapped(matched, queue_pieces.matched(self._cut.mb)))
         yield from found_in(matched)
-        empty = self._taking(_is_empty(), "empty", F.col("ret"))
+        empty = self._asking(_is_empty(), "empty", "ret")
         if empty.isEmpty():
             return
         unsure = names_in(unknown)
@@ -103,33 +94,18 @@ class _Queues:
     def _covered(self, values: DataFrame, empty: DataFrame) -> DataFrame:
         spans = values.filter(F.col("came") < F.col("left")).withColumn("moment", F.col("came"))
         pieces = self._in_order(spans.union(empty))
-        found = self._mapped(pieces, queue_pieces.ends(self._cut.mb)).collect()
+        found = self._mapped(pieces, queue_spans.ends(self._cut.mb)).collect()
         carried = carried_spans([each.asDict() for each in found], self._cut.count)
-        return self._keep(self._mapped(pieces, queue_pieces.covered(carried, self._cut.mb)))
+        return self._keep(self._mapped(pieces, queue_spans.covered(carried, self._cut.mb)))
 
     def _in_order(self, frame: DataFrame) -> DataFrame:
         ranged = frame.repartitionByRange(self._cut.count, "run", "object", "moment")
         return self._keep(ranged.withColumn("piece", F.spark_partition_id().cast("long")))
 
-    def _taking(self, wanted: Column, tag: str, moment: Column) -> DataFrame:
+    def _asking(self, wanted: Column, tag: str, moment: str) -> DataFrame:
         """Dequeues of which no value is known, as rows that are handed on."""
-        distance = F.greatest(F.coalesce("completed", "invoked") - F.col("invoked"), F.lit(0))
-        place = F.shiftleft("invoked", _DISTANCE).bitwiseOR(distance)
-        told = {
-            "tag": F.lit(tag),
-            "run": F.col("run"),
-            "object": F.col("object"),
-            "moment": moment,
-            "began": F.col("call"),
-            "came": F.col("ret"),
-            "enqueue": place,
-        }
-        return self._accesses.filter((F.col("f") == "dequeue") & wanted).select(
-            *(
-                told.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
-                for field in struct_of(QUEUED)
-            )
-        )
+        dequeues = self._accesses.filter((F.col("f") == "dequeue") & wanted)
+        return self._mapped(dequeues, queue_spans.asking(tag, moment, self._cut.mb))
 
 
 def _is_ok() -> Column:

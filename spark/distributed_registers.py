@@ -7,16 +7,16 @@ Only reads and writes, each value written once, can be judged so. A register wit
 it is undecided; one to which a value was written twice is, unless something else is wrong.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jepsen_like.checkers.verdict import Verdict
 from spark import register_pieces
 from spark.distributed import Pieces, decided, found_in, mapped, names_in, plain
+from spark.kept import Keep, keeping
 from spark.piece_rows import HANDED_ON
 from spark.register_pieces import ACCESSES, carried_on
 
@@ -28,22 +28,13 @@ _TWICE = "too large for one worker, and a value was written to it twice"
 
 def registers_in_pieces(table: DataFrame, names: Sequence[str], cut: Pieces) -> Verdict:
     """`table` has all rows of these registers, and no others; `names` have their runs."""
-    kept: list[DataFrame] = []
-
-    def keep(frame: DataFrame) -> DataFrame:
-        kept.append(frame.persist(StorageLevel.DISK_ONLY))
-        return kept[-1]
-
-    try:
+    with keeping() as keep:
         counts = {"registers": len(names), "by zones": len(names)}
         accesses, odd = plain(table, "read", "write")
         zones = keep(_zones(accesses, cut))
         twice = names_in(zones.filter(F.col("tag") == "twice"))
         doubts = {**dict.fromkeys(twice, _TWICE), **dict.fromkeys(odd, _ODD)}
         return decided(names, counts, _found(zones, cut, keep), doubts)
-    finally:
-        for frame in kept:
-            frame.unpersist()
 
 
 def _zones(accesses: DataFrame, cut: Pieces) -> DataFrame:
@@ -52,9 +43,7 @@ def _zones(accesses: DataFrame, cut: Pieces) -> DataFrame:
     return mapped(moved, register_pieces.by_value(cut.mb))
 
 
-def _found(
-    zones: DataFrame, cut: Pieces, keep: Callable[[DataFrame], DataFrame]
-) -> Iterator[Verdict]:
+def _found(zones: DataFrame, cut: Pieces, keep: Keep) -> Iterator[Verdict]:
     yield from found_in(zones)
     begin = F.least("lower", "upper")
     of_zones = zones.filter(F.col("tag") == "zone").withColumn("call", begin)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -22,6 +21,7 @@ from jepsen_like.checkers.total_queues import Accounts, verdict_on
 from jepsen_like.checkers.verdict import Verdict, compose
 from spark import value_pieces
 from spark.distributed import Pieces
+from spark.kept import keeping
 from spark.value_pieces import OPERATIONS, PIECED, TOLD_OF_PIECES
 from spark.verdict_rows import ddl_of
 from spark.verdicts import decoded
@@ -35,15 +35,12 @@ Told = tuple[str, bytes]
 
 def sets_in_pieces(table: DataFrame, cut: Pieces, budget: Budget) -> dict[str, Verdict]:
     """By runs. `table` has all rows of these sets, and no others. Valid elements are not named."""
-    told = _by_value(table, cut, value_pieces.of_set(budget, cut.mb))
-    told = told.persist(StorageLevel.DISK_ONLY)
-    try:
+    with keeping() as keep:
+        told = keep(_by_value(table, cut, value_pieces.of_set(budget, cut.mb)))
         together = told.filter(_TOGETHER).repartition(cut.count, "run")
         judge = value_pieces.of_orders(budget, cut.mb)
         ordered = together.sortWithinPartitions("run").mapInArrow(judge, ddl_of(TOLD_OF_PIECES))
         mine = _of_runs(told.filter(f"not {_TOGETHER}").union(ordered))
-    finally:
-        told.unpersist()
     return {run: told_together(each) for run, each in mine.items()}
 
 

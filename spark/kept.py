@@ -1,9 +1,9 @@
-"""A table that is looked at several times and made once: on disk, or where somebody wants it.
+"""Tables that are looked at several times and made once: on disk, or where somebody wants them.
 
 Where that is, Spark knows: `table:NAME` is a table of a catalog, anything else a path of any store.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,25 @@ from pyspark.sql import DataFrame
 from spark.places import CATALOG, is_in_store
 from spark.session import OutputExists
 
-__all__ = ["kept"]
+__all__ = ["Keep", "keeping", "kept"]
+
+Keep = Callable[[DataFrame], DataFrame]
+
+
+@contextmanager
+def keeping() -> Iterator[Keep]:
+    """Tables given to `keep` are on the workers' disks until this ends."""
+    frames: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        frames.append(frame.persist(StorageLevel.DISK_ONLY))
+        return frames[-1]
+
+    try:
+        yield keep
+    finally:
+        for frame in frames:
+            frame.unpersist()
 
 
 @contextmanager
@@ -26,11 +44,8 @@ def kept(table: DataFrame, path: str | None) -> Iterator[DataFrame]:
     if path is not None:
         yield _written(table, path)
         return
-    persisted = table.persist(StorageLevel.DISK_ONLY)
-    try:
-        yield persisted
-    finally:
-        persisted.unpersist()
+    with keeping() as keep:
+        yield keep(table)
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:

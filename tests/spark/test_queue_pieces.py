@@ -12,12 +12,13 @@ from jepsen_like.checkers import judge
 from jepsen_like.checkers.operations import NEVER, operations
 from jepsen_like.checkers.queue_columns import QueueColumns
 from jepsen_like.checkers.queues import check_queue_columns
-from jepsen_like.checkers.verdict import Outcome, Verdict, compose, places
+from jepsen_like.checkers.verdict import Outcome, Verdict, compose
 from jepsen_like.histories.history import History
-from spark import queue_pieces
-from spark.columns import numbers
+from spark import queue_pieces, queue_spans
 from spark.pieces import Mapped
-from spark.queue_pieces import ACCESSES, QUEUED, carried_back, carried_spans
+from spark.queue_pieces import carried_back
+from spark.queue_rows import ACCESSES, QUEUED
+from spark.queue_spans import carried_spans
 from spark.schema import NIL
 from spark.verdicts import decoded
 from tests.agreement.agreeing import history_of
@@ -35,8 +36,8 @@ def judged_in_pieces(history: History, size: int) -> Verdict:
     """`size`: of a piece, in values or moments. Rows move as in `spark.distributed_queues`."""
     table = table_of(history, "")
     accesses = table.filter(pc.equal(table.column("what"), "access"))
-    place = places(numbers(accesses, "invoked"), numbers(accesses, "completed"))
-    rows = accesses.select(ACCESSES).append_column("place", pa.array(place)).to_pylist()
+    rows = accesses.select(ACCESSES).to_pylist()
+    schema = accesses.select(ACCESSES).schema
     found: Rows = []
 
     def run(judge: Mapped, parts: Sequence[Rows], schema: pa.Schema = QUEUED) -> Rows:
@@ -48,33 +49,28 @@ def judged_in_pieces(history: History, size: int) -> Verdict:
         found.extend(told)
         return told
 
+    def asked(tag: str, moment: str, dequeues: Rows) -> Rows:
+        return run(queue_spans.asking(tag, moment, MB), [dequeues], schema)
+
     telling = [row for row in rows if row["f"] == "enqueue" or is_dequeue(row, "ok", nil=False)]
     by_value = cut(telling, size, lambda row: repr((row["object"], row["number"], row["value"])))
-    schema = accesses.select(ACCESSES).schema
     told = run(queue_pieces.by_value(MB), by_value, schema)
     values = tagged(told, "value")
     events = [{**row, "moment": row[name]} for row in values for name in ("began", "came")]
     pieces = cut([row for row in events if row["moment"] < NEVER], size)
     told = run(queue_pieces.by_deadline(carried_back(earliest(pieces)), MB), pieces)
-    unknown = [
-        {**handed(row), "tag": "unknown", "moment": row["call"]}
-        for row in rows
-        if is_dequeue(row, "info")
-    ]
+    unknown = asked("unknown", "call", [row for row in rows if is_dequeue(row, "info")])
     due = [*tagged(told, "due"), *unknown]
     matched = run(queue_pieces.matched(MB), cut(due, 1, lambda row: row["object"]))
-    empty = [
-        {**handed(row), "tag": "empty", "moment": row["ret"]}
-        for row in rows
-        if is_dequeue(row, "ok", nil=True)
-    ]
+    none = [row for row in rows if is_dequeue(row, "ok", nil=True)]
+    empty = asked("empty", "ret", none)
     unsure = {row["object"] for row in unknown}
 
     def covered(spans: Rows) -> None:
         there = [{**row, "moment": row["came"]} for row in spans if row["came"] < row["left"]]
         pieces = cut([*there, *empty], size)
-        carried = carried_spans(run(queue_pieces.ends(MB), pieces), len(pieces))
-        run(queue_pieces.covered(carried, MB), pieces)
+        carried = carried_spans(run(queue_spans.ends(MB), pieces), len(pieces))
+        run(queue_spans.covered(carried, MB), pieces)
 
     covered([row for row in values if row["dequeue"] >= 0 or row["object"] not in unsure])
     verdicts = [decoded(row["verdict"]) for row in tagged(found, "verdict")]
@@ -92,11 +88,6 @@ def judged_in_pieces(history: History, size: int) -> Verdict:
 def is_dequeue(row: dict[str, Any], kind: str, *, nil: bool | None = None) -> bool:
     is_nil = row["number"] is None and row["value"] in (None, NIL)
     return row["f"] == "dequeue" and row["kind"] == kind and nil in (None, is_nil)
-
-
-def handed(row: dict[str, Any]) -> dict[str, Any]:
-    told = {"run": row["run"], "object": row["object"], "enqueue": row["place"]}
-    return {**told, "began": row["call"], "came": row["ret"]}
 
 
 def cut(rows: Rows, size: int, by: Callable[[dict[str, Any]], Any] | None = None) -> list[Rows]:
